@@ -1,0 +1,59 @@
+# Every target sets itself up: only python3 (3.11 or newer) is needed beforehand.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+TESTS  ?= tests
+JOBS   ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fix bench lock clean
+
+help:  ## list these targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/dev.stamp  ## make .venv with everything tests and checks need
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unstuck needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
+	@echo "setting up $(VENV) (once)"
+	@$(PIP) install --require-hashes -r requirements/run.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	@echo "installing what tests and checks need (once)"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
+	@$(BIN)/python -m unstuck demo $(ARGS)
+
+test: $(VENV)/dev.stamp  ## run all tests on both databases (TESTS=path narrows, JOBS=n workers)
+	@$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
+
+check: $(VENV)/dev.stamp  ## format, lint, types, import arrows
+	@$(BIN)/ruff format --check --quiet . || { echo "run: make fix"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@echo "format, lint, types and import arrows are in order"
+
+fix: $(VENV)/dev.stamp  ## format and repair what can be repaired
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+bench: $(VENV)/dev.stamp  ## first figures beside peers (see bench/README.md)
+	@$(BIN)/python -m bench $(ARGS)
+
+lock: $(VENV)/dev.stamp  ## resolve requirements/*.in anew into hash-pinned *.txt
+	@$(PIP) install uv
+	@for set in run dev; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	    --no-header --no-annotate --upgrade requirements/$$set.in -o requirements/$$set.txt; done
+
+clean:  ## remove .venv, caches and demo data
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-data build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Durable jobs that never get stuck."""

@@ -1,0 +1,1 @@
+"""EXECUTE. The processes where user code lives; they know no database."""

@@ -1,0 +1,1 @@
+"""WHAT a job is. Pure: no I/O, no clock, no threads."""

@@ -1,0 +1,207 @@
+"""Every error we raise or record.
+
+UnstuckError
+├── InvalidInput           refused at the door; nothing was written
+│   ├── InvalidArguments   they do not fit the workflow's signature
+│   ├── NotStorable        a value that no database could give back unchanged
+│   ├── InvalidPolicy      an option of a workflow or job that cannot hold
+│   └── InvalidSettings    settings that cannot keep their promises, all problems at once
+├── UnknownJob, UnknownWorkflowName, UnknownWorker
+├── AmbiguousJob           a prefix that names several jobs
+├── Conflict
+│   ├── IllegalMove        the job's state does not allow it
+│   └── KeyConflict        the idempotency key belongs to a job with another body
+├── StoreError
+│   ├── StoreUnavailable   not reached; nothing was written
+│   ├── StoreBusy          reached, refused for now; nothing was written
+│   ├── OutcomeUnknown     the answer was lost: it may have been written; safe to repeat
+│   └── SchemaMismatch     the database's schema is older or newer than this code can use
+├── JobFailed              `job.result()` of a job that did not complete; carries the record
+└── StillRunning           `job.result(timeout=…)` ran out; the job goes on
+
+Control flow of a handler (raise them; never caught by `except Exception` where they must not be):
+├── Retry(after=…)         try again, at the cost of one failure
+├── Fail(…)                fail now, whatever budget is left
+└── Cancelled              (BaseException) what `ctx.check()` raises once the job was asked to stop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+
+class ErrorType(StrEnum):
+    """The closed list of our own reasons; a handler's exception is recorded by its class name."""
+
+    EXECUTION_STUCK = "ExecutionStuck"
+    WORKER_LOST = "WorkerLost"
+    PROCESS_DIED = "ProcessDied"
+    OUT_OF_MEMORY = "OutOfMemory"
+    WORKFLOW_BLACKLISTED = "WorkflowBlacklisted"
+    SIGNATURE_INVALID = "SignatureInvalid"
+    WAIT_TIMEOUT = "WaitTimeout"
+    APPROVAL_REJECTED = "ApprovalRejected"
+    BUDGET_EXCEEDED = "BudgetExceeded"
+    RESULT_NOT_STORABLE = "ResultNotStorable"
+    INVALID_JOB = "InvalidJob"
+    UNKNOWN_WORKFLOW = "UnknownWorkflow"
+    DEPENDENCY_FAILED = "DependencyFailed"
+    TARGET_DEADLOCK = "TargetDeadlock"
+    QUEUE_TIMEOUT = "QueueTimeout"
+    CANCELLED = "Cancelled"
+    INTERRUPTED = "Interrupted"
+    TIMEOUT = "Timeout"
+
+
+NEVER_RETRIED = frozenset(
+    {
+        ErrorType.SIGNATURE_INVALID,
+        ErrorType.WORKFLOW_BLACKLISTED,
+        ErrorType.EXECUTION_STUCK,
+        ErrorType.INVALID_JOB,
+        ErrorType.RESULT_NOT_STORABLE,
+        ErrorType.UNKNOWN_WORKFLOW,
+    }
+)
+
+
+class UnstuckError(Exception):
+    """Anything this library refuses or reports."""
+
+
+class InvalidInput(UnstuckError):
+    """What was asked cannot be accepted; nothing was written."""
+
+
+class InvalidArguments(InvalidInput):
+    def __init__(self, workflow: str, problem: str) -> None:
+        super().__init__(f"{workflow} cannot be called like this: {problem}")
+        self.workflow = workflow
+        self.problem = problem
+
+
+class NotStorable(InvalidInput):
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where} cannot be stored: {problem}")
+        self.where = where
+        self.problem = problem
+
+
+class InvalidPolicy(InvalidInput):
+    def __init__(self, owner: str, problems: Sequence[str]) -> None:
+        super().__init__(f"{owner}: {'; '.join(problems)}")
+        self.owner = owner
+        self.problems = tuple(problems)
+
+
+class InvalidSettings(InvalidInput):
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("these settings cannot hold:\n" + "\n".join(f"  - {p}" for p in problems))
+        self.problems = tuple(problems)
+
+
+class UnknownJob(UnstuckError):
+    def __init__(self, job: str) -> None:
+        super().__init__(f"there is no job {job}; `unstuck jobs list` shows the ones there are")
+        self.job = job
+
+
+class AmbiguousJob(UnstuckError):
+    def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
+        super().__init__(f"{prefix} names several jobs: {', '.join(candidates)}; give more of the id")
+        self.prefix = prefix
+        self.candidates = tuple(candidates)
+
+
+class UnknownWorkflowName(UnstuckError):
+    def __init__(self, workflow: str, known: Iterable[str] = ()) -> None:
+        names = ", ".join(sorted(known))
+        hint = f"known here: {names}" if names else "start a worker of the app that defines it first"
+        super().__init__(f"there is no workflow {workflow}; {hint}")
+        self.workflow = workflow
+
+
+class UnknownWorker(UnstuckError):
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"there is no worker {worker}; `unstuck workers` shows the ones there are")
+        self.worker = worker
+
+
+class Conflict(UnstuckError):
+    """It exists, but not in a shape that allows this."""
+
+
+class IllegalMove(Conflict):
+    def __init__(self, job: str, state: str, move: str, possible: Iterable[str]) -> None:
+        can = ", ".join(sorted(possible)) or "nothing: it has ended"
+        article = "an" if state[0] in "AEIOU" else "a"
+        super().__init__(f"job {job}: {article} {state} job cannot {move}; it can: {can}")
+        self.job = job
+        self.state = state
+        self.move = move
+
+
+class KeyConflict(Conflict):
+    def __init__(self, key: str, job: str) -> None:
+        super().__init__(
+            f"idempotency key {key!r} belongs to job {job}, which has another body; use another key for another job"
+        )
+        self.key = key
+        self.job = job
+
+
+class StoreError(UnstuckError):
+    """The database did not do what was asked."""
+
+
+class StoreUnavailable(StoreError):
+    """Not reached; nothing was written."""
+
+
+class StoreBusy(StoreError):
+    """Reached, but refused for now (a lock, a full disk, read-only); nothing was written."""
+
+
+class OutcomeUnknown(StoreError):
+    """The answer was lost on the way: it may have been written. Every verb is safe to repeat."""
+
+
+class SchemaMismatch(StoreError):
+    """The database's schema does not fit this code; the message says which command mends it."""
+
+
+class JobFailed(UnstuckError):
+    """The job ended, but not COMPLETED. `record` says everything about it."""
+
+    def __init__(self, job: str, state: str, error_type: str | None, message: str | None) -> None:
+        super().__init__(f"job {job} is {state}: {error_type or 'no error'}: {message or ''}".rstrip(": "))
+        self.job = job
+        self.state = state
+        self.error_type = error_type
+        self.message = message
+
+
+class StillRunning(UnstuckError, TimeoutError):
+    """The wait ran out; the job goes on."""
+
+    def __init__(self, job: str, state: str, waited: float) -> None:
+        super().__init__(f"job {job} is still {state} after {waited:g} s; it goes on")
+        self.job = job
+        self.state = state
+
+
+class Retry(Exception):
+    """Raise it in a handler: try again, after so many seconds, at the cost of one failure."""
+
+    def __init__(self, message: str = "asked for a retry", *, after: float | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Fail(Exception):
+    """Raise it in a handler: fail now, whatever budget is left."""
+
+
+class Cancelled(BaseException):
+    """What `ctx.check()` raises once the job was asked to stop; `except Exception` lets it pass."""

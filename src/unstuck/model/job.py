@@ -1,0 +1,168 @@
+"""JobRecord, AttemptRecord and their kin: frozen values, as the store gives them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.policy import Policy
+
+DEFAULT_TENANT = "default"
+DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRef:
+    """The name of one attempt, and the fence: every write of a worker carries all three."""
+
+    job: int
+    token: int
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """One job as it stands. `number` is the store's own key, `id` the one people use."""
+
+    number: int
+    id: str
+    tenant: str
+    queue: str
+    workflow: str
+    target: str | None
+    priority: int
+    state: JobState
+    run: int
+    token: int
+    payload: str
+    policy: Policy
+    created_at: datetime
+    available_at: datetime
+    events: int
+    failures: int = 0
+    losses: int = 0
+    suspects: int = 0
+    alone: bool = False
+    key: str | None = None
+    request: RequestKind | None = None
+    requested_at: datetime | None = None
+    request_reason: str | None = None
+    claim: str | None = None
+    worker: str | None = None
+    claimed_at: datetime | None = None
+    started_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    lease_until: datetime | None = None
+    finished_at: datetime | None = None
+    duration_ms: int | None = None
+    result: str | None = None
+    late: bool = False
+    error_type: str | None = None
+    error_message: str | None = None
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """One line of a job's history, numbered from 1 without gaps."""
+
+    job: str
+    number: int
+    kind: str
+    at: datetime
+    run: int
+    token: int
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """One claim of a job and how it ended, read off its history."""
+
+    token: int
+    run: int
+    worker: str
+    claimed_at: datetime
+    code_version: str | None = None
+    ended_at: datetime | None = None
+    outcome: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    duration_ms: int | None = None
+    stack: str | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """What a worker gets: enough to run it and to settle it, nothing it would have to ask for again."""
+
+    ref: AttemptRef
+    id: str
+    run: int
+    tenant: str
+    queue: str
+    workflow: str
+    payload: str
+    policy: Policy
+    attempt: int
+    alone: bool
+    created_at: datetime
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """What submit stores: already checked, route and policy resolved."""
+
+    id: str
+    tenant: str
+    queue: str
+    workflow: str
+    payload: str
+    policy: Policy
+    priority: int = 0
+    delay: float = 0.0
+    start_at: datetime | None = None
+    key: str | None = None
+    fingerprint: str | None = None
+    target: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRecord:
+    """A workflow as its workers registered it: every door validates and routes by this row."""
+
+    name: str
+    code_version: str
+    queue: str
+    policy: Policy
+    schema: dict[str, Any]
+    target: str | None = None
+    registered_at: datetime | None = None
+    doc: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """A worker incarnation as others see it."""
+
+    number: int
+    incarnation: str
+    name: str
+    host: str
+    boot_id: str
+    pid_namespace: str
+    pid: int
+    pid_start: int
+    state: str
+    queues: tuple[str, ...]
+    code_version: str
+    started_at: datetime
+    heartbeat_at: datetime
+    lease_until: datetime
+    running: int = 0
+    info: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,122 @@
+"""What a workflow promises about time, retries and loss: the policy stored with every job."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from unstuck.model.errors import InvalidPolicy
+
+OnLost = Literal["retry", "fail", "pause"]
+OnDrain = Literal["requeue", "pause", "expire"]
+Isolation = Literal["shared", "process"]
+Timeout = float | Literal["unlimited"]
+
+LONGEST = 10 * 365 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential, with jitter upwards and a cap; the jitter is below the factor, so gaps always grow."""
+
+    base: float
+    factor: float
+    cap: float
+
+    def delay(self, nth: int, jitter: float) -> float:
+        """Seconds before the retry that follows the nth failure (1, 2, …); jitter in [0, 1)."""
+        plain = self.base * self.factor ** min(nth - 1, 60)
+        return min(plain, self.cap) * (1 + 0.25 * jitter)
+
+
+#: The first loss says nothing about the job, so it runs again at once; later ones are spaced out.
+LOSS_BACKOFF = Backoff(base=1.0, factor=2.0, cap=60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    timeout: Timeout = 600.0
+    grace: float = 10.0
+    retries: int = 3
+    max_lost: int = 3
+    suspect_runs: int = 3
+    on_lost: OnLost = "retry"
+    on_drain_timeout: OnDrain = "requeue"
+    retry_on_timeout: bool = False
+    expires_after: float | None = None
+    isolation: Isolation = "shared"
+    backoff_base: float = 1.0
+    backoff_factor: float = 2.0
+    backoff_cap: float = 300.0
+    max_result: int = 1 << 20
+
+    @property
+    def backoff(self) -> Backoff:
+        return Backoff(self.backoff_base, self.backoff_factor, self.backoff_cap)
+
+    def with_(self, owner: str, changes: dict[str, Any]) -> Policy:
+        """The same with these changes, or an error that names every problem."""
+        known = {f.name for f in fields(self)}
+        if unknown := sorted(set(changes) - known):
+            raise InvalidPolicy(
+                owner, [f"there is no option {name}; known: {', '.join(sorted(known))}" for name in unknown]
+            )
+        policy = replace(self, **changes)
+        if problems := policy.problems():
+            raise InvalidPolicy(owner, problems)
+        return policy
+
+    def problems(self, max_timeout: float | None = None) -> list[str]:
+        found = [p for name, low, high in _RANGES if (p := _out_of_range(name, getattr(self, name), low, high))]
+        if self.timeout != "unlimited":
+            if p := _out_of_range("timeout", self.timeout, 0.001, LONGEST):
+                found.append(p + ', or "unlimited"')
+            elif max_timeout is not None and self.timeout > max_timeout:
+                found.append(f"timeout={self.timeout:g} is above max_timeout={max_timeout:g}")
+        if self.expires_after is not None and (
+            p := _out_of_range("expires_after", self.expires_after, 0.001, LONGEST)
+        ):
+            found.append(p)
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                found.append(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        if not isinstance(self.retry_on_timeout, bool):
+            found.append(f"retry_on_timeout={self.retry_on_timeout!r} is not true or false")
+        return found
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Policy:
+        """Tolerates options of a newer version, so that old workers can read what new ones wrote."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in json.loads(text).items() if k in known})
+
+
+_RANGES: list[tuple[str, float, float]] = [
+    ("grace", 0.05, 86400.0),
+    ("retries", 0, 1_000_000),
+    ("max_lost", 0, 1_000_000),
+    ("suspect_runs", 0, 1_000),
+    ("backoff_base", 0.0, LONGEST),
+    ("backoff_factor", 1.0, 1000.0),
+    ("backoff_cap", 0.0, LONGEST),
+    ("max_result", 2, 64 << 20),
+]
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_lost": ("retry", "fail", "pause"),
+    "on_drain_timeout": ("requeue", "pause", "expire"),
+    "isolation": ("shared", "process"),
+}
+_WHOLE = {"retries", "max_lost", "suspect_runs", "max_result"}
+
+
+def _out_of_range(name: str, value: Any, low: float, high: float) -> str | None:
+    wanted = int if name in _WHOLE else (int, float)
+    if isinstance(value, bool) or not isinstance(value, wanted):
+        return f"{name}={value!r} is not a {'whole ' if name in _WHOLE else ''}number"
+    if not low <= value <= high:
+        return f"{name}={value:g} is not between {low:g} and {high:g}"
+    return None

@@ -1,0 +1,235 @@
+"""settle(standing, outcome): what an attempt's end means for its job.
+
+Theory of operation. An attempt ends in one of a few ways (Outcome). A request may be pending (cancel, interrupt,
+timeout, …), made durable before the handler heard of it. The table of BLUEPRINT §3 crosses the two, so that a
+request is never lost, whoever settles: the worker's report, a stuck verdict and a janitor's recovery all come
+through here. Pure: the store reads the standing and applies the settlement in one transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from unstuck.model.errors import NEVER_RETRIED, ErrorType
+from unstuck.model.lifecycle import MOVES, JobState, Move, RequestKind, stronger
+from unstuck.model.policy import LOSS_BACKOFF, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorInfo:
+    """What went wrong, as people will read it."""
+
+    type: str
+    message: str
+    stack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a running job stands: what a settlement may depend on."""
+
+    policy: Policy
+    failures: int = 0
+    losses: int = 0
+    suspects: int = 0
+    request: RequestKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The handler returned; `result` is JSON text that was checked to be storable."""
+
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The handler raised. `retry` is the handler's own word (Fail, Retry, retry_on), None leaves it to the policy."""
+
+    error: ErrorInfo
+    retry: bool | None = None
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The handler obeyed a request. `asked` is what its supervisor asked; the durable request may be stronger."""
+
+    asked: RequestKind | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """The handler never began: it goes back uncharged."""
+
+    reason: str = "given back before it started"
+
+
+#: own: the process died under this job alone, or the job is known to be the culprit. worker: its whole worker was
+#: lost. suspect: one of several in a process that died. neighbour: another job is known to be the culprit.
+#: uncharged: the worker had announced its drain, or fenced itself because the store was away.
+Blame = Literal["own", "worker", "suspect", "neighbour", "uncharged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Its process or worker is gone."""
+
+    error: ErrorInfo
+    blame: Blame
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """It ignored its request for the whole grace; its body may still live."""
+
+    error: ErrorInfo
+
+
+Outcome = Returned | Raised | Stopped | NotStarted | Lost | Stuck
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What to write: where the job goes, what is kept, what is charged."""
+
+    move: Move
+    error: ErrorInfo | None = None
+    result: str | None = None
+    delay: float = 0.0
+    late: bool = False
+    failure: int = 0
+    loss: int = 0
+    suspect: int = 0
+    alone: bool = False
+    hold: bool = False
+    state: JobState = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", MOVES[JobState.RUNNING][self.move])
+
+
+INTERRUPTED_BY_USER = "Job was interrupted by user"
+
+
+def settle(standing: Standing, outcome: Outcome, jitter: float = 0.0) -> Settlement:
+    """Decide what an attempt's outcome means for its job; jitter in [0, 1)."""
+    asked = outcome.asked if isinstance(outcome, Stopped) else None
+    request = stronger(standing.request, asked)
+    match outcome:
+        case Stuck(error):
+            return Settlement(Move.STICK, error=error, hold=True)
+        case Returned(result):
+            return _returned(request, result)
+        case NotStarted():
+            return _never_started(request, outcome)
+        case _ if request is not None:
+            return _stopped(standing, request, outcome, jitter)
+        case Raised():
+            return _raised(standing, outcome, jitter)
+        case Lost():
+            return _lost(standing, outcome, jitter)
+        case Stopped():
+            return Settlement(Move.GIVE_BACK, error=_error_of(outcome, "stopped by its worker"))
+
+
+def _returned(request: RequestKind | None, result: str | None) -> Settlement:
+    match request:
+        case RequestKind.CANCEL:
+            return Settlement(Move.CANCEL, error=_CANCELLED, result=result)
+        case RequestKind.BUDGET:
+            return Settlement(Move.FAIL, error=_OVER_BUDGET, result=result)
+        case RequestKind.TIMEOUT:
+            return Settlement(Move.COMPLETE, result=result, late=True)
+        case _:
+            return Settlement(Move.COMPLETE, result=result)
+
+
+def _never_started(request: RequestKind | None, outcome: NotStarted) -> Settlement:
+    match request:
+        case RequestKind.CANCEL:
+            return Settlement(Move.CANCEL, error=_CANCELLED)
+        case RequestKind.INTERRUPT:
+            return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
+        case RequestKind.BUDGET:
+            return Settlement(Move.FAIL, error=_OVER_BUDGET)
+        case _:
+            return Settlement(Move.GIVE_BACK, error=ErrorInfo("NotStarted", outcome.reason))
+
+
+def _stopped(standing: Standing, request: RequestKind, outcome: Raised | Stopped | Lost, jitter: float) -> Settlement:
+    """It stopped, raised or was lost while a request was pending: the request's kind decides."""
+    match request:
+        case RequestKind.CANCEL:
+            return Settlement(Move.CANCEL, error=_CANCELLED)
+        case RequestKind.BUDGET:
+            return Settlement(Move.FAIL, error=_OVER_BUDGET)
+        case RequestKind.INTERRUPT:
+            return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
+        case RequestKind.TIMEOUT:
+            return _timed_out(standing, jitter)
+        case RequestKind.DRAIN:
+            return _drained(standing, outcome, jitter)
+
+
+def _timed_out(standing: Standing, jitter: float) -> Settlement:
+    limit = standing.policy.timeout
+    error = ErrorInfo(ErrorType.TIMEOUT, f"stopped after its time limit of {limit} seconds")
+    if standing.policy.retry_on_timeout and standing.failures < standing.policy.retries:
+        delay = standing.policy.backoff.delay(standing.failures + 1, jitter)
+        return Settlement(Move.RETRY, error=error, delay=delay, failure=1)
+    return Settlement(Move.EXPIRE, error=error)
+
+
+def _drained(standing: Standing, outcome: Raised | Stopped | Lost, jitter: float) -> Settlement:
+    error = _error_of(outcome, "its worker was shutting down")
+    match standing.policy.on_drain_timeout:
+        case "pause":
+            return Settlement(Move.INTERRUPT, error=error)
+        case "expire" if isinstance(outcome, Lost):
+            return _lost(standing, outcome, jitter)
+        case _:
+            return Settlement(Move.GIVE_BACK, error=error)
+
+
+def _raised(standing: Standing, outcome: Raised, jitter: float) -> Settlement:
+    policy, error = standing.policy, outcome.error
+    retryable = outcome.retry is not False and error.type not in NEVER_RETRIED
+    if not retryable or standing.failures >= policy.retries:
+        return Settlement(Move.FAIL, error=error, failure=1)
+    delay = outcome.after if outcome.after is not None else policy.backoff.delay(standing.failures + 1, jitter)
+    return Settlement(Move.RETRY, error=error, delay=delay, failure=1)
+
+
+def _lost(standing: Standing, outcome: Lost, jitter: float) -> Settlement:
+    policy, error = standing.policy, outcome.error
+    match policy.on_lost:
+        case "fail":
+            return Settlement(Move.FAIL, error=error, loss=1)
+        case "pause":
+            return Settlement(Move.INTERRUPT, error=error, loss=1)
+    match outcome.blame:
+        case "neighbour" | "uncharged":
+            return Settlement(Move.LOSE, error=error)
+        case "suspect" if standing.suspects >= policy.suspect_runs:
+            return Settlement(Move.FAIL, error=error, suspect=1)
+        case "suspect":
+            return Settlement(Move.LOSE, error=error, suspect=1, alone=True)
+        case _ if standing.losses >= policy.max_lost:
+            return Settlement(Move.FAIL, error=error, loss=1)
+        case _:
+            delay = LOSS_BACKOFF.delay(standing.losses, jitter) if standing.losses else 0.0
+            return Settlement(Move.LOSE, error=error, delay=delay, loss=1, alone=outcome.blame == "own")
+
+
+def _error_of(outcome: Raised | Stopped | Lost, otherwise: str) -> ErrorInfo:
+    if isinstance(outcome, Stopped):
+        return ErrorInfo("Stopped", outcome.message or otherwise)
+    return outcome.error
+
+
+_CANCELLED = ErrorInfo(ErrorType.CANCELLED, "cancelled by request")
+_INTERRUPTED = ErrorInfo(ErrorType.INTERRUPTED, INTERRUPTED_BY_USER)
+_OVER_BUDGET = ErrorInfo(ErrorType.BUDGET_EXCEEDED, "used more than its budget allows")

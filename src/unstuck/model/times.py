@@ -1,0 +1,117 @@
+"""Times: every duration the engine works with, the closed list of what is refused, and the bounds that follow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds. The defaults keep every inequality below with room to spare."""
+
+    lease: float = 30.0
+    beat: float = 5.0
+    margin: float = 8.0
+    lost_grace: float = 0.0
+    sweep: float = 5.0
+    poll: float = 1.0
+    cancel_poll: float = 2.0
+    max_timeout: float = 3600.0
+    grace: float = 10.0
+    kill_grace: float = 5.0
+    pulse: float = 0.1
+    unresponsive: float = 1.0
+    frozen: float = 30.0
+    drain: float = 300.0
+    store_call: float = 3.0
+    reconnect: float = 10.0
+    slack: float = 1.0
+    offer_ack: float = 5.0
+    import_limit: float = 60.0
+    offline: float = 120.0
+    retention: float = 7 * 86400.0
+    key_retention: float = 86400.0
+
+    def problems(self, timeout: float | None = None, stop_time: float | None = None) -> list[str]:
+        """Why these cannot keep their promises; nothing else is refused."""
+        found = [
+            f"{f.name}={value!r} is not a number of seconds of 0 or more"
+            for f in fields(self)
+            if not _is_duration(value := getattr(self, f.name)) or (value == 0 and f.name in _POSITIVE)
+        ]
+        return found or [text for wrong, text in self._inequalities(timeout, stop_time) if wrong]
+
+    def _inequalities(self, timeout: float | None, stop_time: float | None) -> list[tuple[bool, str]]:
+        least = 2 * self.beat + self.store_call + self.margin + self.slack
+        room = self.kill_grace + self.pulse + self.slack
+        return [
+            (
+                self.lease < least,
+                f"lease={self.lease:g} is below 2·beat + store_call + margin + slack = {least:g}: "
+                "one lost renewal would cost running jobs",
+            ),
+            (
+                self.margin < room,
+                f"margin={self.margin:g} is below kill_grace + pulse + slack = {room:g}: "
+                "a body could outlive its lease",
+            ),
+            (
+                self.store_call >= self.beat,
+                f"store_call={self.store_call:g} is not below beat={self.beat:g}: slow calls would delay beats",
+            ),
+            (
+                self.sweep > self.lease / 2,
+                f"sweep={self.sweep:g} is above lease/2 = {self.lease / 2:g}: lost jobs would wait too long",
+            ),
+            (self.poll > self.sweep, f"poll={self.poll:g} is above sweep={self.sweep:g}"),
+            (
+                self.unresponsive < 5 * self.pulse,
+                f"unresponsive={self.unresponsive:g} is below 5·pulse = {5 * self.pulse:g}: healthy executors would "
+                "look dead",
+            ),
+            (
+                self.frozen < self.unresponsive,
+                f"frozen={self.frozen:g} is below unresponsive={self.unresponsive:g}",
+            ),
+            (
+                self.offer_ack >= self.lease / 2,
+                f"offer_ack={self.offer_ack:g} is not below lease/2 = {self.lease / 2:g}",
+            ),
+            (
+                timeout is not None and timeout > self.max_timeout,
+                f"timeout={timeout} is above max_timeout={self.max_timeout:g}",
+            ),
+            (
+                stop_time is not None and self.drain > stop_time - self.kill_grace,
+                f"drain={self.drain:g} is above the service manager's stop time − kill_grace = "
+                f"{(stop_time or 0) - self.kill_grace:g}: jobs would be killed in the middle of the drain",
+            ),
+        ]
+
+    def bounds(self) -> dict[str, float]:
+        """How long things can take at most, in available time: store writable, a supervisor alive."""
+        call = self.store_call + self.slack
+        return {
+            "job of a lost machine leaves RUNNING": self.lease + self.lost_grace + self.sweep + call,
+            "job of a worker seen dead on this host leaves RUNNING": self.sweep + call,
+            "job of a dead executor leaves RUNNING": self.pulse + call,
+            "job past its timeout leaves RUNNING (after the timeout)": self.pulse
+            + self.grace
+            + self.kill_grace
+            + call,
+            "cancelled job leaves RUNNING": self.cancel_poll + self.grace + self.kill_grace + call,
+            "backstop convicts when no supervisor can": self.grace + self.kill_grace + self.lease + self.sweep + call,
+            "runnable job meets a free slot": self.poll + call,
+            "timer fires after it is due": self.sweep + call,
+            "handlers are cancelled after the store was last reached": self.lease - self.margin - self.kill_grace,
+            "nothing runs any more after the store was last reached": self.lease - self.margin,
+            "every loop ticks again after the store is back": self.reconnect + call,
+        }
+
+
+_POSITIVE = {"lease", "beat", "sweep", "poll", "cancel_poll", "pulse", "store_call", "kill_grace", "grace"}
+
+
+def _is_duration(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

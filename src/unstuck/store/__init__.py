@@ -1,0 +1,1 @@
+"""STORE. One port, one body of SQL, two databases."""

@@ -1,0 +1,1 @@
+"""CLAIM, SUPERVISE, SETTLE. The supervisor process; never runs user code."""

@@ -1,0 +1,164 @@
+"""The port for processes: what the supervisor may ask of executors, and what it hears from them.
+
+`fleet.py` is the real one (zygote, socketpairs, pidfds, shared pages); tests have a fake twin. Everything here is
+called from the supervisor's own thread; `hear` is the only call that waits, and `nudge` the only one that another
+thread may make, to end that wait early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.settlement import Outcome
+
+ProcessState = Literal["starting", "active", "draining", "exited"]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The app was imported in the zygote; this is what it can run. `mode` says how executors start, and why."""
+
+    workflows: tuple[WorkflowRecord, ...]
+    code_version: str
+    mode: Literal["fork", "spawn"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportFailed:
+    """The app could not be imported (or hung); it is tried again, later each time."""
+
+    error: str
+    again_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorReady:
+    executor: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The handler's first line is about to run; `at` is BOOTTIME seconds."""
+
+    executor: int
+    ref: AttemptRef
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    executor: int
+    ref: AttemptRef
+    outcome: Outcome
+    duration_ms: int
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Answer to a recall: these had not started and never will here."""
+
+    executor: int
+    refs: tuple[AttemptRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a running handler printed, logged or reported as progress (`kind`)."""
+
+    executor: int
+    ref: AttemptRef
+    kind: Literal["output", "progress"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorDied:
+    """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known."""
+
+    executor: int
+    pid: int
+    status: str
+    running: tuple[AttemptRef, ...]
+    unstarted: tuple[AttemptRef, ...]
+    culprit: AttemptRef | None = None
+    stack: str | None = None
+    out_of_memory: bool = False
+    expected: bool = False
+    outputs: dict[AttemptRef, str] = field(default_factory=dict)
+
+
+FleetEvent = Imported | ImportFailed | ExecutorReady | Started | Finished | Recalled | Said | ExecutorDied
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorView:
+    """One executor as the supervisor sees it without its help."""
+
+    executor: int
+    pid: int
+    state: ProcessState
+    since: float
+    pulse_age: float
+    jobs_done: int
+    memory: int
+    running: tuple[AttemptRef, ...]
+    unstarted: tuple[AttemptRef, ...]
+    reason: str = ""
+
+
+class FleetPort(Protocol):
+    def start(self) -> None:
+        """Begin: start the zygote and import the app. Never blocks; Imported or ImportFailed will be heard."""
+        ...
+
+    def spawn(self, executor: int, *, alone: bool = False) -> None:
+        """Start an executor under this number; ExecutorReady will be heard, or ExecutorDied."""
+        ...
+
+    def feed(self, executor: int, jobs: Sequence[ClaimedJob]) -> None: ...
+
+    def cancel(self, executor: int, ref: AttemptRef, kind: RequestKind | None, reason: str) -> None:
+        """Ask the handler to stop: CancelledError in a coroutine, `ctx.check()` elsewhere. `kind` comes back in
+        Stopped(asked=kind); None means the worker itself must stop it (lease lost)."""
+        ...
+
+    def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
+        """Take back what has not started; Recalled names those that really had not."""
+        ...
+
+    def drain(self, executor: int, reason: str) -> None:
+        """No new jobs; it ends (ExecutorDied, expected) once its last handler has."""
+        ...
+
+    def kill(self, executor: int, reason: str) -> None:
+        """KILL it and its descendants; ExecutorDied will be heard."""
+        ...
+
+    def lease(self, until: float) -> None:
+        """Write the BOOTTIME second after which nothing may still run into every shared page."""
+        ...
+
+    def hear(self, timeout: float) -> list[FleetEvent]:
+        """What happened; waits at most so long for something to."""
+        ...
+
+    def nudge(self) -> None:
+        """End a wait in `hear` early; safe from any thread."""
+        ...
+
+    def views(self) -> list[ExecutorView]: ...
+
+    def pids(self) -> dict[str, Any]:
+        """Pids and start times of zygote and executors, for others on this host to check after our death."""
+        ...
+
+    def close(self) -> None:
+        """KILL whatever is left and wait for it."""
+        ...
