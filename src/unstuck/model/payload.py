@@ -1,0 +1,109 @@
+"""How values travel: JSON that both databases give back unchanged, and names that people may write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from unstuck.model.errors import InvalidInput, NotStorable
+
+MAX_PAYLOAD = 1 << 20
+MAX_DEPTH = 100
+MAX_DIGITS = 4000
+MAX_NAME = 200
+
+
+def encode(value: Any, where: str, limit: int = MAX_PAYLOAD) -> str:
+    """JSON text that both databases give back unchanged, or NotStorable that says what is wrong.
+
+    Refused on both stores alike: NaN and infinities, NUL and lone surrogates in text, cycles, depth, keys that
+    are not text or that collide, integers too long to read back, and anything above the size limit.
+    """
+    _inspect(value, where, 0)
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise NotStorable(where, str(error)) from None
+    if len(text) > limit or len(text.encode()) > limit:
+        raise NotStorable(where, f"it is {len(text.encode()):,} bytes of JSON; the limit is {limit:,}")
+    return text
+
+
+def decode(text: str, where: str) -> Any:
+    """JSON text from outside, held to the same rules as `encode`; duplicate keys are refused too."""
+    try:
+        value = json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, where), parse_constant=_refuse(where))
+    except (ValueError, RecursionError) as error:
+        raise NotStorable(where, f"it is not JSON we can read: {error}") from None
+    _inspect(value, where, 0)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = sorted({k for k, _ in pairs if sum(k == other for other, _ in pairs) > 1})
+        raise NotStorable(where, f"the key {twice[0]!r} occurs twice")
+    return found
+
+
+def _refuse(where: str) -> Any:
+    def constant(name: str) -> Any:
+        raise NotStorable(where, f"{name} is not a number that JSON knows")
+
+    return constant
+
+
+def _inspect(value: Any, where: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise NotStorable(where, f"it is nested deeper than {MAX_DEPTH} levels, or contains itself")
+    match value:
+        case str():
+            check_text(value, where)
+        case bool() | None:
+            return
+        case int():
+            if abs(value) >= 10**MAX_DIGITS:
+                raise NotStorable(where, f"an integer of more than {MAX_DIGITS} digits")
+        case float():
+            if value != value or value in (float("inf"), float("-inf")):
+                raise NotStorable(where, f"{value} is not a number that JSON knows")
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise NotStorable(where, f"the key {key!r} is not text")
+                check_text(key, where)
+                _inspect(item, where, depth + 1)
+        case list() | tuple():
+            for item in value:
+                _inspect(item, where, depth + 1)
+        case _:
+            raise NotStorable(where, f"a {type(value).__name__} has no place in JSON")
+
+
+def check_text(text: str, where: str) -> None:
+    if "\x00" in text:
+        raise NotStorable(where, "text with a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NotStorable(where, "text with a lone surrogate") from None
+
+
+def clean_text(text: str, limit: int) -> str:
+    """Text from a handler (errors, output) made storable: never refused, always bounded."""
+    if len(text) > limit:
+        text = text[: limit // 2] + "\n… cut …\n" + text[-limit // 2 :]
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def check_name(name: str, kind: str) -> str:
+    """A workflow, queue, tenant, target or key as people may write it."""
+    if not isinstance(name, str) or not name or name != name.strip():
+        raise InvalidInput(f"{kind} {name!r} must be text that is not empty and has no spaces around it")
+    if len(name) > MAX_NAME:
+        raise InvalidInput(f"{kind} {name[:40]!r}… has {len(name)} characters; the limit is {MAX_NAME}")
+    if any(not c.isprintable() for c in name):
+        raise InvalidInput(f"{kind} {name!r} contains characters that cannot be printed")
+    check_text(name, kind)
+    return name
