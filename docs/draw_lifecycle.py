@@ -1,0 +1,58 @@
+"""Draws docs/lifecycle.md from the table of legal moves: `python docs/draw_lifecycle.py` after changing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move
+
+PAGE = Path(__file__).with_name("lifecycle.md")
+
+MEANING = {
+    JobState.PENDING: "accepted, not released: held on purpose, or waits for other jobs",
+    JobState.QUEUED: "claimable from its `available_at` on",
+    JobState.RUNNING: "one open attempt under a lease",
+    JobState.WAITING: "parked on an event, approval, child or time; no slot, no lease, a deadline",
+    JobState.PAUSED: "interrupted, resumable",
+    JobState.COMPLETED: "the result is stored",
+    JobState.FAILED: "`error_type` says why",
+    JobState.TIMEOUT: "stopped inside the grace after its time limit",
+    JobState.CANCELLED: "by request",
+    JobState.DEAD: "dead letter: no handler code ever ran",
+}
+
+
+def draw() -> str:
+    """The whole page."""
+    lines = [
+        "# The life of a job",
+        "",
+        "Drawn from `src/unstuck/model/lifecycle.py` by `docs/draw_lifecycle.py`; a test compares the two.",
+        "",
+        "```mermaid",
+        "stateDiagram-v2",
+        "    [*] --> QUEUED: submit",
+    ]
+    for state, moves in MOVES.items():
+        by_goal: dict[JobState, list[Move]] = {}
+        for move, goal in moves.items():
+            by_goal.setdefault(goal, []).append(move)
+        lines += [f"    {state} --> {goal}: {', '.join(verbs)}" for goal, verbs in by_goal.items()]
+    lines += [f"    {state} --> [*]" for state in MOVES if state.is_final]
+    lines += ["```", "", "| state | kind | meaning | leaves by |", "| --- | --- | --- | --- |"]
+    for state, moves in MOVES.items():
+        leaves = ", ".join(moves) or "never"
+        lines.append(f"| {state} | {'end' if state.is_final else 'live'} | {MEANING[state]} | {leaves} |")
+    lines += ["", "| move | event in the history |", "| --- | --- |"]
+    lines += [f"| {move} | `{kind}` |" for move, kind in EVENT_OF.items()]
+    lines += [
+        "",
+        "A request (`requested`: cancel, interrupt, timeout, drain, budget) moves nothing by itself: it is durable first,",
+        "then the handler hears of it, and every settlement and every recovery reads it in its own transaction.",
+        "A resume or a resolve of an ended job opens a new *run*; the old run never changes.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(draw())

@@ -1,0 +1,188 @@
+"""The request table of BLUEPRINT §3 and the budgets, one line per rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from unstuck.model.errors import ErrorType
+from unstuck.model.lifecycle import JobState, Move, RequestKind
+from unstuck.model.policy import Policy
+from unstuck.model.settlement import (
+    INTERRUPTED_BY_USER,
+    Blame,
+    ErrorInfo,
+    Lost,
+    NotStarted,
+    Outcome,
+    Raised,
+    Returned,
+    Settlement,
+    Standing,
+    Stopped,
+    Stuck,
+    settle,
+)
+
+BOOM = ErrorInfo("ValueError", "boom")
+GONE = ErrorInfo(ErrorType.WORKER_LOST, "worker w1 was lost")
+CANCEL, BUDGET, INTERRUPT, TIMEOUT, DRAIN = RequestKind
+
+
+def settled(
+    outcome: Outcome, request: RequestKind | None = None, policy: Policy | None = None, **counts: int
+) -> Settlement:
+    return settle(Standing(policy or Policy(), request=request, **counts), outcome)
+
+
+@pytest.mark.parametrize(
+    ("request_", "state"),
+    [
+        (None, JobState.COMPLETED),
+        (CANCEL, JobState.CANCELLED),
+        (BUDGET, JobState.FAILED),
+        (INTERRUPT, JobState.COMPLETED),
+        (TIMEOUT, JobState.COMPLETED),
+        (DRAIN, JobState.COMPLETED),
+    ],
+)
+def test_a_handler_that_returned_under_a_request(request_: RequestKind | None, state: JobState) -> None:
+    settlement = settled(Returned("42"), request_)
+
+    assert settlement.state is state
+    assert settlement.result == "42"
+    assert settlement.late is (request_ is TIMEOUT)
+
+
+@pytest.mark.parametrize("outcome", [Stopped(), Raised(BOOM), Lost(GONE, "worker")])
+@pytest.mark.parametrize(
+    ("request_", "state", "error_type"),
+    [
+        (CANCEL, JobState.CANCELLED, ErrorType.CANCELLED),
+        (BUDGET, JobState.FAILED, ErrorType.BUDGET_EXCEEDED),
+        (INTERRUPT, JobState.PAUSED, ErrorType.INTERRUPTED),
+        (TIMEOUT, JobState.TIMEOUT, ErrorType.TIMEOUT),
+    ],
+)
+def test_a_request_decides_when_the_handler_stopped_raised_or_was_lost(
+    outcome: Outcome, request_: RequestKind, state: JobState, error_type: str
+) -> None:
+    settlement = settled(outcome, request_)
+
+    assert settlement.state is state
+    assert settlement.error is not None
+    assert settlement.error.type == error_type
+    assert (settlement.failure, settlement.loss) == (0, 0)
+
+
+@pytest.mark.parametrize("outcome", [Stopped(), Raised(BOOM), Lost(GONE, "worker")])
+def test_a_drained_job_goes_back_at_no_cost_unless_its_policy_pauses_it(outcome: Outcome) -> None:
+    back = settled(outcome, DRAIN)
+    paused = settled(outcome, DRAIN, Policy(on_drain_timeout="pause"))
+
+    assert (back.state, back.failure, back.loss, back.delay) == (JobState.QUEUED, 0, 0, 0)
+    assert paused.state is JobState.PAUSED
+
+
+def test_a_drained_job_left_to_expire_is_charged_only_once_it_is_lost() -> None:
+    policy = Policy(on_drain_timeout="expire")
+
+    assert settled(Stopped(), DRAIN, policy).move is Move.GIVE_BACK
+    assert settled(Lost(GONE, "worker"), DRAIN, policy).loss == 1
+
+
+@pytest.mark.parametrize("request_", list(RequestKind))
+def test_a_stuck_verdict_stands_whatever_was_asked_and_writes_a_hold(request_: RequestKind) -> None:
+    stuck = settled(Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, "…")), request_)
+
+    assert (stuck.state, stuck.hold) == (JobState.FAILED, True)
+
+
+def test_the_stronger_of_the_durable_and_the_reported_request_decides() -> None:
+    assert settled(Stopped(asked=TIMEOUT), CANCEL).state is JobState.CANCELLED
+    assert settled(Stopped(asked=TIMEOUT), DRAIN).state is JobState.TIMEOUT
+    assert settled(Stopped(asked=INTERRUPT)).state is JobState.PAUSED
+
+
+def test_an_interrupted_job_says_so_in_the_words_users_know() -> None:
+    error = settled(Stopped(), INTERRUPT).error
+
+    assert error is not None
+    assert error.message == INTERRUPTED_BY_USER == "Job was interrupted by user"
+
+
+def test_what_never_started_goes_back_uncharged_and_a_pending_cancel_cancels_it() -> None:
+    assert settled(NotStarted()).state is JobState.QUEUED
+    assert settled(NotStarted()).failure == settled(NotStarted()).loss == 0
+    assert settled(NotStarted(), CANCEL).state is JobState.CANCELLED
+    assert settled(NotStarted(), INTERRUPT).state is JobState.PAUSED
+    assert settled(NotStarted(), TIMEOUT).state is JobState.QUEUED
+
+
+def test_a_handler_stopped_by_its_worker_without_a_request_goes_back_uncharged() -> None:
+    settlement = settled(Stopped())
+
+    assert (settlement.state, settlement.failure, settlement.loss) == (JobState.QUEUED, 0, 0)
+
+
+def test_a14_three_retries_make_four_attempts_with_growing_gaps() -> None:
+    gaps = []
+    for failures in range(3):
+        retried = settled(Raised(BOOM), failures=failures)
+        assert (retried.state, retried.failure, retried.error) == (JobState.QUEUED, 1, BOOM)
+        gaps.append(retried.delay)
+    last = settled(Raised(BOOM), failures=3)
+
+    assert gaps == sorted(set(gaps))
+    assert (last.state, last.error) == (JobState.FAILED, BOOM)
+
+
+@pytest.mark.parametrize(
+    "error_type", ["SignatureInvalid", "WorkflowBlacklisted", "ExecutionStuck", "InvalidJob", "ResultNotStorable"]
+)
+def test_a15_some_errors_are_never_retried(error_type: str) -> None:
+    assert settled(Raised(ErrorInfo(error_type, "…"))).state is JobState.FAILED
+
+
+def test_the_handlers_own_word_about_retrying_counts() -> None:
+    assert settled(Raised(BOOM, retry=False)).state is JobState.FAILED
+    assert settled(Raised(BOOM, retry=True, after=7.5)).delay == 7.5
+    assert settled(Raised(BOOM, retry=True), failures=3).state is JobState.FAILED
+
+
+def test_a_timeout_is_retried_only_when_the_policy_says_so() -> None:
+    policy = Policy(retry_on_timeout=True, retries=1)
+
+    assert settled(Stopped(), TIMEOUT, policy).state is JobState.QUEUED
+    assert settled(Stopped(), TIMEOUT, policy, failures=1).state is JobState.TIMEOUT
+
+
+def test_a5_losses_and_failures_have_separate_budgets() -> None:
+    assert settled(Lost(GONE, "worker"), failures=99).state is JobState.QUEUED
+    assert settled(Lost(GONE, "worker"), losses=3).state is JobState.FAILED
+    assert settled(Raised(BOOM), losses=99).state is JobState.QUEUED
+
+
+def test_the_first_loss_runs_again_at_once_and_later_ones_wait_longer() -> None:
+    delays = [settled(Lost(GONE, "worker"), losses=n).delay for n in range(3)]
+
+    assert delays[0] == 0 < delays[1] < delays[2]
+
+
+@pytest.mark.parametrize("blame", ["neighbour", "uncharged"])
+def test_a_loss_that_is_nobodys_fault_costs_nothing_however_often(blame: Blame) -> None:
+    settlement = settled(Lost(GONE, blame), losses=99, suspects=99)
+
+    assert (settlement.state, settlement.loss, settlement.suspect) == (JobState.QUEUED, 0, 0)
+
+
+def test_suspects_rerun_alone_and_are_capped_by_their_own_budget() -> None:
+    first, last = settled(Lost(GONE, "suspect")), settled(Lost(GONE, "suspect"), suspects=3)
+
+    assert (first.state, first.alone, first.suspect, first.loss) == (JobState.QUEUED, True, 1, 0)
+    assert last.state is JobState.FAILED
+
+
+@pytest.mark.parametrize("blame", ["own", "worker", "suspect", "neighbour", "uncharged"])
+def test_a6_on_lost_decides_at_the_first_loss(blame: Blame) -> None:
+    assert settled(Lost(GONE, blame), policy=Policy(on_lost="fail")).state is JobState.FAILED
+    assert settled(Lost(GONE, blame), policy=Policy(on_lost="pause")).state is JobState.PAUSED
