@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Any
 
 
 class ErrorType(StrEnum):
@@ -174,12 +175,13 @@ class SchemaMismatch(StoreError):
 class JobFailed(UnstuckError):
     """The job ended, but not COMPLETED. `record` says everything about it."""
 
-    def __init__(self, job: str, state: str, error_type: str | None, message: str | None) -> None:
+    def __init__(self, job: str, state: str, error_type: str | None, message: str | None, record: Any = None) -> None:
         super().__init__(f"job {job} is {state}: {error_type or 'no error'}: {message or ''}".rstrip(": "))
         self.job = job
         self.state = state
         self.error_type = error_type
         self.message = message
+        self.record = record
 
 
 class StillRunning(UnstuckError, TimeoutError):

@@ -11,6 +11,8 @@ MAX_PAYLOAD = 1 << 20
 MAX_DEPTH = 100
 MAX_DIGITS = 4000
 MAX_NAME = 200
+_TOO_LONG = 10**MAX_DIGITS
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def encode(value: Any, where: str, limit: int = MAX_PAYLOAD) -> str:
@@ -21,7 +23,7 @@ def encode(value: Any, where: str, limit: int = MAX_PAYLOAD) -> str:
     """
     _inspect(value, where, 0)
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (ValueError, TypeError, RecursionError) as error:
         raise NotStorable(where, str(error)) from None
     if len(text) > limit or len(text.encode()) > limit:
@@ -63,7 +65,7 @@ def _inspect(value: Any, where: str, depth: int) -> None:
         case bool() | None:
             return
         case int():
-            if abs(value) >= 10**MAX_DIGITS:
+            if abs(value) >= _TOO_LONG:
                 raise NotStorable(where, f"an integer of more than {MAX_DIGITS} digits")
         case float():
             if value != value or value in (float("inf"), float("-inf")):

@@ -1,0 +1,83 @@
+"""Changes: what one transaction writes about jobs: gathered first, then written, a statement per table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from unstuck.model.payload import clean_text
+from unstuck.model.settlement import ErrorInfo
+from unstuck.store.database import Transaction
+from unstuck.store.rows import packed
+
+MAX_OUTPUT = 64 << 10
+MAX_STACK = 64 << 10
+MAX_MESSAGE = 8 << 10
+MAX_ERROR_TYPE = 200
+
+Columns = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Every list is one statement. A move and its event are always in the same Changes."""
+
+    closed: list[int] = field(default_factory=list)
+    rests: list[Columns] = field(default_factory=list)
+    ends: list[Columns] = field(default_factory=list)
+    events: list[Columns] = field(default_factory=list)
+    ready: list[int] = field(default_factory=list)
+    timers: list[Columns] = field(default_factory=list)
+    holds: list[Columns] = field(default_factory=list)
+    outputs: list[Columns] = field(default_factory=list)
+
+    def write(self, t: Transaction) -> None:
+        if self.closed:
+            t.run("close_attempts", jobs=packed(self.closed))
+        if self.rests:
+            t.run("rest_jobs", rows=packed(self.rests))
+        if self.ends:
+            t.run("end_jobs", rows=packed(self.ends))
+        if self.ready:
+            t.run("add_ready", jobs=packed(self.ready))
+        if self.timers:
+            t.run("add_timers", rows=packed(self.timers))
+        if self.holds:
+            t.run("add_holds", rows=packed(self.holds))
+        if self.events:
+            t.run("add_events", rows=packed(self.events))
+        if self.outputs:
+            t.run("keep_outputs", rows=packed(self.outputs), cap=MAX_OUTPUT)
+
+    def tell(self, job: int, n: int, at: int, kind: str, run: int, token: int, data: dict[str, Any]) -> None:
+        facts = {name: value for name, value in data.items() if value is not None}
+        self.events.append(
+            {"job": job, "n": n, "at": at, "kind": kind, "run": run, "token": token, "data": packed(facts)}
+        )
+
+    def queue(self, job: int, now: int, available_at: int, expires_at: int | None) -> None:
+        """Claimable now, or by a timer; its stay in the queue may end by another."""
+        if available_at <= now:
+            self.ready.append(job)
+        else:
+            self.timers.append({"kind": "start", "due_at": available_at, "job": job})
+        if expires_at is not None:
+            self.timers.append({"kind": "expire", "due_at": expires_at, "job": job})
+
+    def keep_output(self, job: int, token: int, output: str | None, stack: str | None = None) -> None:
+        if output or stack:
+            self.outputs.append(
+                {
+                    "job": job,
+                    "token": token,
+                    "output": clean_text(output, MAX_OUTPUT) if output else None,
+                    "stack": clean_text(stack, MAX_STACK) if stack else None,
+                }
+            )
+
+
+def cleaned(error: ErrorInfo | None) -> tuple[str | None, str | None]:
+    """Type and message as they can be stored: a handler may raise anything."""
+    if error is None:
+        return None, None
+    return clean_text(str(error.type), MAX_ERROR_TYPE), clean_text(str(error.message), MAX_MESSAGE)

@@ -1,0 +1,225 @@
+"""Control: what people ask of a job. Safe against a claim that runs at the same instant.
+
+Theory of operation. A job at rest is moved by whoever holds its jobs row and, if it waits in the queue, has deleted
+its ready row or its timer: a claim needs that same row, so only one of them gets it. A running job is asked by a
+write to its running row, which every settle reads under the same lock. Locks are taken in one order everywhere
+(worker, running, jobs, timers, ready), so a verb that finds the job elsewhere than it looked ends its transaction and
+looks AGAIN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from unstuck.model.errors import ErrorType, IllegalMove, UnknownJob
+from unstuck.model.job import AttemptRef, JobRecord
+from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind, stronger, target_of
+from unstuck.model.payload import check_text, clean_text
+from unstuck.model.settlement import INTERRUPTED_BY_USER
+from unstuck.store.changes import MAX_MESSAGE, Changes
+from unstuck.store.database import Row, Transaction
+from unstuck.store.dimensions import Dimensions
+from unstuck.store.port import Verdict
+from unstuck.store.rows import job_of, span
+
+
+class Again:
+    """The job moved while we looked: nothing was written, look again."""
+
+
+AGAIN: Final = Again()
+Step = Callable[[Transaction], JobRecord | Again]
+
+_REQUEST_OF = {Move.CANCEL: RequestKind.CANCEL, Move.INTERRUPT: RequestKind.INTERRUPT}
+_MESSAGE_OF = {
+    Move.CANCEL: (ErrorType.CANCELLED, "cancelled by request"),
+    Move.INTERRUPT: (ErrorType.INTERRUPTED, INTERRUPTED_BY_USER),
+}
+
+
+class Control:
+    """One person's verb on one job, inside one transaction."""
+
+    def __init__(self, dimensions: Dimensions, tenant: str, uid: str, by: str) -> None:
+        self._dimensions = dimensions
+        self._tenant = tenant
+        self._uid = uid
+        self._by = clean_text(by, 200)
+
+    # --- cancel, interrupt ---------------------------------------------------------------------------------------
+
+    def stop(self, t: Transaction, move: Move, reason: str | None) -> JobRecord | Again:
+        """Ask it if it runs, else end or pause it here."""
+        row = self._look(t)
+        if row["state"] == JobState.RUNNING:
+            return self._ask(t, row, _REQUEST_OF[move], reason)
+        target_of(self._uid, JobState(row["state"]), move)
+        row = self._lock(t, row)
+        state = JobState(row["state"])
+        if state is JobState.RUNNING:
+            return AGAIN
+        target = target_of(self._uid, state, move)
+        if state is JobState.QUEUED and not self._take_from_queue(t, row):
+            return AGAIN
+        self._stop_at_rest(t, row, move, target, reason)
+        return self._record(t)
+
+    def _ask(self, t: Transaction, row: Row, kind: RequestKind, reason: str | None) -> JobRecord | Again:
+        running = t.one("lock_running", job=row["number"])
+        if running is None:
+            return AGAIN
+        request(t, running, kind, reason, self._by)
+        return self._record(t)
+
+    def _stop_at_rest(self, t: Transaction, row: Row, move: Move, target: JobState, reason: str | None) -> None:
+        changes, now = Changes(), _now(t)
+        error_type, error_message = _MESSAGE_OF[move]
+        told = clean_text(reason, MAX_MESSAGE) if reason else None
+        self._tell(
+            changes, row, move, now, {"reason": told, "error_type": error_type, "error_message": error_message}
+        )
+        if target.is_final:
+            changes.ends.append(
+                _end(row, target, now, row["run"], error_type=error_type, error_message=error_message)
+            )
+        else:
+            changes.rests.append(_rest(row, target, error_type=error_type, error_message=error_message))
+        changes.write(t)
+
+    # --- resume, resolve, hurry -----------------------------------------------------------------------------------
+
+    def resume(self, t: Transaction, from_start: bool) -> JobRecord | Again:
+        """A new run, clean: no old error, request or count; at its old age."""
+        row = self._locked(t)
+        target_of(self._uid, JobState(row["state"]), Move.RESUME)
+        changes, now = Changes(), _now(t)
+        self._shelve(t, row)
+        stay = self._dimensions.policy(t, row["policy"]).expires_after
+        expires_at = None if stay is None else now + span(stay)
+        self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
+        rest = _rest(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
+        changes.rests.append({**rest, "failures": 0, "losses": 0, "suspects": 0, "alone": 0})
+        changes.queue(row["number"], now, now, expires_at)
+        changes.write(t)
+        return self._record(t)
+
+    def resolve(self, t: Transaction, result: str) -> JobRecord | Again:
+        """A person's result: a run that ends at once."""
+        check_text(result, "the result")
+        row = self._locked(t)
+        target_of(self._uid, JobState(row["state"]), Move.RESOLVE)
+        changes, now, run = Changes(), _now(t), row["run"] + 1
+        self._shelve(t, row)
+        self._tell(changes, row, Move.RESOLVE, now, {}, run=run)
+        changes.rests.append(_rest(row, JobState.QUEUED, run=run))
+        changes.ends.append(_end(row, JobState.COMPLETED, now, run, result=result))
+        changes.write(t)
+        return self._record(t)
+
+    def hurry(self, t: Transaction) -> JobRecord | Again:
+        """Due now instead of later; nothing to do for a job that is due already."""
+        row = self._locked(t)
+        state = JobState(row["state"])
+        if state is not JobState.QUEUED:
+            raise IllegalMove(self._uid, state, "be hurried", MOVES[state])
+        if not self._take_timer(t, row):
+            return self._record(t)
+        changes, now = Changes(), _now(t)
+        self._tell(changes, row, EventKind.HURRIED, now, {})
+        stay = self._dimensions.policy(t, row["policy"]).expires_after
+        expires_at = None if stay is None else now + span(stay)
+        keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
+        changes.rests.append(_rest(row, state, available_at=now, expires_at=expires_at, **keep))
+        changes.queue(row["number"], now, now, expires_at)
+        changes.write(t)
+        return self._record(t)
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _look(self, t: Transaction) -> Row:
+        row = t.one("job", tenant=self._tenant, uid=self._uid)
+        if row is None:
+            raise UnknownJob(self._uid)
+        return row
+
+    def _lock(self, t: Transaction, row: Row) -> Row:
+        """Look again under the lock: the first look may be as old as the wait was long."""
+        t.one("lock_job", job=row["number"])
+        return self._look(t)
+
+    def _locked(self, t: Transaction) -> Row:
+        return self._lock(t, self._look(t))
+
+    def _take_timer(self, t: Transaction, row: Row) -> bool:
+        return t.run("take_timer", kind="start", due_at=row["available_at"], job=row["number"]) == 1
+
+    def _take_from_queue(self, t: Transaction, row: Row) -> bool:
+        """The timer first: a timer that fires at this instant makes it ready, and the second look finds it there."""
+        if self._take_timer(t, row):
+            return True
+        return t.run("take_ready", route=row["route"], rank=row["rank"], job=row["number"]) == 1
+
+    def _shelve(self, t: Transaction, row: Row) -> None:
+        if JobState(row["state"]).is_final:
+            t.run("shelve_run", job=row["number"])
+            t.run("drop_done", job=row["number"])
+
+    def _tell(
+        self,
+        changes: Changes,
+        row: Row,
+        what: Move | EventKind,
+        now: int,
+        data: dict[str, Any],
+        run: int | None = None,
+    ) -> None:
+        kind = EVENT_OF[what] if isinstance(what, Move) else what
+        run = row["run"] if run is None else run
+        changes.tell(row["number"], row["n"] + 1, now, kind, run, row["token"], {"by": self._by, **data})
+
+    def _record(self, t: Transaction) -> JobRecord:
+        row = self._look(t)
+        return job_of(row, self._dimensions.policy(t, row["policy"]))
+
+
+def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None, by: str) -> None:
+    """Write a request into a running row that is locked, unless one as strong is there already."""
+    pending = RequestKind(running["request"]) if running["request"] else None
+    if pending is kind or stronger(pending, kind) is not kind:
+        return
+    told = clean_text(reason, MAX_MESSAGE) if reason else None
+    t.run("request", job=running["job"], kind=kind.value, reason=told, by=by)
+    changes = Changes()
+    facts = {"by": by, "request": kind.value, "reason": told}
+    changes.tell(
+        running["job"], running["n"] + 1, _now(t), EventKind.REQUESTED, running["run"], running["token"], facts
+    )
+    changes.write(t)
+
+
+def ask(t: Transaction, ref: AttemptRef, kind: RequestKind, reason: str | None, by: str = "worker") -> Verdict:
+    """The worker's own request, under its fence."""
+    running = t.one("lock_running", job=ref.job)
+    if running is None or (running["token"], running["claim"]) != (ref.token, ref.claim):
+        return Verdict.FENCED
+    request(t, running, kind, reason, by)
+    return Verdict.DONE
+
+
+def _now(t: Transaction) -> int:
+    row = t.one("now")
+    assert row is not None
+    return int(row["now"])
+
+
+def _rest(row: Row, state: JobState, **changed: Any) -> dict[str, Any]:
+    kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone")}
+    blank = {"available_at": None, "expires_at": None, "error_type": None, "error_message": None}
+    return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
+
+
+def _end(row: Row, state: JobState, now: int, run: int, **changed: Any) -> dict[str, Any]:
+    blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result", "error_type", "error_message"))
+    kept = {"job": row["number"], "route": row["route"], "token": row["token"]}
+    return {**blank, **kept, "run": run, "state": state, "n": row["n"] + 1, "finished_at": now, "late": 0, **changed}

@@ -1,0 +1,68 @@
+"""Database: the little a driver must give. One transaction, one closure, one deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+Row = Mapping[str, Any]
+"""Rows are read by name on both databases."""
+
+T = TypeVar("T")
+
+
+class Transaction(Protocol):
+    """What a closure may do between BEGIN and COMMIT; statements go by the name of their file.
+
+    A list reaches PostgreSQL as an array (`= ANY (CAST(:ids AS BIGINT[]))`), SQLite as JSON (`json_each(:ids)`).
+    """
+
+    def all(self, statement: str, /, **values: Any) -> list[Row]: ...
+
+    def one(self, statement: str, /, **values: Any) -> Row | None:
+        """At most one row; more than one is a mistake in the statement."""
+        ...
+
+    def run(self, statement: str, /, **values: Any) -> int:
+        """How many rows were affected."""
+        ...
+
+
+class Database(Protocol):
+    """Every call answers within its deadline, frozen server or not; lost connections heal by themselves.
+
+    A closure handed to `write` may run more than once (a deadlock, a stale connection): it must take its effects
+    from the transaction alone, and must not call this database again.
+    """
+
+    dialect: str  # "postgres" | "sqlite"
+
+    def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+        """One transaction: commits, or rolls back on an exception."""
+        ...
+
+    def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+        """SQLite gives the closure one snapshot, PostgreSQL one per statement: read what must agree in one."""
+        ...
+
+    def hint(self) -> None:
+        """Wake idle workers. Call it after the commit; cheap when nobody is idle; never raises for a lost store."""
+        ...
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep until a hint (True) or the timeout (False); marks this process idle meanwhile.
+
+        True means *look again*: a process that has just been marked idle is told so at once, because what came
+        before the mark was hinted to nobody.
+        """
+        ...
+
+    def migrate(self) -> list[str]:
+        """Apply what is missing; answers the names that were applied now."""
+        ...
+
+    def schema_version(self) -> int: ...
+
+    def migration_sql(self) -> str: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,194 @@
+"""row <-> model, by column name. Instants are microseconds since the epoch on the database's side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from unstuck.model.job import (
+    AttemptRecord,
+    AttemptRef,
+    ClaimedJob,
+    EventRecord,
+    JobRecord,
+    WorkerRecord,
+    WorkflowRecord,
+)
+from unstuck.model.lifecycle import EventKind, JobState, RequestKind
+from unstuck.model.policy import Policy
+from unstuck.store.database import Row
+from unstuck.store.port import Asked
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def instant(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def instant_or_none(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else instant(microseconds)
+
+
+def microseconds(at: datetime) -> int:
+    """A naive instant is read as UTC: the only zone the store knows."""
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (aware - EPOCH) // _MICROSECOND
+
+
+def span(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def packed(rows: Any) -> str:
+    """A list as one JSON parameter: a batch is one statement, whatever its length."""
+    return _encoder.encode(rows).decode()
+
+
+def ref_of(row: Row) -> AttemptRef:
+    return AttemptRef(row["job"], row["token"], row["claim"])
+
+
+def asked_of(row: Row) -> Asked:
+    return Asked(ref_of(row), RequestKind(row["request"]), row["request_reason"])
+
+
+def claimed_of(row: Row, claim: str, policy: Policy) -> ClaimedJob:
+    return ClaimedJob(
+        ref=AttemptRef(row["id"], row["token"], claim),
+        id=row["uid"],
+        run=row["run"],
+        tenant=row["tenant"],
+        queue=row["queue"],
+        workflow=row["workflow"],
+        payload=row["payload"],
+        policy=policy,
+        attempt=1 + row["failures"] + row["losses"] + row["suspects"],
+        alone=bool(row["alone"]),
+        created_at=instant(row["created_at"]),
+    )
+
+
+def job_of(row: Row, policy: Policy) -> JobRecord:
+    return JobRecord(
+        number=row["number"],
+        id=row["uid"],
+        tenant=row["tenant"],
+        queue=row["queue"],
+        workflow=row["workflow"],
+        target=row["target"],
+        priority=row["priority"],
+        state=JobState(row["state"]),
+        run=row["run"],
+        token=row["token"],
+        payload=row["payload"],
+        policy=policy,
+        created_at=instant(row["created_at"]),
+        available_at=instant(row["available_at"]),
+        events=row["n"],
+        failures=row["failures"],
+        losses=row["losses"],
+        suspects=row["suspects"],
+        alone=bool(row["alone"]),
+        key=row["key"],
+        request=RequestKind(row["request"]) if row["request"] else None,
+        requested_at=instant_or_none(row["requested_at"]),
+        request_reason=row["request_reason"],
+        claim=row["claim"],
+        worker=row["worker"],
+        claimed_at=instant_or_none(row["claimed_at"]),
+        started_at=instant_or_none(row["started_at"]),
+        heartbeat_at=instant_or_none(row["heartbeat_at"]),
+        lease_until=instant_or_none(row["lease_until"]),
+        finished_at=instant_or_none(row["finished_at"]),
+        duration_ms=row["duration_ms"],
+        result=row["result"],
+        late=bool(row["late"]),
+        error_type=row["error_type"],
+        error_message=row["error_message"],
+        held=bool(row["held"]),
+    )
+
+
+def event_of(row: Row) -> EventRecord:
+    return EventRecord(
+        job=row["uid"],
+        number=row["n"],
+        kind=row["kind"],
+        at=instant(row["at"]),
+        run=row["run"],
+        token=row["token"],
+        data=json.loads(row["data"]),
+    )
+
+
+def worker_of(row: Row) -> WorkerRecord:
+    return WorkerRecord(
+        number=row["id"],
+        incarnation=row["incarnation"],
+        name=row["name"],
+        host=row["host"],
+        boot_id=row["boot_id"],
+        pid_namespace=row["pid_namespace"],
+        pid=row["pid"],
+        pid_start=row["pid_start"],
+        state=row["state"],
+        queues=tuple(json.loads(row["queues"])),
+        code_version=row["code_version"],
+        started_at=instant(row["started_at"]),
+        heartbeat_at=instant(row["beat_at"]),
+        lease_until=instant(row["lease_until"]),
+        running=row["running"],
+        info=json.loads(row["info"]),
+    )
+
+
+def workflow_of(row: Row) -> WorkflowRecord:
+    return WorkflowRecord(
+        name=row["name"],
+        code_version=row["code_version"],
+        queue=row["queue"],
+        policy=Policy.from_json(row["policy"]),
+        schema=json.loads(row["schema"]),
+        target=row["target"],
+        registered_at=instant(row["registered_at"]),
+        doc=row["doc"],
+    )
+
+
+def attempts_of(events: Sequence[EventRecord], outputs: Iterable[Row]) -> list[AttemptRecord]:
+    """A claim opens an attempt; the next move under the same token ends it."""
+    kept = {row["token"]: row for row in outputs}
+    opened = [event for event in events if event.kind == EventKind.CLAIMED]
+    ends: dict[int, EventRecord] = {}
+    claimed_tokens = {event.token: event.number for event in opened}
+    for event in events:
+        if event.number > claimed_tokens.get(event.token, event.number) and event.kind != EventKind.REQUESTED:
+            ends.setdefault(event.token, event)
+    return [_attempt(event, ends.get(event.token), kept.get(event.token)) for event in opened]
+
+
+def _attempt(opened: EventRecord, ended: EventRecord | None, kept: Row | None) -> AttemptRecord:
+    facts = ended.data if ended else {}
+    return AttemptRecord(
+        token=opened.token,
+        run=opened.run,
+        worker=opened.data.get("by", ""),
+        claimed_at=opened.at,
+        code_version=opened.data.get("code_version"),
+        ended_at=ended.at if ended else None,
+        outcome=ended.kind if ended else None,
+        error_type=facts.get("error_type"),
+        error_message=facts.get("error_message"),
+        duration_ms=facts.get("duration_ms"),
+        stack=kept["stack"] if kept else None,
+        output=kept["output"] if kept else None,
+    )

@@ -1,0 +1,319 @@
+"""Settle: the one way an attempt ends, whoever ends it.
+
+Theory of operation. Attempts that returned and were asked nothing close in one statement; its WHERE is the fence.
+Everything else takes the general path: lock the running rows, read where each job stands, let the model decide, write
+what it says. A report that finds no open attempt is either a repeat, which the history proves (the ending event
+carries the claim id of the worker that wrote it; a sweep's does not), or stale.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from unstuck.chance import Chance
+from unstuck.model.errors import ErrorType
+from unstuck.model.job import AttemptRef
+from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move, RequestKind
+from unstuck.model.payload import check_text
+from unstuck.model.settlement import (
+    ErrorInfo,
+    Outcome,
+    Raised,
+    Returned,
+    Settlement,
+    Standing,
+)
+from unstuck.model.settlement import settle as decide
+from unstuck.store.changes import Changes, cleaned
+from unstuck.store.database import Row, Transaction
+from unstuck.store.dimensions import Dimensions
+from unstuck.store.port import Report, Settled, Verdict
+from unstuck.store.rows import packed, ref_of, span
+
+LONGEST_MS = 1 << 48
+
+_STATE_OF = {EVENT_OF[move]: state for move, state in MOVES[JobState.RUNNING].items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What every settle needs beside the transaction."""
+
+    dimensions: Dimensions
+    chance: Chance
+    split: bool
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What became of each attempt, and whether somebody idle should look for work."""
+
+    states: dict[AttemptRef, JobState]
+    woke: bool = False
+
+
+def settle(
+    t: Transaction, tools: Settling, worker: int, by: str, reports: Sequence[Report]
+) -> tuple[list[Settled], bool]:
+    """Answers in the order of the reports; of two reports about one attempt the first counts."""
+    first: dict[AttemptRef, Report] = {}
+    for report in reports:
+        first.setdefault(report.ref, storable(report))
+    states: dict[AttemptRef, JobState] = dict.fromkeys(
+        _close_returned(t, tools, worker, by, first.values()), JobState.COMPLETED
+    )
+    woke = False
+    if rest := [report for ref, report in first.items() if ref not in states]:
+        outcomes = _settle_generally(t, tools, worker, by, rest)
+        states |= outcomes.states
+        woke = outcomes.woke
+    if stale := [ref for ref in first if ref not in states]:
+        states |= _settled_before(t, stale)
+    return [_answer(report.ref, states.get(report.ref)) for report in reports], woke
+
+
+def _answer(ref: AttemptRef, state: JobState | None) -> Settled:
+    return Settled(ref, Verdict.FENCED if state is None else Verdict.DONE, state)
+
+
+def storable(report: Report) -> Report:
+    """What no database could give back unchanged fails the job: it must never leave it RUNNING."""
+    if report.duration_ms is not None and not 0 <= report.duration_ms <= LONGEST_MS:
+        report = replace(report, duration_ms=None)
+    match report.outcome:
+        case Returned(result) if result is not None:
+            if not isinstance(result, str):
+                return refused(report, f"the result is a {type(result).__name__}, not JSON text")
+            try:
+                check_text(result, "the result")
+            except Exception as problem:
+                return refused(report, str(problem))
+    return report
+
+
+def refused(report: Report, problem: str) -> Report:
+    error = ErrorInfo(ErrorType.RESULT_NOT_STORABLE, problem)
+    return replace(report, outcome=Raised(error, retry=False))
+
+
+# --- the fast path ------------------------------------------------------------------------------------------------
+
+
+def _close_returned(
+    t: Transaction, tools: Settling, worker: int, by: str, reports: Iterable[Report]
+) -> list[AttemptRef]:
+    """One statement for a whole batch; sorted, so that two batches wait for each other in the same order."""
+    returned = sorted((r for r in reports if isinstance(r.outcome, Returned)), key=lambda r: r.ref.job)
+    rows = [_returned_columns(report, by) for report in returned]
+    if not rows:
+        return []
+    accepted = {ref_of(row) for row in t.all("settle_returned", worker=worker, rows=packed(rows))}
+    if tools.split:
+        _close_by_steps(t, [row for row in rows if ref_of(row) in accepted])
+    done = [report for report in returned if report.ref in accepted]
+    changes = Changes()
+    for report in done:
+        changes.keep_output(report.ref.job, report.ref.token, report.output)
+    changes.write(t)
+    return [report.ref for report in done]
+
+
+def _returned_columns(report: Report, by: str) -> dict[str, Any]:
+    ref = report.ref
+    facts: dict[str, Any] = {"by": by, "claim": ref.claim}
+    if report.duration_ms is not None:
+        facts["duration_ms"] = report.duration_ms
+    return {
+        "job": ref.job,
+        "token": ref.token,
+        "claim": ref.claim,
+        "result": report.outcome.result if isinstance(report.outcome, Returned) else None,
+        "duration_ms": report.duration_ms,
+        "data": packed(facts),
+    }
+
+
+def _close_by_steps(t: Transaction, rows: list[dict[str, Any]]) -> None:
+    """SQLite has no writing CTEs: a statement per table, as safe as one under its single writer."""
+    now = t.one("now")
+    assert now is not None
+    if rows:
+        t.run("settle_returned_done", rows=packed(rows), now=now["now"])
+        t.run("settle_returned_events", rows=packed(rows))
+        t.run("close_attempts", jobs=packed([row["job"] for row in rows]))
+
+
+# --- the general path ---------------------------------------------------------------------------------------------
+
+
+def _settle_generally(t: Transaction, tools: Settling, worker: int, by: str, reports: Sequence[Report]) -> Outcomes:
+    keys = [{"job": r.ref.job, "token": r.ref.token, "claim": r.ref.claim} for r in reports]
+    locked = {ref_of(row): row for row in t.all("lock_attempts", worker=worker, rows=packed(keys))}
+    open_ones = [(locked[report.ref], report) for report in reports if report.ref in locked]
+    return close(t, tools, open_ones, by=by, own=True)
+
+
+def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]], *, by: str, own: bool) -> Outcomes:
+    """End attempts whose running rows this transaction has locked. `own`: by the worker that holds them."""
+    changes = Changes()
+    outcomes = Outcomes({})
+    for row, report in attempts:
+        settlement = decide(_standing(t, tools, row), report.outcome, tools.chance.fraction())
+        _apply(changes, t, tools, row, report, settlement, by, own)
+        outcomes.states[report.ref] = settlement.state
+    changes.write(t)
+    outcomes.woke = bool(changes.ready)
+    return outcomes
+
+
+def _standing(t: Transaction, tools: Settling, row: Row) -> Standing:
+    return Standing(
+        policy=tools.dimensions.policy(t, row["policy"]),
+        failures=row["failures"],
+        losses=row["losses"],
+        suspects=row["suspects"],
+        request=RequestKind(row["request"]) if row["request"] else None,
+    )
+
+
+def _apply(
+    changes: Changes,
+    t: Transaction,
+    tools: Settling,
+    row: Row,
+    report: Report,
+    settlement: Settlement,
+    by: str,
+    own: bool,
+) -> None:
+    job, now, n = row["job"], row["now"], row["n"] + 1
+    error_type, error_message = cleaned(settlement.error)
+    duration = report.duration_ms if report.duration_ms is not None else _elapsed_ms(row)
+    changes.closed.append(job)
+    changes.keep_output(job, row["token"], report.output, settlement.error.stack if settlement.error else None)
+    changes.tell(
+        job,
+        n,
+        now,
+        EVENT_OF[settlement.move],
+        row["run"],
+        row["token"],
+        {
+            "by": by,
+            "claim": row["claim"] if own else None,
+            "worker": row["worker_name"],
+            "error_type": error_type,
+            "error_message": error_message,
+            "duration_ms": duration,
+            "request": row["request"],
+            "delay": settlement.delay or None,
+            "failure": settlement.failure or None,
+            "loss": settlement.loss or None,
+            "suspect": settlement.suspect or None,
+            "alone": settlement.alone or None,
+            "late": settlement.late or None,
+        },
+    )
+    if settlement.hold:
+        changes.holds.append(_hold(row, error_message or "its body may still live"))
+    if settlement.state.is_final:
+        changes.ends.append(_end(row, settlement, n, duration, error_type, error_message))
+    if settlement.state is not JobState.COMPLETED:
+        changes.rests.append(_rest(changes, t, tools, row, settlement, n, error_type, error_message))
+
+
+def _elapsed_ms(row: Row) -> int:
+    since: int = row["started_at"] or row["claimed_at"]
+    return int(max(0, row["now"] - since) // 1000)
+
+
+def _hold(row: Row, reason: str) -> dict[str, Any]:
+    return {
+        "job": row["job"],
+        "target": row["target"],
+        "worker": row["worker"],
+        "pid": row["pid"],
+        "since_at": row["now"],
+        "reason": reason,
+    }
+
+
+def _end(
+    row: Row, settlement: Settlement, n: int, duration: int, error_type: str | None, error_message: str | None
+) -> dict[str, Any]:
+    return {
+        "job": row["job"],
+        "route": row["route"],
+        "run": row["run"],
+        "state": settlement.state,
+        "token": row["token"],
+        "n": n,
+        "worker": row["worker"],
+        "claimed_at": row["claimed_at"],
+        "finished_at": row["now"],
+        "duration_ms": duration,
+        "result": settlement.result,
+        "error_type": error_type,
+        "error_message": error_message,
+        "late": int(settlement.late),
+    }
+
+
+def _rest(
+    changes: Changes,
+    t: Transaction,
+    tools: Settling,
+    row: Row,
+    settlement: Settlement,
+    n: int,
+    error_type: str | None,
+    error_message: str | None,
+) -> dict[str, Any]:
+    """The jobs row at its new rest; of an ended job it keeps the counts, its state is in done."""
+    available_at = expires_at = None
+    if settlement.state is JobState.QUEUED:
+        available_at = row["now"] + span(settlement.delay)
+        stay = tools.dimensions.policy(t, row["policy"]).expires_after
+        expires_at = None if stay is None else available_at + span(stay)
+        changes.queue(row["job"], row["now"], available_at, expires_at)
+    if settlement.move is Move.GIVE_BACK:
+        # Nothing happened to the job itself: what it last failed of stays readable.
+        error_type, error_message = row["error_type"], row["error_message"]
+    return {
+        "job": row["job"],
+        "state": JobState.QUEUED if settlement.state.is_final else settlement.state,
+        "run": row["run"],
+        "token": row["token"],
+        "n": n,
+        "failures": row["failures"] + settlement.failure,
+        "losses": row["losses"] + settlement.loss,
+        "suspects": row["suspects"] + settlement.suspect,
+        "alone": int(bool(row["alone"]) or settlement.alone),
+        "available_at": available_at,
+        "expires_at": expires_at,
+        "error_type": error_type,
+        "error_message": error_message,
+    }
+
+
+# --- repeats ------------------------------------------------------------------------------------------------------
+
+
+def _settled_before(t: Transaction, refs: Sequence[AttemptRef]) -> dict[AttemptRef, JobState]:
+    """The attempts of these that their own worker has already settled, and where each went."""
+    rows = t.all("endings", rows=packed([{"job": ref.job, "token": ref.token} for ref in refs]))
+    wanted = set(refs)
+    found: dict[AttemptRef, JobState] = {}
+    for row in rows:
+        ref = AttemptRef(row["job"], row["token"], json.loads(row["data"]).get("claim", ""))
+        if ref in wanted and row["kind"] in _STATE_OF:
+            found.setdefault(ref, _STATE_OF[row["kind"]])
+    return found
+
+
+def report_of(row: Row, outcome: Outcome) -> Report:
+    """A sweep's own word about an attempt."""
+    return Report(ref_of(row), outcome)

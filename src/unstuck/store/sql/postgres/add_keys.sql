@@ -1,0 +1,13 @@
+-- Answers the keys that are ours now: new ones, and old ones whose day has passed and whose job has ended. The rows come
+-- sorted, so that two submits of the same keys wait for each other in the same order.
+INSERT INTO unstuck_keys AS k (tenant, key, fingerprint, job, created_at, expires_at)
+SELECT r.tenant, r.key, r.fingerprint, r.job, clock.now, clock.now + :life
+  FROM json_to_recordset(CAST(:rows AS json)) AS r (tenant TEXT, key TEXT, fingerprint TEXT, job TEXT),
+       (SELECT unstuck_now() AS now OFFSET 0) AS clock
+ON CONFLICT (tenant, key) DO UPDATE
+   SET fingerprint = excluded.fingerprint, job = excluded.job,
+       created_at = excluded.created_at, expires_at = excluded.expires_at
+ WHERE k.expires_at <= unstuck_now()
+   AND NOT EXISTS (SELECT 1 FROM unstuck_jobs j
+                    WHERE j.uid = k.job AND NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id))
+RETURNING k.tenant, k.key

@@ -1,0 +1,9 @@
+-- Locks the jobs, not the timers: whoever moves a job at rest holds its jobs row. One that is busy keeps its timer.
+SELECT t.due_at, t.job, j.uid, j.route, j.rank, j.available_at, j.expires_at, j.run, j.token, j.n, j.failures, j.losses,
+       j.suspects, j.alone, unstuck_now() AS now
+  FROM unstuck_timers t
+  JOIN unstuck_jobs j ON j.id = t.job
+ WHERE t.kind = 'expire' AND t.due_at <= (SELECT unstuck_now())
+ ORDER BY t.due_at, t.job
+ LIMIT :batch
+   FOR NO KEY UPDATE OF j SKIP LOCKED

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_idle WHERE listener = :listener

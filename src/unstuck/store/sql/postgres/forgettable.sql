@@ -1,0 +1,9 @@
+-- Locks the jobs first, as a resume does; a job that somebody is working on stays until the next time.
+SELECT d.job
+  FROM unstuck_done d
+  JOIN unstuck_jobs j ON j.id = d.job
+ WHERE d.finished_at <= (SELECT unstuck_now() - :retention)
+   AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.job = d.job)
+ ORDER BY d.finished_at, d.job
+ LIMIT :batch
+   FOR UPDATE OF j SKIP LOCKED

@@ -1,0 +1,1 @@
+SELECT to_regclass('unstuck_migrations') IS NOT NULL AS found

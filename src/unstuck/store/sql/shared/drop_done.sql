@@ -1,0 +1,1 @@
+DELETE FROM unstuck_done WHERE job = :job

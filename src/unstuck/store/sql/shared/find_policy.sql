@@ -1,0 +1,1 @@
+SELECT id FROM unstuck_policies WHERE digest = :digest

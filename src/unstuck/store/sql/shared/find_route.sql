@@ -1,0 +1,1 @@
+SELECT id FROM unstuck_routes WHERE tenant = :tenant AND queue = :queue AND workflow = :workflow

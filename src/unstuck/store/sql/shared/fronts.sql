@@ -1,0 +1,12 @@
+-- A loose index scan: one step per route that has ready jobs, whatever their number.
+WITH RECURSIVE seen (route) AS (
+    SELECT MIN(route) FROM unstuck_ready
+     UNION ALL
+    SELECT (SELECT MIN(later.route) FROM unstuck_ready later WHERE later.route > seen.route)
+      FROM seen
+     WHERE seen.route IS NOT NULL
+)
+SELECT seen.route, (SELECT MIN(first.rank) FROM unstuck_ready first WHERE first.route = seen.route) AS rank
+  FROM seen
+ WHERE seen.route IS NOT NULL
+ LIMIT :most

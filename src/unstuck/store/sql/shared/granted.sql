@@ -1,0 +1,1 @@
+SELECT job, token, claim, request, request_reason FROM unstuck_running WHERE worker = :worker

@@ -1,0 +1,5 @@
+SELECT j.uid, e.n, e.kind, e.at, e.run, e.token, e.data
+  FROM unstuck_jobs j
+  JOIN unstuck_events e ON e.job = j.id
+ WHERE j.uid = :uid AND j.tenant = :tenant
+ ORDER BY e.n

@@ -1,0 +1,1 @@
+SELECT * FROM unstuck_job_rows WHERE uid = :uid AND tenant = :tenant

@@ -1,0 +1,1 @@
+UPDATE unstuck_workers SET state = 'gone', lease_until = unstuck_now() WHERE id = :worker AND state <> 'gone'

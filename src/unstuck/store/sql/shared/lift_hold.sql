@@ -1,0 +1,1 @@
+DELETE FROM unstuck_holds WHERE job = :job

@@ -1,0 +1,3 @@
+SELECT number, name, checksum, applied_at
+  FROM unstuck_migrations
+ ORDER BY number

@@ -1,0 +1,1 @@
+SELECT unstuck_now() AS now

@@ -1,0 +1,1 @@
+SELECT body FROM unstuck_policies WHERE id = :policy

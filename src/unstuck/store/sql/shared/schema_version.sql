@@ -1,0 +1,2 @@
+SELECT COALESCE(MAX(number), 0) AS version
+  FROM unstuck_migrations

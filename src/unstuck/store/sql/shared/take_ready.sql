@@ -1,0 +1,1 @@
+DELETE FROM unstuck_ready WHERE route = :route AND rank = :rank AND job = :job

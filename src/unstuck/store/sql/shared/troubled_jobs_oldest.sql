@@ -1,0 +1,11 @@
+-- One page by keyset; :states is ',A,B,' or NULL. Only ends that are no success are looked at.
+SELECT *
+  FROM unstuck_job_rows
+ WHERE tenant = :tenant AND number > :after
+   AND number IN (SELECT job FROM unstuck_done WHERE state <> 'COMPLETED')
+   AND (CAST(:states AS TEXT) IS NULL OR CAST(:states AS TEXT) LIKE '%,' || state || ',%')
+   AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
+   AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+   AND (CAST(:error_type AS TEXT) IS NULL OR error_type = CAST(:error_type AS TEXT))
+ ORDER BY number ASC
+ LIMIT :most

@@ -1,0 +1,7 @@
+SELECT t.due_at, t.job, j.uid, j.route, j.rank, j.available_at, j.expires_at, j.run, j.token, j.n, j.failures, j.losses,
+       j.suspects, j.alone, unstuck_now() AS now
+  FROM unstuck_timers t
+  JOIN unstuck_jobs j ON j.id = t.job
+ WHERE t.kind = 'expire' AND t.due_at <= unstuck_now()
+ ORDER BY t.due_at, t.job
+ LIMIT :batch

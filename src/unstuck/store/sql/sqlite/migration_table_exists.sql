@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'unstuck_migrations') AS found

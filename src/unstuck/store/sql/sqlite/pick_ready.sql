@@ -1,0 +1,6 @@
+SELECT job
+  FROM unstuck_ready
+ WHERE route = :route
+   AND NOT EXISTS (SELECT 1 FROM unstuck_holds WHERE unstuck_holds.job = unstuck_ready.job)
+ ORDER BY rank, job
+ LIMIT :most

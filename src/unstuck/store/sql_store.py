@@ -1,0 +1,359 @@
+"""SqlStore: the Store over any Database. Each verb is one transaction; what it does is in the module of its noun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from unstuck.chance import Chance, SystemChance
+from unstuck.model.errors import StoreBusy, UnknownWorker, UnstuckError
+from unstuck.model.job import (
+    AttemptRecord,
+    AttemptRef,
+    ClaimedJob,
+    EventRecord,
+    JobRecord,
+    NewJob,
+    WorkerRecord,
+    WorkflowRecord,
+)
+from unstuck.model.lifecycle import JobState, Move, RequestKind
+from unstuck.model.payload import check_text, clean_text
+from unstuck.store import beat, claim, control, lookup, settle, submit, sweep
+from unstuck.store.changes import MAX_OUTPUT
+from unstuck.store.control import Again, Control
+from unstuck.store.database import Database, Row, T, Transaction
+from unstuck.store.dimensions import Dimensions
+from unstuck.store.port import (
+    Asked,
+    Beat,
+    Front,
+    JobFilter,
+    NewWorker,
+    Page,
+    Recovered,
+    Report,
+    Route,
+    Settled,
+    Share,
+    Submitted,
+    Verdict,
+)
+from unstuck.store.rows import (
+    asked_of,
+    attempts_of,
+    event_of,
+    instant,
+    job_of,
+    microseconds,
+    packed,
+    span,
+    worker_of,
+    workflow_of,
+)
+from unstuck.telemetry import emit
+
+LOOKS = 100
+
+
+class SqlStore:
+    """Safe to share between threads; as safe across a fork as its database is."""
+
+    def __init__(self, database: Database, chance: Chance | None = None) -> None:
+        self._database = database
+        self._dimensions = Dimensions()
+        self._split = database.dialect == "sqlite"
+        self._tools = settle.Settling(self._dimensions, chance or SystemChance(), self._split)
+        self._named: dict[int, Row] = {}
+
+    # --- the worker's side ----------------------------------------------------------------------------------------
+
+    def now(self) -> datetime:
+        return instant(self._database.read(lambda t: _only(t.one("now"))["now"]))
+
+    def register_worker(self, worker: NewWorker) -> WorkerRecord:
+        return self._database.write(partial(_register_worker, worker=worker))
+
+    def register_workflows(self, workflows: Sequence[WorkflowRecord]) -> None:
+        self._database.write(partial(_register_workflows, workflows=workflows))
+
+    def routes(self, after: int = 0) -> list[Route]:
+        return [Route(**row) for row in self._database.read(lambda t: t.all("routes", after=after))]
+
+    def fronts(self, limit: int = 1000) -> list[Front]:
+        return [Front(**row) for row in self._database.read(lambda t: t.all("fronts", most=limit))]
+
+    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
+        return self._database.write(partial(self._claim, worker=worker, name=claim, shares=shares))
+
+    def _claim(self, t: Transaction, worker: int, name: str, shares: Sequence[Share]) -> list[ClaimedJob]:
+        known = self._worker(t, worker)
+        if known is None:
+            return []
+        data = packed({"by": known["name"], "claim": name, "code_version": known["code_version"]})
+        return claim.claim(t, worker, name, shares, data, self._dimensions, self._split)
+
+    def beat(
+        self,
+        worker: int,
+        lease: float,
+        held: Sequence[AttemptRef],
+        *,
+        pending_claims: Sequence[str] = (),
+        settling: Sequence[AttemptRef] = (),
+        started: Mapping[int, datetime] | None = None,
+        state: str = "active",
+        info: Mapping[str, Any] | None = None,
+    ) -> Beat:
+        holding = beat.Holding(lease, held, pending_claims, settling, started or {}, state, info)
+        return self._waking(lambda t: beat.beat(t, self._tools, worker, holding))
+
+    def asked(self, worker: int) -> list[Asked]:
+        return [asked_of(row) for row in self._database.read(lambda t: t.all("asked", worker=worker))]
+
+    def ask(self, ref: AttemptRef, kind: RequestKind, reason: str | None = None) -> Verdict:
+        return self._database.write(lambda t: control.ask(t, ref, kind, reason))
+
+    def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        if not reports:
+            return []
+        try:
+            return self._settle(worker, reports)
+        except UnstuckError:
+            raise
+        except Exception as problem:
+            # One report that the database cannot take must not keep the others, nor its own job, RUNNING.
+            emit("store.settle.refused", reports=len(reports), problem=str(problem)[:200])
+            return [self._settle_alone(worker, report) for report in reports]
+
+    def _settle_alone(self, worker: int, report: Report) -> Settled:
+        try:
+            return self._settle(worker, [report])[0]
+        except UnstuckError:
+            raise
+        except Exception as problem:
+            bare = Report(report.ref, report.outcome)
+            return self._settle(worker, [settle.refused(bare, f"the database refused it: {problem}")])[0]
+
+    def _settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        def work(t: Transaction) -> tuple[list[Settled], bool]:
+            known = self._worker(t, worker)
+            by = known["name"] if known else f"worker {worker}"
+            return settle.settle(t, self._tools, worker, by, reports)
+
+        return self._waking(work)
+
+    def append_output(self, ref: AttemptRef, text: str) -> Verdict:
+        clean = clean_text(text, MAX_OUTPUT)
+        facts = {"job": ref.job, "token": ref.token, "claim": ref.claim, "text": clean, "cap": MAX_OUTPUT}
+        return _verdict(self._database.write(lambda t: t.run("append_output", **facts)))
+
+    def progress(self, ref: AttemptRef, value: str) -> Verdict:
+        check_text(value, "the progress")
+        facts = {"job": ref.job, "token": ref.token, "claim": ref.claim, "value": value}
+        return _verdict(self._database.write(lambda t: t.run("set_progress", **facts)))
+
+    def unregister_worker(self, worker: int) -> None:
+        self._waking(lambda t: (None, beat.leave(t, self._tools, worker)))
+
+    # --- submit ---------------------------------------------------------------------------------------------------
+
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        if not jobs:
+            return []
+        submit.check(jobs)
+        self._dimensions.ensure(self._database, jobs)
+        answers = self._database.write(lambda t: submit.submit(t, jobs, self._dimensions, self._split))
+        if any(answer.created for answer in answers):
+            self._database.hint()
+        return answers
+
+    def workflow(self, name: str) -> WorkflowRecord | None:
+        row = self._database.read(lambda t: t.one("workflow", name=name))
+        return None if row is None else workflow_of(row)
+
+    def workflows(self) -> list[WorkflowRecord]:
+        return [workflow_of(row) for row in self._database.read(lambda t: t.all("workflows"))]
+
+    # --- control --------------------------------------------------------------------------------------------------
+
+    def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
+        return self._control(tenant, job, by, lambda verb, t: verb.stop(t, Move.CANCEL, reason))
+
+    def interrupt(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
+        return self._control(tenant, job, by, lambda verb, t: verb.stop(t, Move.INTERRUPT, reason))
+
+    def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
+        record = self._control(tenant, job, by, lambda verb, t: verb.resume(t, from_start))
+        self._database.hint()
+        return record
+
+    def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
+        return self._control(tenant, job, by, lambda verb, t: verb.resolve(t, result))
+
+    def hurry(self, tenant: str, job: str, by: str) -> JobRecord:
+        record = self._control(tenant, job, by, lambda verb, t: verb.hurry(t))
+        self._database.hint()
+        return record
+
+    def _control(
+        self, tenant: str, job: str, by: str, step: Callable[[Control, Transaction], JobRecord | Again]
+    ) -> JobRecord:
+        """A job that keeps moving under our eyes is looked at again, each time in a new transaction."""
+        verb = Control(self._dimensions, tenant, job, by)
+        for _ in range(LOOKS):
+            record = self._database.write(lambda t: step(verb, t))
+            if not isinstance(record, Again):
+                return record
+        raise StoreBusy(f"job {job} kept moving between states; nothing was written, try again")
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
+        return self._waking(lambda t: sweep.recover_lost(t, self._tools, lost_grace, batch))
+
+    def convict_overdue(self, kill_grace: float, lease: float, batch: int = 500) -> list[Recovered]:
+        return self._waking(lambda t: sweep.convict_overdue(t, self._tools, kill_grace, lease, batch))
+
+    def expire_worker(self, worker: int, seen_lease_until: datetime, reason: str) -> bool:
+        facts = {"worker": worker, "seen": microseconds(seen_lease_until), "reason": clean_text(reason, 1000)}
+        return self._database.write(lambda t: t.run("expire_worker", **facts)) == 1
+
+    def release_due(self, batch: int = 1000) -> int:
+        released = self._database.write(lambda t: sweep.release_due(t, batch, self._split))
+        if released:
+            self._database.hint()
+        return released + self._database.write(lambda t: sweep.expire_stays(t, batch))
+
+    def lift_holds(self, margin: float, batch: int = 500) -> int:
+        return self._hinting(self._database.write(lambda t: t.run("lift_holds", margin=span(margin), batch=batch)))
+
+    def lift_hold(self, job: int) -> bool:
+        return self._hinting(self._database.write(lambda t: t.run("lift_hold", job=job))) == 1
+
+    def forget_ended(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: sweep.forget_ended(t, retention, batch))
+
+    def forget_keys(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_keys", retention=span(retention), batch=batch))
+
+    def forget_workers(self, retention: float, batch: int = 100) -> int:
+        return self._database.write(lambda t: t.run("forget_workers", retention=span(retention), batch=batch))
+
+    # --- observe --------------------------------------------------------------------------------------------------
+
+    def get(self, tenant: str, job: str) -> JobRecord | None:
+        def work(t: Transaction) -> JobRecord | None:
+            row = t.one("job", tenant=tenant, uid=job)
+            return None if row is None else job_of(row, self._dimensions.policy(t, row["policy"]))
+
+        return self._database.read(work)
+
+    def find(self, tenant: str, prefix: str, limit: int = 5) -> list[str]:
+        facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit}
+        return [row["uid"] for row in self._database.read(lambda t: t.all("find", **facts))]
+
+    def history(self, tenant: str, job: str) -> list[EventRecord]:
+        return [event_of(row) for row in self._database.read(lambda t: t.all("history", tenant=tenant, uid=job))]
+
+    def attempts(self, tenant: str, job: str) -> list[AttemptRecord]:
+        def work(t: Transaction) -> tuple[list[Row], list[Row]]:
+            return t.all("history", tenant=tenant, uid=job), t.all("outputs", tenant=tenant, uid=job)
+
+        events, outputs = self._database.read(work)
+        return attempts_of([event_of(row) for row in events], outputs)
+
+    def progress_of(self, tenant: str, job: str) -> str | None:
+        row = self._database.read(lambda t: t.one("progress_of", tenant=tenant, uid=job))
+        return None if row is None else str(row["value"])
+
+    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> Page:
+        return self._database.read(lambda t: lookup.page(t, self._dimensions, tenant, filter, limit, after))
+
+    def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
+        return self._database.read(lambda t: lookup.counts(t, tenant, ceiling))
+
+    def workers(self) -> list[WorkerRecord]:
+        return [worker_of(row) for row in self._database.read(lambda t: t.all("workers"))]
+
+    # --- wake-ups and schema --------------------------------------------------------------------------------------
+
+    def wait_for_work(self, timeout: float) -> bool:
+        return self._database.wait(timeout)
+
+    def migrate(self) -> list[str]:
+        return self._database.migrate()
+
+    def schema_version(self) -> int:
+        return self._database.schema_version()
+
+    def close(self) -> None:
+        self._database.close()
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _waking(self, work: Callable[[Transaction], tuple[T, bool]]) -> T:
+        """Once it is committed that a job became claimable, say so."""
+        answer, woke = self._database.write(work)
+        if woke:
+            self._database.hint()
+        return answer
+
+    def _hinting(self, moved: int) -> int:
+        if moved:
+            self._database.hint()
+        return moved
+
+    def _worker(self, t: Transaction, worker: int) -> Row | None:
+        """Name, host and code version of an incarnation never change."""
+        known = self._named.get(worker)
+        if known is None and (known := t.one("worker_named", worker=worker)) is not None:
+            self._named[worker] = known
+        return known
+
+
+def _register_worker(t: Transaction, worker: NewWorker) -> WorkerRecord:
+    t.run(
+        "register_worker",
+        incarnation=worker.incarnation,
+        name=worker.name,
+        host=worker.host,
+        boot_id=worker.boot_id,
+        pid_namespace=worker.pid_namespace,
+        pid=worker.pid,
+        pid_start=worker.pid_start,
+        queues=packed(worker.queues),
+        code_version=worker.code_version,
+        lease=span(worker.lease),
+        info=packed(worker.info),
+    )
+    row = t.one("worker_by_incarnation", incarnation=worker.incarnation)
+    if row is None:
+        raise UnknownWorker(worker.name)
+    return worker_of(row)
+
+
+def _register_workflows(t: Transaction, workflows: Sequence[WorkflowRecord]) -> None:
+    """Sorted, so that workers that start together wait for each other in the same order."""
+    for workflow in sorted(workflows, key=lambda w: (w.name, w.code_version)):
+        t.run(
+            "register_workflow",
+            name=workflow.name,
+            code_version=workflow.code_version,
+            queue=workflow.queue,
+            policy=workflow.policy.to_json(),
+            schema=packed(workflow.schema),
+            target=workflow.target,
+            doc=clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
+        )
+
+
+def _verdict(rows: int) -> Verdict:
+    return Verdict.DONE if rows else Verdict.FENCED
+
+
+def _only(row: Row | None) -> Row:
+    assert row is not None
+    return row

@@ -1,0 +1,134 @@
+"""Sweep: what passing time does to jobs, in batches, each a transaction that locks before it decides."""
+
+from __future__ import annotations
+
+from unstuck.model.errors import ErrorType
+from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.settlement import Blame, ErrorInfo, Lost, Stuck
+from unstuck.store.changes import Changes
+from unstuck.store.database import Row, Transaction
+from unstuck.store.port import Recovered
+from unstuck.store.rows import packed, span
+from unstuck.store.settle import Outcomes, Settling, close, report_of
+
+#: A worker that had announced its end, or fenced itself because the store was away, costs its jobs nothing.
+_UNCHARGED = frozenset({"draining", "fenced", "gone"})
+
+
+def recover_lost(t: Transaction, tools: Settling, lost_grace: float, batch: int) -> tuple[list[Recovered], bool]:
+    found: list[Recovered] = []
+    woke = False
+    for worker in t.all("lost_workers", grace=span(lost_grace)):
+        rows = t.all("attempts_of_worker", worker=worker["id"], batch=batch - len(found))
+        attempts = [(row, report_of(row, _lost(row))) for row in rows]
+        outcomes = close(t, tools, attempts, by="recovery", own=False)
+        t.run("mark_lost", worker=worker["id"])
+        found += _recovered(rows, outcomes)
+        woke |= outcomes.woke
+        if len(found) >= batch:
+            break
+    return found, woke
+
+
+def _lost(row: Row) -> Lost:
+    why = row["worker_reason"] or "its lease ended"
+    blame: Blame = "uncharged" if row["worker_state"] in _UNCHARGED else "worker"
+    return Lost(
+        ErrorInfo(ErrorType.WORKER_LOST, f"worker {row['worker_name']} on {row['host']} was lost: {why}"), blame
+    )
+
+
+def convict_overdue(
+    t: Transaction, tools: Settling, kill_grace: float, lease: float, batch: int
+) -> tuple[list[Recovered], bool]:
+    rows = t.all("overdue_attempts", margin=span(kill_grace + lease), batch=batch)
+    attempts = [(row, report_of(row, _stuck(t, tools, row))) for row in rows]
+    outcomes = close(t, tools, attempts, by="backstop", own=False)
+    return _recovered(rows, outcomes), outcomes.woke
+
+
+def _stuck(t: Transaction, tools: Settling, row: Row) -> Stuck:
+    grace = tools.dimensions.policy(t, row["policy"]).grace
+    message = f"Execution did not respond to cancellation within {grace:g} seconds. Worker process recycled."
+    return Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, message))
+
+
+def _recovered(rows: list[Row], outcomes: Outcomes) -> list[Recovered]:
+    states = {ref.job: state for ref, state in outcomes.states.items()}
+    return [Recovered(row["uid"], row["worker_name"], states[row["job"]]) for row in rows]
+
+
+def release_due(t: Transaction, batch: int, split: bool) -> int:
+    if not split:
+        return t.run("release_due", batch=batch)
+    now = t.one("now")
+    assert now is not None
+    released = t.run("release_due", batch=batch, now=now["now"])
+    t.run("drop_due", batch=batch, now=now["now"])
+    return released
+
+
+def expire_stays(t: Transaction, batch: int) -> int:
+    """Jobs that stayed QUEUED too long fail. A timer of an earlier stay finds another expires_at and goes."""
+    rows = t.all("expiring_jobs", batch=batch)
+    if not rows:
+        t.run("drop_orphan_timers")
+        return 0
+    late = [row for row in rows if row["expires_at"] is not None and row["expires_at"] <= row["now"]]
+    taken = _take_from_queue(t, late)
+    changes = Changes()
+    for row in late:
+        if row["job"] in taken:
+            _expire(changes, row)
+            taken.discard(row["job"])
+    changes.write(t)
+    t.run("take_timers", kind="expire", rows=packed([{"due_at": r["due_at"], "job": r["job"]} for r in rows]))
+    return len(changes.ends)
+
+
+def _take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:
+    """The timers first: one that fires at this instant makes its job ready, where the second statement finds it."""
+    if not rows:
+        return set()
+    timers = [{"due_at": row["available_at"], "job": row["job"]} for row in rows]
+    places = [{"route": row["route"], "rank": row["rank"], "job": row["job"]} for row in rows]
+    taken = {row["job"] for row in t.all("take_timers", kind="start", rows=packed(timers))}
+    return taken | {row["job"] for row in t.all("take_ready_rows", rows=packed(places))}
+
+
+def _expire(changes: Changes, row: Row) -> None:
+    waited = (row["now"] - row["available_at"]) / 1_000_000
+    error = {
+        "error_type": ErrorType.QUEUE_TIMEOUT,
+        "error_message": f"nobody took it from the queue for {waited:.3g} seconds",
+    }
+    n, now = row["n"] + 1, row["now"]
+    changes.tell(row["job"], n, now, EventKind.FAILED, row["run"], row["token"], {"by": "janitor", **error})
+    changes.ends.append(
+        {
+            "job": row["job"],
+            "route": row["route"],
+            "run": row["run"],
+            "state": JobState.FAILED,
+            "token": row["token"],
+            "n": n,
+            "worker": None,
+            "claimed_at": None,
+            "finished_at": now,
+            "duration_ms": None,
+            "result": None,
+            "late": 0,
+            **error,
+        }
+    )
+
+
+def forget_ended(t: Transaction, retention: float, batch: int) -> int:
+    """All of a job's rows in one transaction, the done row first: who finds none of it finds nothing else to keep."""
+    found = [row["job"] for row in t.all("forgettable", retention=span(retention), batch=batch)]
+    if not found:
+        return 0
+    gone = packed([row["job"] for row in t.all("forget_done", jobs=packed(found), retention=span(retention))])
+    for table in ("forget_events", "forget_outputs", "forget_progress", "forget_past_runs"):
+        t.run(table, jobs=gone)
+    return t.run("forget_jobs", jobs=gone)

@@ -1,0 +1,102 @@
+"""Wake: how processes that share a SQLite file tell each other about new work. A hint only; everybody polls too.
+
+Each idle process binds a unix datagram socket in a folder that all of them derive from the file's path; a hint is one
+datagram to each. The folder is in the temporary directory, because a socket's address has only 108 bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import socket
+import stat
+import tempfile
+from pathlib import Path
+
+from unstuck.chance import SystemChance
+
+
+class Wake:
+    def __init__(self, database: Path) -> None:
+        name = hashlib.sha256(os.fsencode(os.path.realpath(database))).hexdigest()[:16]
+        self._folder = Path(tempfile.gettempdir()) / f"unstuck-{os.getuid()}-{name}"
+        self._socket: socket.socket | None = None
+        self._address: Path | None = None
+
+    def hint(self) -> None:
+        """One datagram to whoever is idle; nobody idle costs one listing of an empty folder."""
+        waiting = self.waiting()
+        if not waiting:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
+                for name in waiting:
+                    self._poke(sender, self._folder / name)
+        except OSError:
+            pass  # no descriptor left: whoever waits polls anyway
+
+    def waiting(self) -> list[str]:
+        try:
+            return os.listdir(self._folder)
+        except OSError:
+            return []
+
+    def wait(self, timeout: float) -> bool:
+        """Hints that came since the last wait count too, so nothing slips between a look and the sleep after it."""
+        listening = self._listen()
+        poller = select.poll()  # select() refuses descriptors above 1023
+        poller.register(listening, select.POLLIN)
+        heard = bool(poller.poll(max(0.0, timeout) * 1000))
+        self._forget_pending(listening)
+        return heard
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        if self._address is not None:
+            self._address.unlink(missing_ok=True)
+        self._socket = self._address = None
+        try:
+            self._folder.rmdir()
+        except OSError:
+            pass  # others wait there, or nobody ever did
+
+    def abandon(self) -> None:
+        """In a forked child: only our copy of the socket goes, never the parent's address."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._address = None
+
+    def _listen(self) -> socket.socket:
+        if self._socket is None:
+            self._make_folder()  # and should its last user take it away now, this wait is without hints
+            address = self._folder / f"{os.getpid()}-{SystemChance().nonce()[:8]}"
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            listening.setblocking(False)
+            listening.bind(str(address))
+            self._socket, self._address = listening, address
+        return self._socket
+
+    def _make_folder(self) -> None:
+        """Ours alone: in a shared temporary directory another user could have made it first."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        facts = self._folder.lstat()
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+            raise PermissionError(f"{self._folder} belongs to somebody else")
+
+    def _poke(self, sender: socket.socket, address: Path) -> None:
+        try:
+            sender.sendto(b"!", str(address))
+        except ConnectionRefusedError:
+            address.unlink(missing_ok=True)  # its process died without taking it away
+        except OSError:
+            pass  # a full buffer means it is being woken already
+
+    def _forget_pending(self, listening: socket.socket) -> None:
+        try:
+            while True:
+                listening.recv(16)
+        except OSError:
+            pass

@@ -1,0 +1,129 @@
+"""Fixtures of every test: a fresh database of each kind, the store over it, and its clock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import psycopg
+import pytest
+
+from tests.support import postgres
+from tests.support.postgres import PostgresServer
+from unstuck.store.connect import open_database
+from unstuck.store.database import Database
+from unstuck.store.sqlite import SqliteDatabase
+
+if TYPE_CHECKING:
+    from unstuck.store.sql_store import SqlStore
+
+RUN = pytest.StashKey[postgres.Run]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process of a run owns the test PostgreSQL; xdist's workers inherit its address."""
+    if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
+        config.stash[RUN] = postgres.Run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    run = config.stash.get(RUN, None)
+    if run is not None:
+        run.end()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> PostgresServer:
+    return postgres.server_of_run()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh, migrated database; for tests with processes of their own."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'unstuck.db'}"
+        _migrate(url)
+        yield url
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    url = server.create()
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def database(store_url: str) -> Iterator[Database]:
+    """A fresh, migrated database, open; the same one as `store_url`."""
+    opened = open_database(store_url, application="unstuck-test", max_connections=20)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def store(database: Database) -> SqlStore:
+    from unstuck.store.sql_store import SqlStore
+
+    return SqlStore(database)
+
+
+class StoreClock(Protocol):
+    def now(self) -> datetime: ...
+
+    def advance(self, seconds: float = 0, **more: float) -> None:
+        """Move the store's clock; `more` as timedelta takes it (minutes=2)."""
+        ...
+
+
+class _SqliteClock:
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+
+    def now(self) -> datetime:
+        return _instant(self._database.now_us())
+
+    def advance(self, seconds: float = 0, **more: float) -> None:
+        self._database.offset_us += _microseconds(seconds, more)
+
+
+class _PostgresClock:
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def now(self) -> datetime:
+        row = self._connection.execute("SELECT unstuck_now()").fetchone()
+        assert row is not None
+        return _instant(row[0])
+
+    def advance(self, seconds: float = 0, **more: float) -> None:
+        self._connection.execute(
+            "UPDATE unstuck_test_clock SET offset_us = offset_us + %s", (_microseconds(seconds, more),)
+        )
+
+
+@pytest.fixture
+def clock(database: Database, store_url: str) -> Iterator[StoreClock]:
+    """The clock of this test's database: leases, timers and timestamps follow it."""
+    if isinstance(database, SqliteDatabase):
+        yield _SqliteClock(database)
+        return
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        yield _PostgresClock(connection)
+
+
+def _instant(microseconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+
+
+def _microseconds(seconds: float, more: dict[str, float]) -> int:
+    return round(timedelta(seconds=seconds, **more) / timedelta(microseconds=1))
+
+
+def _migrate(url: str) -> None:
+    opened = open_database(url)
+    try:
+        opened.migrate()
+    finally:
+        opened.close()

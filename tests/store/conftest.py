@@ -1,0 +1,56 @@
+"""Twins: the same store twice, on SQLite and on PostgreSQL, with a hand on each one's clock."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.support.postgres import PostgresServer
+from unstuck.chance import SeededChance
+from unstuck.store.connect import open_database
+from unstuck.store.port import Store
+from unstuck.store.sql_store import SqlStore
+from unstuck.store.sqlite import SqliteDatabase
+
+
+class NoJitter(SeededChance):
+    def fraction(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def twins(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> Callable[[], AbstractContextManager[list[tuple[Store, Callable[[float], None]]]]]:
+    numbers = itertools.count()
+
+    @contextmanager
+    def open_twins() -> Iterator[list[tuple[Store, Callable[[float], None]]]]:
+        url = postgres_server.create()
+        with ExitStack() as stack:
+            stack.callback(postgres_server.drop, url)
+            file = open_database(f"sqlite:///{tmp_path / f'{next(numbers)}.db'}")
+            assert isinstance(file, SqliteDatabase)
+            file.migrate()
+            server = open_database(url, application="unstuck-test")
+            hand = stack.enter_context(psycopg.connect(url, autocommit=True))
+            stores = [SqlStore(file, NoJitter(1)), SqlStore(server, NoJitter(1))]
+            for store in stores:
+                stack.callback(store.close)
+
+            def move_file(seconds: float) -> None:
+                file.offset_us += round(seconds * 1_000_000)
+
+            def move_server(seconds: float) -> None:
+                hand.execute(
+                    "UPDATE unstuck_test_clock SET offset_us = offset_us + %s", (round(seconds * 1_000_000),)
+                )
+
+            yield [(stores[0], move_file), (stores[1], move_server)]
+
+    return open_twins

@@ -1,0 +1,1 @@
+SELECT id FROM notes WHERE id = ANY (CAST(:ids AS BIGINT[])) ORDER BY id

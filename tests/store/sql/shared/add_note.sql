@@ -1,0 +1,1 @@
+INSERT INTO notes (id, text) VALUES (:id, :text)

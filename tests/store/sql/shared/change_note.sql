@@ -1,0 +1,1 @@
+UPDATE notes SET text = :text WHERE id = :id

@@ -1,0 +1,169 @@
+"""EXPLAIN on a full PostgreSQL: hot statements touch as many rows as they return, with custom and generic plans."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.support.postgres import PostgresServer
+from unstuck.store import statements as statement_files
+from unstuck.store.rows import packed
+from unstuck.store.statements import Statements
+
+SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
+JOBS = 34_000  # in each of three phases: ended, waiting for a time, ready
+ROUTES = 20
+
+FILL = f"""
+INSERT INTO unstuck_routes (tenant, queue, workflow)
+SELECT 'default', 'q', 'w' || n FROM generate_series(1, {ROUTES}) n;
+INSERT INTO unstuck_policies (digest, body, timeout_us, grace_us) VALUES ('d', '{{}}', 1, 1);
+INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues, code_version,
+                             started_at, beat_at, lease_until)
+SELECT 'i' || n, 'w', 'h', 'b', 'p', 1, 1, '[]', 'v', 0, 0, unstuck_now() + 1000000000000
+  FROM generate_series(1, 20) n;
+INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at,
+                          available_at)
+SELECT 'uid-' || n, 'default', 'q', 'w', 1 + n % {ROUTES}, 0, n, '{{}}', 1, n, n
+  FROM generate_series(1, {3 * JOBS}) n;
+INSERT INTO unstuck_events (job, n, at, kind, run, token)
+SELECT id, e, id, CASE e WHEN 1 THEN 'submitted' WHEN 2 THEN 'claimed' ELSE 'completed' END, 1, e / 2
+  FROM unstuck_jobs, generate_series(1, 3) e WHERE id <= {JOBS};
+INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+SELECT id, route, 1, CASE WHEN id % 100 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 1, 3, id FROM unstuck_jobs
+ WHERE id <= {JOBS};
+INSERT INTO unstuck_ready (route, rank, job) SELECT route, rank, id FROM unstuck_jobs WHERE id > {2 * JOBS};
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at, overdue_at)
+SELECT id, 1, 'c' || id % 50, 1 + id % 20, route, 1, 1, 2, id, unstuck_now() + 1000000000000 FROM unstuck_jobs
+ WHERE id > {JOBS} AND id <= {JOBS} + 4000;
+INSERT INTO unstuck_timers (kind, due_at, job)
+SELECT CASE WHEN id % 2 = 0 THEN 'start' ELSE 'expire' END, unstuck_now() + id * 1000000, id FROM unstuck_jobs
+ WHERE id > {JOBS} + 4000 AND id <= {2 * JOBS};
+INSERT INTO unstuck_timers (kind, due_at, job)
+SELECT 'start', id, id FROM unstuck_jobs WHERE id BETWEEN 50001 AND 50050;
+INSERT INTO unstuck_holds (job, worker, since_at, reason)
+SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS} + 20;
+ANALYZE;
+"""
+
+RUNNING = [{"job": JOBS + n, "token": 1, "claim": f"c{(JOBS + n) % 50}"} for n in range(20, 2020, 20)]
+RESULTS = [{**row, "result": "1", "duration_ms": 1, "data": "{}"} for row in RUNNING]
+SHARES = [{"route": n, "most": 10} for n in range(1, 11)]
+FRESH = [
+    {"place": n, "uid": f"new-{n}", "tenant": "default", "queue": "q", "workflow": "w", "route": 1, "priority": 0,
+     "payload": "{}", "policy": 1, "start_at": None, "delay": 0, "expires_after": None, "key": None, "tags": None}
+    for n in range(100)
+]  # fmt: skip
+RETRIED = [
+    {"job": row["job"], "state": "QUEUED", "run": 1, "token": 1, "n": 3, "failures": 1, "losses": 0, "suspects": 0,
+     "alone": 0, "available_at": None, "expires_at": None, "error_type": None, "error_message": None}
+    for row in RUNNING
+]  # fmt: skip
+NUMBERS = packed([row["job"] for row in RUNNING])
+
+#: statement, its values, the most rows that any scan of a big table may touch
+HOT: list[tuple[str, dict[str, Any], int]] = [
+    ("claim", {"worker": 1, "claim": "new", "shares": packed(SHARES), "data": "{}"}, 150),
+    ("claimed_jobs", {"worker": 1, "claim": "c0"}, 300),
+    ("settle_returned", {"worker": 1, "rows": packed(RESULTS)}, 150),
+    ("lock_attempts", {"worker": 1, "rows": packed(RUNNING)}, 150),
+    ("close_attempts", {"jobs": NUMBERS}, 150),
+    ("rest_jobs", {"rows": packed(RETRIED)}, 150),
+    ("add_ready", {"jobs": NUMBERS}, 150),
+    ("endings", {"rows": packed([{"job": n, "token": 1} for n in range(1, 101)])}, 400),
+    ("submit_jobs", {"rows": packed(FRESH)}, 150),
+    ("fronts", {"most": 1000}, 60),
+    ("release_due", {"batch": 100}, 110),
+    ("expiring_jobs", {"batch": 100}, 110),
+    ("job", {"tenant": "default", "uid": "uid-7"}, 5),
+    ("history", {"tenant": "default", "uid": "uid-7"}, 5),
+    ("find", {"tenant": "default", "prefix": "uid-777", "beyond": "uid-777~", "most": 5}, 10),
+    ("take_ready", {"route": 1, "rank": 2 * JOBS + 100, "job": 2 * JOBS + 100}, 1),
+    ("take_timer", {"kind": "start", "due_at": 50001, "job": 50001}, 1),
+    ("take_timers", {"kind": "start", "rows": packed([{"due_at": n, "job": n} for n in range(50001, 50051)])}, 60),
+    (
+        "take_ready_rows",
+        {"rows": packed([{"route": 1 + n % 20, "rank": n, "job": n} for n in range(70000, 70100)])},
+        150,
+    ),
+    ("start_attempts", {"worker": 1, "rows": packed([{"job": row["job"], "at": 1} for row in RUNNING])}, 150),
+    ("forgettable", {"retention": 1_000_000, "batch": 100}, 110),
+    ("forget_events", {"jobs": NUMBERS}, 150),
+    ("asked", {"worker": 1}, 300),
+]
+BIG = {"unstuck_ready", "unstuck_jobs", "unstuck_events", "unstuck_done", "unstuck_timers"}
+
+
+@pytest.fixture(scope="module")
+def full(postgres_server: PostgresServer) -> Iterator[str]:
+    url = postgres_server.create()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(FILL)
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])
+@pytest.mark.parametrize(("name", "values", "most"), HOT, ids=[name for name, _, _ in HOT])
+def test_a_hot_statement_touches_as_many_rows_as_it_returns(
+    full: str, name: str, values: dict[str, Any], most: int, generic: bool
+) -> None:
+    for scan in _scans(_plan(full, name, values, generic)):
+        if scan["Relation Name"] in BIG and scan["Actual Loops"]:
+            assert scan["Node Type"] != "Seq Scan", f"{name} reads all of {scan['Relation Name']}"
+            touched = scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)
+            assert touched * scan["Actual Loops"] <= most, f"{name}: {scan}"
+
+
+def test_sqlite_searches_what_it_touches_and_reads_a_batch_once(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
+        connection.create_function("unstuck_now", 0, lambda: 0)
+        connection.executescript((SCHEMA / "0001_jobs.sql").read_text())
+        statements = Statements("sqlite")
+        for name in set(statements.names()) - WALKS:
+            if "unstuck_" not in statements[name] or "migration" in name or name == "schema_version":
+                continue
+            values = dict.fromkeys(re.findall(r":(\w+)", statements[name]))
+            steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statements[name]}", values)]
+            for table in BIG:
+                assert not any(step.startswith(f"SCAN {table}") for step in steps), f"{name}: {steps}"
+            batch = next((place for place, step in enumerate(steps) if step.startswith("SCAN r VIRTUAL")), 0)
+            before = " ".join(steps[:batch])
+            assert not re.search(r"(SEARCH|SCAN) [aej] ", before), f"{name} reads its batch once per row: {steps}"
+
+
+#: They read a table on purpose: up to a ceiling, or a narrow index of it.
+WALKS = {"counts", "resting_jobs_newest", "resting_jobs_oldest", "troubled_jobs_newest", "troubled_jobs_oldest"}
+
+
+def _plan(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[str, Any]:
+    names = list(values)
+    text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", Statements("postgres")[name])
+    types = ", ".join("bigint" if isinstance(value, int) else "text" for value in values.values())
+    arguments = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
+    with psycopg.connect(url) as connection, connection.transaction(force_rollback=True):
+        mode = "force_generic_plan" if generic else "force_custom_plan"
+        connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.Identifier(mode)))
+        connection.execute(sql.SQL(f"PREPARE hot ({types}) AS {text.replace('%%', '%')}"))
+        explained = connection.execute(
+            sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE hot ({})").format(arguments)
+        ).fetchone()
+        assert explained is not None
+        connection.execute("DEALLOCATE hot")
+        plan: dict[str, Any] = explained[0][0]["Plan"]
+        return plan
+
+
+def _scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Relation Name" in node and "Scan" in node["Node Type"]:
+        yield node
+    for below in node.get("Plans", ()):
+        yield from _scans(below)

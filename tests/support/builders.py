@@ -1,0 +1,79 @@
+"""Builders: jobs, workers and claims for tests, in one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unstuck.chance import SystemChance
+from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkerRecord
+from unstuck.model.policy import Policy
+from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
+from unstuck.store.port import NewWorker, Report, Settled, Share, Store
+
+TENANT = "default"
+chance = SystemChance()
+
+
+def a_job(**options: Any) -> NewJob:
+    """Options of NewJob and of Policy, mixed; what is not said is ordinary."""
+    fields = {name: options.pop(name) for name in tuple(options) if name in NewJob.__dataclass_fields__}
+    base = {"id": chance.job_id(), "tenant": TENANT, "queue": "default", "workflow": "greet", "payload": "{}"}
+    return NewJob(**{**base, "policy": Policy(**options), **fields})
+
+
+def submitted(store: Store, **options: Any) -> NewJob:
+    job = a_job(**options)
+    (answer,) = store.submit([job])
+    assert answer.created
+    return job
+
+
+def a_worker(store: Store, name: str = "ada", lease: float = 30.0, **options: Any) -> WorkerRecord:
+    base: dict[str, Any] = {
+        "incarnation": chance.nonce(),
+        "host": "host-1",
+        "boot_id": "boot-1",
+        "pid_namespace": "4026531836",
+        "pid": 100,
+        "pid_start": 5000,
+        "queues": ("default",),
+        "code_version": "v1",
+    }
+    return store.register_worker(NewWorker(name=name, lease=lease, **{**base, **options}))
+
+
+def everything(store: Store, limit: int = 10_000) -> list[Share]:
+    return [Share(route.number, limit) for route in store.routes()]
+
+
+def claim_all(store: Store, worker: WorkerRecord, limit: int = 10_000) -> list[ClaimedJob]:
+    return store.claim(worker.number, chance.nonce(), everything(store, limit))
+
+
+def claimed(store: Store, worker: WorkerRecord, **options: Any) -> ClaimedJob:
+    """A fresh job that this worker holds; whatever else is ready stays there."""
+    job = submitted(store, **{"workflow": f"w-{chance.nonce()}", **options})
+    (route,) = [route for route in store.routes() if route.workflow == job.workflow]
+    (attempt,) = store.claim(worker.number, chance.nonce(), [Share(route.number, 1)])
+    assert attempt.id == job.id
+    return attempt
+
+
+def settle(store: Store, worker: WorkerRecord, ref: AttemptRef, outcome: Outcome | None = None) -> Settled:
+    (answer,) = store.settle(worker.number, [Report(ref, outcome or Returned('"ok"'), duration_ms=5)])
+    return answer
+
+
+def record(store: Store, job: str, tenant: str = TENANT) -> JobRecord:
+    found = store.get(tenant, job)
+    assert found is not None, f"job {job} is gone"
+    return found
+
+
+def boom(message: str = "boom", type: str = "ValueError") -> Raised:
+    return Raised(ErrorInfo(type, message))
+
+
+def kinds(store: Store, job: str) -> Sequence[str]:
+    return [event.kind for event in store.history(TENANT, job)]
