@@ -80,7 +80,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorDied:
-    """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known."""
+    """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known.
+
+    `expected`: drained to its end, or ended by the guard because the lease had run out; no job of it is to blame.
+    """
 
     executor: int
     pid: int

@@ -1,0 +1,267 @@
+"""One attempt: unpack its arguments, run its handler inside the middleware, and say in one message how it ended.
+
+Nothing a handler raises leaves here, SystemExit and hostile exceptions included; what is kept of them is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+
+from unstuck.clock import boot
+from unstuck.executor.capture import Output
+from unstuck.executor.context import Context
+from unstuck.executor.messages import Raise, Return, Run, Stop
+from unstuck.model.errors import Cancelled, ErrorType, Fail, NotStorable, Retry, UnknownWorkflowName
+from unstuck.model.payload import clean_text
+from unstuck.model.policy import LONGEST
+from unstuck.model.workflow import Handler, Registry
+
+MAX_MESSAGE = 8 << 10
+MAX_STACK = 32 << 10
+MAX_FRAMES = 80
+_OUR_FOLDER = os.path.dirname(__file__)
+
+End = Return | Raise | Stop
+
+
+class Exited(BaseException):
+    """SystemExit or KeyboardInterrupt of a sub-task: as itself it would end the event loop and everybody on it."""
+
+
+class Attempt:
+    """What the executor keeps of one attempt while it is here.
+
+    Context and output are made when first asked for: most attempts of short jobs need neither.
+    """
+
+    __slots__ = (
+        "_context",
+        "handler",
+        "lease_until",
+        "loop",
+        "number",
+        "output",
+        "place",
+        "progress",
+        "run",
+        "started_at",
+        "streamed_at",
+        "task",
+        "tasks",
+    )
+
+    def __init__(self, run: Run, handler: Handler | None, loop: Any, lease_until: Callable[[], float]) -> None:
+        self.run = run
+        self.number = run.number
+        self.place = run.place
+        self.handler = handler
+        self.loop = loop
+        self.lease_until = lease_until
+        self.started_at = 0.0
+        self.streamed_at = 0.0
+        self.output: Output | None = None
+        self.progress: str | None = None
+        self.task: asyncio.Task[Any] | None = None
+        self.tasks: set[asyncio.Task[Any]] | None = None
+        self._context: Context | None = None
+
+    @property
+    def is_async(self) -> bool:
+        return self.handler is not None and self.handler.is_async
+
+    @property
+    def context(self) -> Context:
+        if self._context is None:
+            with _birth:
+                if self._context is None:
+                    self._context = self._make_context()
+        return self._context
+
+    def _make_context(self) -> Context:
+        run = self.run
+        return Context(
+            job=run.job,
+            workflow=run.workflow,
+            attempt=run.attempt,
+            run=run.run,
+            tenant=run.tenant,
+            queue=run.queue,
+            token=run.token,
+            claim=run.claim,
+            deadline=None if run.timeout is None else self.started_at + run.timeout,
+            loop=self.loop,
+            say=self.tell,
+            write=self.write,
+            lease_until=self.lease_until,
+        )
+
+    def tell(self, progress: str) -> None:
+        self.progress = progress
+
+    def write(self, text: str) -> None:
+        if self.output is None:
+            with _birth:
+                if self.output is None:
+                    self.output = Output()
+        self.output.write(text)
+
+    def let_go(self) -> None:
+        """Break the circles it is part of: at thousands of jobs a second the collector would have to find them."""
+        self._context = None
+        self.task = None
+
+    def elapsed_ms(self) -> int:
+        return max(0, int((boot() - self.started_at) * 1000))
+
+    def rest(self) -> str | None:
+        return self.output.rest() if self.output else None
+
+
+#: The control thread's cancel and the handler's own thread may want the context at once.
+_birth = threading.Lock()
+
+
+def execute(attempt: Attempt, registry: Registry) -> End:
+    """Run a sync handler, here and now."""
+    try:
+        handler, args, kwargs = _prepare(attempt, registry)
+        if not registry.middleware:
+            value = handler.call(*args, **kwargs)
+        else:
+            with ExitStack() as around:
+                for middleware in registry.middleware:
+                    around.enter_context(middleware(attempt.context))
+                value = handler.call(*args, **kwargs)
+    except BaseException as error:
+        return _failed(attempt, error)
+    return _returned(attempt, handler, value)
+
+
+async def execute_async(attempt: Attempt, registry: Registry) -> End:
+    """Run a coroutine handler on the loop we are on."""
+    try:
+        handler, args, kwargs = _prepare(attempt, registry)
+        if not registry.middleware:
+            value = await handler.call(*args, **kwargs)
+        else:
+            with ExitStack() as around:
+                for middleware in registry.middleware:
+                    around.enter_context(middleware(attempt.context))
+                value = await handler.call(*args, **kwargs)
+    except BaseException as error:
+        return _failed(attempt, error)
+    return _returned(attempt, handler, value)
+
+
+class _Unreadable(Exception):
+    """The arguments could not be made from the payload."""
+
+
+def _prepare(attempt: Attempt, registry: Registry) -> tuple[Handler, list[Any], dict[str, Any]]:
+    handler = attempt.handler or registry.handler(attempt.run.workflow)
+    try:
+        args, kwargs = handler.unpack(attempt.run.payload)
+    except Exception as error:
+        raise _Unreadable from error
+    if handler.takes_context:
+        args = [attempt.context, *args]
+    return handler, args, kwargs
+
+
+def _returned(attempt: Attempt, handler: Handler, value: Any) -> End:
+    limit = attempt.run.max_result
+    try:
+        text = handler.pack(value)
+        size = len(text) if text.isascii() else len(text.encode())
+        if size > limit:
+            raise NotStorable("the result", f"it is {size:,} bytes of JSON; the limit is {limit:,}")
+    except BaseException as error:
+        problem = str(error) if isinstance(error, NotStorable) else _last_line(error)
+        return _refused(attempt, ErrorType.RESULT_NOT_STORABLE, problem)
+    return Return(attempt.number, attempt.elapsed_ms(), text, attempt.rest())
+
+
+def _failed(attempt: Attempt, error: BaseException) -> End:
+    match error:
+        case Cancelled():
+            return _stopped(attempt, error)
+        case asyncio.CancelledError() if attempt.context.cancelled:
+            return _stopped(attempt, error)
+        case UnknownWorkflowName() if attempt.handler is None:
+            return _refused(attempt, ErrorType.UNKNOWN_WORKFLOW, str(error))
+        case _Unreadable():
+            problem = _last_line(error.__cause__ or error)
+            return _refused(attempt, ErrorType.INVALID_JOB, f"its arguments could not be read: {problem}")
+    if isinstance(error, Exited) and error.__cause__ is not None:
+        error = error.__cause__
+    retry, after = _own_word(attempt, error)
+    name, message, stack = describe(error)
+    return Raise(attempt.number, attempt.elapsed_ms(), name, message, stack, retry, after, attempt.rest())
+
+
+def _stopped(attempt: Attempt, error: BaseException) -> Stop:
+    context = attempt.context
+    message = context.reason or _last_line(error)
+    asked = context.kind if context.cancelled else None
+    return Stop(attempt.number, attempt.elapsed_ms(), asked, clean_text(message, MAX_MESSAGE), attempt.rest())
+
+
+def _refused(attempt: Attempt, kind: ErrorType, problem: str) -> Raise:
+    message = clean_text(problem, MAX_MESSAGE)
+    return Raise(attempt.number, attempt.elapsed_ms(), kind.value, message, None, False, None, attempt.rest())
+
+
+def _own_word(attempt: Attempt, error: BaseException) -> tuple[bool | None, float | None]:
+    """What the handler itself says about a retry; None leaves it to the policy."""
+    if isinstance(error, Retry):
+        return True, _seconds(error.after)
+    if isinstance(error, Fail):
+        return False, None
+    retry_on = attempt.handler.retry_on if attempt.handler else None
+    return (None if retry_on is None else isinstance(error, retry_on)), None
+
+
+def _seconds(after: object) -> float | None:
+    if isinstance(after, int | float) and math.isfinite(after):
+        return min(max(0.0, float(after)), LONGEST)
+    return None
+
+
+def describe(error: BaseException) -> tuple[str, str, str | None]:
+    """Class name, message and stack, bounded, whatever the exception's own methods do."""
+    name = clean_text(str(type(error).__name__), 200)
+    try:
+        message = str(error)
+    except BaseException:
+        message = f"<{name}: its own message could not be made>"
+    return name, clean_text(message, MAX_MESSAGE), _stack(error)
+
+
+def _stack(error: BaseException) -> str | None:
+    try:
+        shown = _within_handler(error.__traceback__)
+        lines = traceback.format_exception(type(error), error, shown, limit=-MAX_FRAMES)
+        return clean_text("".join(lines), MAX_STACK)
+    except BaseException:
+        return None
+
+
+def _within_handler(trace: TracebackType | None) -> TracebackType | None:
+    """Without our own frames at the top: people look for theirs."""
+    inner = trace
+    while inner is not None and os.path.dirname(inner.tb_frame.f_code.co_filename) == _OUR_FOLDER:
+        inner = inner.tb_next
+    return inner or trace
+
+
+def _last_line(error: BaseException) -> str:
+    name, message, _ = describe(error)
+    return f"{name}: {message}" if message else name

@@ -1,0 +1,422 @@
+"""One executor: control thread, event loop, worker threads.
+
+The main thread runs the event loop with coroutine handlers; a crew of threads runs sync handlers; the control thread
+does all input and output, beats in the shared page and never runs user code, so neither a blocked loop nor a huge
+result keeps it from reporting. An executor that is *alone* runs its jobs one at a time on the main thread itself.
+An attempt is taken from `_waiting` by whoever begins it, gives it back or cancels it first: dict.pop decides races.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import faulthandler
+import inspect
+import os
+import queue
+import select
+import signal
+import socket
+import threading
+import traceback
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from unstuck.clock import boot
+from unstuck.executor import process
+from unstuck.executor.attempt import Attempt, End, describe, execute, execute_async
+from unstuck.executor.capture import route_logging
+from unstuck.executor.context import running
+from unstuck.executor.crew import Crew
+from unstuck.executor.event_loop import cancel_leftovers, make_loop
+from unstuck.executor.messages import (
+    BadFrame,
+    Begun,
+    Cancel,
+    Drain,
+    Failed,
+    GivenBack,
+    Inbox,
+    Raise,
+    Ready,
+    Recall,
+    Return,
+    Run,
+    Say,
+    pack,
+    pack_all,
+    to_executor,
+)
+from unstuck.executor.page import Page
+from unstuck.model.workflow import Hook, Registry
+
+#: Asks for the stacks of all threads; a real-time signal that programs hardly ever use.
+STACK_SIGNAL = getattr(signal, "SIGRTMIN", 34) + 7
+#: How soon the crew may be reinforced while jobs wait.
+REINFORCE_EVERY = 0.001
+#: Output is streamed at most so often per attempt.
+STREAM_EVERY = 1.0
+_READ = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """What every executor is given, in the order it travels."""
+
+    socket: int
+    page: int
+    stack: int
+    output: int
+
+
+def begin(
+    fds: Descriptors, executor: int, incarnation: str, parent: int, slots: int, pulse: float, alone: bool
+) -> Executor:
+    """Turn this process into an executor: own session, clean signals, streams and tags."""
+    process.lead_session()
+    process.die_with_parent(parent)
+    process.reset_signals()
+    process.join_streams(fds.output)
+    os.environ[process.EXECUTOR_TAG] = f"{incarnation}/{executor}"
+    faulthandler.enable(file=fds.stack, all_threads=True)
+    faulthandler.register(STACK_SIGNAL, file=fds.stack, all_threads=True, chain=False)
+    page = Page(fds.page)
+    os.close(fds.page)
+    return Executor(socket.socket(fileno=fds.socket), page, slots, pulse, alone)
+
+
+class Executor:
+    def __init__(self, wire: socket.socket, page: Page, slots: int, pulse: float, alone: bool) -> None:
+        self._wire = wire
+        self._page = page
+        self._slots = slots
+        self._pulse = pulse
+        self._alone = alone
+        self._registry = Registry()
+        self._attempts: dict[int, Attempt] = {}
+        self._waiting: dict[int, Attempt] = {}
+        #: Held to report on an attempt that runs and to report its end: nothing is ever said of it after that.
+        self._books = threading.Lock()
+        self._crew = Crew(slots, self._run_on_thread)
+        self._loop: asyncio.AbstractEventLoop
+        self._on_loop = 0
+        self._loop_backlog: deque[Attempt] = deque()
+        self._solo: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
+        self._context = contextvars.copy_context()
+        self._outbox: deque[Any] = deque()
+        self._unsent = bytearray()
+        self._wake_in, self._wake_out = os.pipe()
+        os.set_blocking(self._wake_in, False)
+        os.set_blocking(self._wake_out, False)
+        self._asleep = False
+        self._draining = False
+        self._stopping = False
+        self._stopped = False
+
+    # the main thread
+
+    def fail(self, error: str) -> None:
+        """Say why this executor cannot begin, and end."""
+        self._wire.settimeout(5.0)
+        try:
+            self._wire.sendall(pack([Failed(error)]))
+        finally:
+            os._exit(1)
+
+    def serve(self, registry: Registry) -> None:
+        """Run until drained; never returns."""
+        self._registry = registry
+        # Not before the app was imported: it may have chosen another event loop policy.
+        self._loop = make_loop(self._page, self._pulse)
+        try:
+            self._run_hooks(registry.on_start)
+        except BaseException as error:
+            _, _, stack = describe(error)
+            self.fail(f"an on_start hook failed:\n{stack}")
+        route_logging()
+        self._context = contextvars.copy_context()
+        self._outbox.append(Ready())
+        threading.Thread(target=self._control, name="unstuck-control", daemon=True).start()
+        if self._alone:
+            self._serve_alone()
+        else:
+            # A handler may stop the loop it is on; that must not stop everybody's.
+            while not self._stopping:
+                self._loop.run_forever()
+        self._stop()
+
+    def _serve_alone(self) -> None:
+        while (attempt := self._solo.get()) is not None:
+            if attempt.is_async:
+                self._on_loop += 1
+                task = self._loop.create_task(self._run_on_loop(attempt), context=self._context_of(attempt))
+                task.add_done_callback(lambda _: self._loop.stop())
+                while not task.done():
+                    self._loop.run_forever()
+            else:
+                self._run_on_thread(attempt)
+
+    def _run_hooks(self, hooks: Iterable[Hook]) -> None:
+        for hook in hooks:
+            answer = hook()
+            if inspect.isawaitable(answer):
+                self._loop.run_until_complete(_await(answer))
+
+    def _stop(self) -> None:
+        try:
+            self._run_hooks(self._registry.on_stop)
+        except BaseException:
+            traceback.print_exc()
+        self._stopped = True
+        self._ring()
+        # The control thread sends what is left and ends the process: leaving main would join stuck threads.
+        threading.Event().wait()
+
+    # where handlers run
+
+    def _context_of(self, attempt: Attempt) -> contextvars.Context:
+        """Fresh variables for every attempt: nothing of one job is seen by the next."""
+        context = self._context.copy()
+        context.run(running.set, attempt)
+        return context
+
+    def _run_on_thread(self, attempt: Attempt) -> None:
+        if self._waiting.pop(attempt.number, None) is None:
+            return
+        self._started(attempt)
+        context = self._context_of(attempt)
+        self._finished(attempt, context.run(execute, attempt, self._registry))
+
+    async def _run_on_loop(self, attempt: Attempt) -> None:
+        try:
+            if self._waiting.pop(attempt.number, None) is not None:
+                self._started(attempt)
+                end = await execute_async(attempt, self._registry)
+                cancel_leftovers(attempt)
+                self._finished(attempt, end)
+        finally:
+            self._on_loop -= 1
+            if self._loop_backlog:
+                self._fill_loop()
+
+    def _fill_loop(self) -> None:
+        while self._loop_backlog and self._on_loop < self._slots:
+            attempt = self._loop_backlog.popleft()
+            self._on_loop += 1
+            self._loop.create_task(self._run_on_loop(attempt), context=self._context_of(attempt))
+
+    def _started(self, attempt: Attempt) -> None:
+        now = boot()
+        self._page.enter(attempt.place, attempt.number, now, threading.get_ident())
+        attempt.started_at = now
+        self._say(Begun(attempt.number, now))
+
+    def _finished(self, attempt: Attempt, end: End) -> None:
+        self._page.leave(attempt.place)
+        with self._books:
+            if attempt.progress is not None:
+                self._outbox.append(Say(attempt.number, "progress", attempt.progress))
+            self._outbox.append(end)
+            self._attempts.pop(attempt.number, None)
+        attempt.let_go()
+        if self._asleep:
+            self._ring()
+
+    def _say(self, message: Any) -> None:
+        self._outbox.append(message)
+        if self._asleep:
+            self._ring()
+
+    def _ring(self) -> None:
+        self._asleep = False
+        try:
+            os.write(self._wake_out, b"!")
+        except BlockingIOError:
+            pass
+
+    # the control thread
+
+    def _control(self) -> None:
+        try:
+            self._converse()
+        except BaseException:
+            # Without this thread nobody could report or stop a job: the process must not outlive it.
+            os._exit(70)
+
+    def _converse(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+        self._wire.setblocking(False)
+        fd = self._wire.fileno()
+        inbox = Inbox(to_executor)
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        poller.register(self._wake_in, select.POLLIN)
+        next_pulse = 0.0
+        writing = False
+        while True:
+            now = boot()
+            self._page.beat(now)
+            if now >= next_pulse:
+                next_pulse = now + self._pulse
+                self._report_running(now)
+            if self._crew.is_behind:
+                self._crew.reinforce()
+            self._end_if_drained()
+            self._flush()
+            if writing != bool(self._unsent):
+                writing = not writing
+                poller.modify(fd, select.POLLIN | select.POLLOUT if writing else select.POLLIN)
+            for ready, event in poller.poll(self._nap(next_pulse - boot())):
+                if event & (select.POLLNVAL | select.POLLERR):
+                    os._exit(70)
+                if ready == fd and event & (select.POLLIN | select.POLLHUP):
+                    self._hear(inbox)
+                elif ready == self._wake_in:
+                    os.read(self._wake_in, 4096)
+            self._asleep = False
+
+    def _nap(self, until_pulse: float) -> float:
+        """Milliseconds to sleep. Says so first, then looks again: a message is either seen here or rings."""
+        self._asleep = True
+        if self._outbox:
+            self._asleep = False
+            return 0.0
+        return 1000 * (REINFORCE_EVERY if self._crew.is_behind else max(REINFORCE_EVERY, until_pulse))
+
+    def _hear(self, inbox: Inbox) -> None:
+        try:
+            data = self._wire.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            # The supervisor is gone or has given us up; nobody would hear of what runs here.
+            os._exit(69)
+        try:
+            messages = inbox.take(data)
+        except BadFrame:
+            os._exit(70)
+        fresh: list[Attempt] = []
+        for message in messages:
+            match message:
+                case Run():
+                    fresh.append(self._accept(message))
+                case Cancel():
+                    self._cancel(message)
+                case Recall():
+                    self._give_back(message.numbers)
+                case Drain():
+                    self._draining = True
+        if fresh:
+            self._place(fresh)
+
+    def _accept(self, run: Run) -> Attempt:
+        attempt = Attempt(run, self._registry.handlers.get(run.workflow), self._loop, self._lease_until)
+        self._attempts[run.number] = attempt
+        self._waiting[run.number] = attempt
+        return attempt
+
+    def _lease_until(self) -> float:
+        return self._page.lease_until
+
+    def _place(self, attempts: list[Attempt]) -> None:
+        if self._alone:
+            for attempt in attempts:
+                self._solo.put(attempt)
+            return
+        on_loop = [attempt for attempt in attempts if attempt.is_async]
+        on_threads = [attempt for attempt in attempts if not attempt.is_async]
+        if on_threads:
+            self._crew.feed(on_threads)
+        if on_loop:
+            self._loop.call_soon_threadsafe(self._take_on_loop, on_loop)
+
+    def _take_on_loop(self, attempts: list[Attempt]) -> None:
+        self._loop_backlog.extend(attempts)
+        self._fill_loop()
+
+    def _cancel(self, message: Cancel) -> None:
+        if message.number in self._waiting:
+            self._give_back([message.number])
+        if (attempt := self._attempts.get(message.number)) is None:
+            return
+        attempt.context.ask(message.kind, message.reason)
+        if attempt.is_async:
+            self._loop.call_soon_threadsafe(_cancel_task, attempt)
+
+    def _give_back(self, numbers: list[int]) -> None:
+        back = [number for number in numbers if self._waiting.pop(number, None) is not None]
+        for number in back:
+            self._attempts.pop(number, None)
+        self._outbox.append(GivenBack(back))
+
+    def _report_running(self, now: float) -> None:
+        for attempt in tuple(self._attempts.values()):
+            if attempt.progress is not None or attempt.output is not None:
+                with self._books:
+                    if attempt.number in self._attempts:
+                        self._report(attempt, now)
+
+    def _report(self, attempt: Attempt, now: float) -> None:
+        if attempt.progress is not None:
+            text, attempt.progress = attempt.progress, None
+            self._outbox.append(Say(attempt.number, "progress", text))
+        if attempt.output is not None and now >= attempt.streamed_at + STREAM_EVERY:
+            attempt.streamed_at = now
+            if text := attempt.output.stream():
+                self._outbox.append(Say(attempt.number, "output", text))
+
+    def _end_if_drained(self) -> None:
+        if not self._draining or self._attempts:
+            return
+        if not self._stopping:
+            self._stopping = True
+            if self._alone:
+                self._solo.put(None)
+            else:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        elif self._stopped and not self._outbox and not self._unsent:
+            os._exit(0)
+
+    def _flush(self) -> None:
+        if self._outbox:
+            outbox, messages = self._outbox, []
+            while outbox:
+                messages.append(outbox.popleft())
+            for frame in pack_all(messages, _weight):
+                self._unsent += frame
+        if self._unsent:
+            self._send()
+
+    def _send(self) -> None:
+        try:
+            sent = self._wire.send(memoryview(self._unsent)[:_READ])
+        except BlockingIOError:
+            return
+        except OSError:
+            os._exit(69)
+        del self._unsent[:sent]
+
+
+def _cancel_task(attempt: Attempt) -> None:
+    if attempt.task is not None and not attempt.task.done():
+        attempt.task.cancel(attempt.context.reason or None)
+
+
+async def _await(answer: Any) -> Any:
+    return await answer
+
+
+def _weight(message: Any) -> int:
+    match message:
+        case Return():
+            return len(message.result) + len(message.output or "")
+        case Raise():
+            return len(message.stack or "") + len(message.output or "")
+        case Say():
+            return len(message.text)
+        case _:
+            return 16

@@ -1,0 +1,223 @@
+"""What supervisor, zygote and executors say to each other.
+
+A frame is a four-byte length and one MessagePack list of messages: one frame per wake-up, however much there is to
+say. Everything is schema-checked on arrival. Attempts are named by a number that the fleet deals out, so that an
+executor can speak only of what it was fed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from unstuck.model.job import WorkflowRecord
+
+#: A result may be 64 MiB (model.policy); a frame that claims to be larger is not ours.
+MAX_FRAME = 80 << 20
+#: Messages are gathered into frames of about this size, so that no side has to buffer a whole batch of big ones.
+FULL_FRAME = 1 << 20
+_LENGTH = struct.Struct("<I")
+
+
+class Message(msgspec.Struct, array_like=True, gc=False, tag_field="message_tag"):
+    """Travels as an array that begins with its tag."""
+
+
+# supervisor → executor
+
+
+class Run(Message, tag=1):
+    """Run this attempt. `place` is its cell in the shared page."""
+
+    number: int
+    place: int
+    job: str
+    token: int
+    claim: str
+    run: int
+    attempt: int
+    tenant: str
+    queue: str
+    workflow: str
+    payload: str
+    timeout: float | None
+    max_result: int
+
+
+class Cancel(Message, tag=2):
+    number: int
+    kind: str | None
+    reason: str
+
+
+class Recall(Message, tag=3):
+    numbers: list[int]
+
+
+class Drain(Message, tag=4):
+    pass
+
+
+# executor → supervisor
+
+
+class Ready(Message, tag=1):
+    pass
+
+
+class Begun(Message, tag=2):
+    number: int
+    at: float
+
+
+class Return(Message, tag=3):
+    number: int
+    ms: int
+    result: str
+    output: str | None
+
+
+class Raise(Message, tag=4):
+    number: int
+    ms: int
+    type: str
+    message: str
+    stack: str | None
+    retry: bool | None
+    after: float | None
+    output: str | None
+
+
+class Stop(Message, tag=5):
+    number: int
+    ms: int
+    asked: str | None
+    message: str | None
+    output: str | None
+
+
+class GivenBack(Message, tag=6):
+    numbers: list[int]
+
+
+class Say(Message, tag=7):
+    number: int
+    kind: Literal["output", "progress"]
+    text: str
+
+
+class Failed(Message, tag=8):
+    """It could not begin: an on_start hook or its own import of the app raised."""
+
+    error: str
+
+
+# supervisor → zygote
+
+
+class Fork(Message, tag=1):
+    """Start an executor; its socket, page, stack and output descriptors come along, in this order."""
+
+    executor: int
+    alone: bool
+
+
+# zygote → supervisor
+
+
+class AppImported(Message, tag=1):
+    workflows: list[WorkflowRecord]
+    code_version: str
+    mode: Literal["fork", "spawn"]
+    reason: str
+
+
+class AppFailed(Message, tag=2):
+    error: str
+
+
+class Forked(Message, tag=3):
+    executor: int
+    pid: int
+
+
+class NotForked(Message, tag=4):
+    executor: int
+    error: str
+
+
+class Exited(Message, tag=5):
+    """Reaped, and its descendants are gone. `status` as waitpid gave it; `why` if the zygote ended it itself."""
+
+    executor: int
+    pid: int
+    status: int
+    why: str
+
+
+ToExecutor = Run | Cancel | Recall | Drain
+FromExecutor = Ready | Begun | Return | Raise | Stop | GivenBack | Say | Failed
+FromZygote = AppImported | AppFailed | Forked | NotForked | Exited
+
+M = TypeVar("M", bound=Message)
+to_executor = msgspec.msgpack.Decoder(list[ToExecutor])
+from_executor = msgspec.msgpack.Decoder(list[FromExecutor])
+to_zygote = msgspec.msgpack.Decoder(list[Fork])
+from_zygote = msgspec.msgpack.Decoder(list[FromZygote])
+_encoder = msgspec.msgpack.Encoder()
+
+
+class BadFrame(Exception):
+    """Bytes that are not ours; whoever sent them has lost our trust."""
+
+
+def pack(messages: list[Any]) -> bytes:
+    body = _encoder.encode(messages)
+    return _LENGTH.pack(len(body)) + body
+
+
+def pack_all(messages: Iterable[Any], weight: Any) -> Iterator[bytes]:
+    """Frames of about FULL_FRAME each; `weight` estimates a message's size."""
+    batch: list[Any] = []
+    size = 0
+    for message in messages:
+        batch.append(message)
+        size += weight(message)
+        if size > FULL_FRAME:
+            yield pack(batch)
+            batch, size = [], 0
+    if batch:
+        yield pack(batch)
+
+
+class Inbox:
+    """Bytes in, messages out; keeps what is not a whole frame yet."""
+
+    def __init__(self, decoder: msgspec.msgpack.Decoder[list[Any]]) -> None:
+        self._decoder = decoder
+        self._bytes = bytearray()
+
+    def take(self, data: bytes) -> list[Any]:
+        """The messages that these bytes complete, or BadFrame."""
+        held = self._bytes
+        held += data
+        found: list[Any] = []
+        begin = 0
+        while len(held) - begin >= 4:
+            (length,) = _LENGTH.unpack_from(held, begin)
+            if length > MAX_FRAME:
+                raise BadFrame(f"a frame of {length:,} bytes; the limit is {MAX_FRAME:,}")
+            end = begin + 4 + length
+            if len(held) < end:
+                break
+            try:
+                found += self._decoder.decode(bytes(memoryview(held)[begin + 4 : end]))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise BadFrame(str(error)) from None
+            begin = end
+        if begin:
+            del held[:begin]
+        return found

@@ -1,0 +1,307 @@
+"""The zygote: imports the app once, alone in its thread; forks executors, reaps them, guards the lease.
+
+It stands between the supervisor and everything that runs user code. As sub-reaper it adopts what executors leave
+behind; when the supervisor dies it kills them all and ends; when the lease in its own page has passed it kills them
+even if the supervisor is frozen. It keeps none of the executors' descriptors: one executor must not hold another's
+socket open.
+
+Where forking is not safe it replaces itself, same pid and same duties, by a guard without user code (`exec`), which
+starts executors as programs of their own (fallback.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from unstuck.clock import boot
+from unstuck.executor import fallback, forking, process
+from unstuck.executor.capture import route_streams
+from unstuck.executor.descendants import Process, executor_tag, incarnation_tag, kill_where, processes, tags_of
+from unstuck.executor.loading import load_registry
+from unstuck.executor.main import Descriptors, begin
+from unstuck.executor.messages import (
+    AppFailed,
+    AppImported,
+    Exited,
+    Fork,
+    Forked,
+    Inbox,
+    NotForked,
+    pack,
+    to_zygote,
+)
+from unstuck.executor.page import Page
+from unstuck.model.payload import clean_text
+from unstuck.model.workflow import Registry
+
+#: How often it looks at the lease and at its parent.
+ROUND = 0.05
+LEASE_OVER = "the worker's lease had run out"
+_MAX_ERROR = 32 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the supervisor tells a zygote at its start; the descriptors are inherited."""
+
+    app: str
+    incarnation: str
+    supervisor: int
+    slots: int
+    pulse: float
+    fork: bool | None
+    control: int
+    page: int
+    role: Literal["import", "guard"] = "import"
+
+    def argv(self) -> list[str]:
+        return [sys.executable, "-m", "unstuck.executor.zygote", json.dumps(asdict(self))]
+
+
+class Zygote:
+    def __init__(self, order: Order, registry: Registry | None) -> None:
+        self._order = order
+        self._registry = registry
+        self._control = socket.socket(fileno=order.control)
+        self._page = Page(order.page)
+        self._inbox = Inbox(to_zygote)
+        self._descriptors: list[int] = []
+        self._executors: dict[int, int] = {}
+        self._ended_by_us: dict[int, str] = {}
+        #: What the app's import itself has started lives as long as we do.
+        self._household = {p.pid for p in processes() if p.parent == os.getpid()}
+        self._unsent = bytearray()
+        self._wake_in, self._wake_out = os.pipe()
+
+    def serve(self) -> None:
+        """Until the supervisor is gone."""
+        self._watch_signals()
+        self._control.setblocking(False)
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._wake_in, select.POLLIN)
+        while os.getppid() == self._order.supervisor:
+            for fd, _ in poller.poll(ROUND * 1000):
+                if fd == self._wake_in:
+                    os.read(self._wake_in, 4096)
+                elif not self._hear():
+                    return
+            self._guard_lease()
+            self._reap()
+            self._flush()
+
+    def _watch_signals(self) -> None:
+        for fd in (self._wake_in, self._wake_out):
+            os.set_blocking(fd, False)
+        # The parent-death signal also comes when only the thread that started us ends; the loop asks who our
+        # parent is. TERM and INT meant for a whole service are the supervisor's to act upon.
+        for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(signum, lambda *_: None)
+        signal.set_wakeup_fd(self._wake_out, warn_on_full_buffer=False)
+        process.die_with_parent(self._order.supervisor, signal.SIGTERM)
+
+    def _hear(self) -> bool:
+        try:
+            data, fds, _, _ = socket.recv_fds(self._control, 65536, 64, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._descriptors += fds
+        for message in self._inbox.take(data):
+            if isinstance(message, Fork):
+                self._start(message)
+        return bool(data)
+
+    def _start(self, order: Fork) -> None:
+        fds, self._descriptors = Descriptors(*self._descriptors[:4]), self._descriptors[4:]
+        try:
+            pid = self._fork(order, fds) if self._registry else self._spawn(order, fds)
+        except Exception as error:
+            self._say(NotForked(order.executor, f"{type(error).__name__}: {error}"))
+        else:
+            self._executors[pid] = order.executor
+            self._say(Forked(order.executor, pid))
+        finally:
+            for fd in (fds.socket, fds.page, fds.stack, fds.output):
+                os.close(fd)
+
+    def _fork(self, order: Fork, fds: Descriptors) -> int:
+        if reason := forking.danger():
+            raise RuntimeError(reason)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # Asked before the fork: a child that asks for its parent may already have lost it.
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_executor(order, fds, parent)
+        return pid
+
+    def _become_executor(self, order: Fork, fds: Descriptors, parent: int) -> None:
+        """In the child: never returns."""
+        try:
+            assert self._registry is not None
+            signal.set_wakeup_fd(-1)
+            self._control.close()
+            self._page.close()
+            os.close(self._wake_in)
+            os.close(self._wake_out)
+            mine = self._order
+            executor = begin(fds, order.executor, mine.incarnation, parent, mine.slots, mine.pulse, order.alone)
+            executor.serve(self._registry)
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(70)
+
+    def _spawn(self, order: Fork, fds: Descriptors) -> int:
+        mine = self._order
+        return fallback.start(
+            fallback.Start(
+                app=mine.app,
+                incarnation=mine.incarnation,
+                executor=order.executor,
+                parent=os.getpid(),
+                slots=mine.slots,
+                pulse=mine.pulse,
+                alone=order.alone,
+                socket=fds.socket,
+                page=fds.page,
+                stack=fds.stack,
+                output=fds.output,
+            )
+        )
+
+    def _guard_lease(self) -> None:
+        until = self._page.lease_until
+        if until and boot() >= until:
+            for pid in self._executors:
+                self._ended_by_us[pid] = LEASE_OVER
+                _kill(pid)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            executor = self._executors.pop(pid, None)
+            if executor is not None:
+                self._sweep(pid, executor)
+                self._say(Exited(executor, pid, status, self._ended_by_us.pop(pid, "")))
+
+    def _sweep(self, pid: int, executor: int) -> None:
+        """Kill what this executor left behind, and adopted orphans that no living executor can claim."""
+        tag = executor_tag(self._order.incarnation, executor)
+        living = {executor_tag(self._order.incarnation, number) for number in self._executors.values()}
+        me = os.getpid()
+
+        def is_left(found: Process) -> bool:
+            if found.pid in self._executors:
+                return False
+            if found.session == pid:
+                return True
+            if found.session in self._executors:
+                return False
+            tags = tags_of(found.pid)
+            return tag in tags or (found.parent == me and not tags & living)
+
+        kill_where(is_left, spare=self._household)
+
+    def _say(self, message: Any) -> None:
+        self._unsent += pack([message])
+        self._flush()
+
+    def _flush(self) -> None:
+        if not self._unsent:
+            return
+        try:
+            sent = self._control.send(self._unsent)
+        except OSError:
+            return
+        del self._unsent[:sent]
+
+    def end_everything(self) -> None:
+        """Executors first, then all that carries our tag or was adopted by us."""
+        for pid in self._executors:
+            _kill(pid)
+        tag = incarnation_tag(self._order.incarnation)
+        me = os.getpid()
+        supervisor = self._order.supervisor
+        kill_where(lambda p: p.parent == me or tag in tags_of(p.pid), spare=(supervisor,))
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _import(order: Order) -> Registry:
+    """Import the app and report; ends the process if that fails, or if it must go on as a guard."""
+    control = socket.socket(fileno=os.dup(order.control))
+    try:
+        route_streams()
+        sys.argv = ["unstuck"]
+        registry = load_registry(order.app)
+        records = list(registry.records())
+        reason = _against_forking(order)
+    except BaseException:
+        control.sendall(pack([AppFailed(clean_text(traceback.format_exc(limit=-60), _MAX_ERROR))]))
+        os._exit(1)
+    mode: Literal["fork", "spawn"] = "spawn" if reason else "fork"
+    control.sendall(pack([AppImported(records, registry.code_version, mode, reason or "")]))
+    control.close()
+    if reason:
+        _become_guard(order)
+    return registry
+
+
+def _against_forking(order: Order) -> str | None:
+    if order.fork is False:
+        return "forking is switched off"
+    return forking.danger()
+
+
+def _become_guard(order: Order) -> None:
+    os.set_inheritable(order.control, True)
+    os.set_inheritable(order.page, True)
+    guard = Order(**{**asdict(order), "role": "guard"})
+    os.execv(sys.executable, guard.argv())
+
+
+def run(order: Order) -> None:
+    # While there are no executors a plain death with the supervisor is enough, and works during a hanging import.
+    process.die_with_parent(order.supervisor)
+    process.adopt_orphans()
+    os.set_inheritable(order.control, False)
+    os.set_inheritable(order.page, False)
+    registry = _import(order) if order.role == "import" else None
+    gc.collect()
+    gc.freeze()
+    zygote = Zygote(order, registry)
+    try:
+        zygote.serve()
+    finally:
+        zygote.end_everything()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    run(Order(**json.loads(sys.argv[1])))

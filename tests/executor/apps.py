@@ -1,0 +1,473 @@
+"""An app with every kind of handler, well-behaved and not; imported by the zygotes of these tests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import ctypes
+import inspect
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+from unstuck.executor.context import Context, current
+from unstuck.model.errors import Cancelled, Fail, NotStorable, Retry
+from unstuck.model.payload import encode
+from unstuck.model.policy import Policy
+from unstuck.model.workflow import Handler, Registry
+
+registry = Registry(code_version="tests")
+app = SimpleNamespace(registry=registry)
+log = logging.getLogger("tests")
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="clean")
+started_hooks: list[str] = []
+
+
+def unpack(payload: str) -> tuple[list[Any], dict[str, Any]]:
+    args, kwargs = json.loads(payload)
+    return args, kwargs
+
+
+def workflow(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        registry.add(
+            Handler(
+                name=function.__name__,
+                call=function,
+                is_async=inspect.iscoroutinefunction(function),
+                takes_context=next(iter(inspect.signature(function).parameters), "") == "ctx",
+                unpack=unpack,
+                pack=lambda value: encode(value, "the result", 64 << 20),
+                policy=Policy(**{k: v for k, v in options.items() if k != "retry_on"}),
+                retry_on=options.get("retry_on"),
+            )
+        )
+        return function
+
+    return register
+
+
+@workflow()
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@workflow()
+async def add_async(a: int, b: int) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+@workflow()
+def noop() -> None: ...
+
+
+@workflow()
+async def noop_async() -> None: ...
+
+
+@workflow()
+def who(ctx: Context) -> dict[str, Any]:
+    return {
+        "pid": os.getpid(),
+        "ppid": os.getppid(),
+        "main": threading.current_thread() is threading.main_thread(),
+        "job": ctx.job,
+        "workflow": ctx.workflow,
+        "attempt": ctx.attempt,
+        "run": ctx.run,
+        "tenant": ctx.tenant,
+        "fence": ctx.fence,
+        "key": ctx.key("mail"),
+        "same": current() is ctx,
+        "remaining": ctx.remaining(),
+        "hooks": started_hooks,
+        "stdin": sys.stdin.read() if sys.stdin else None,
+        "session": os.getsid(0),
+    }
+
+
+@workflow()
+async def who_async(ctx: Context) -> dict[str, Any]:
+    inside = await asyncio.to_thread(lambda: current() is ctx)
+    return {"pid": os.getpid(), "main": threading.current_thread() is threading.main_thread(), "same": inside}
+
+
+@workflow()
+def boom() -> None:
+    raise ValueError("no good")
+
+
+@workflow()
+async def boom_async() -> None:
+    raise ValueError("no good")
+
+
+@workflow()
+def retry(after: float) -> None:
+    raise Retry("later", after=after)
+
+
+@workflow()
+def fail() -> None:
+    raise Fail("never again")
+
+
+@workflow(retry_on=(OSError,))
+def only_os_errors(kind: str) -> None:
+    raise {"os": ConnectionError("line cut"), "value": ValueError("bad")}[kind]
+
+
+class Hostile(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no message for you")
+
+
+@workflow()
+def hostile() -> None:
+    raise Hostile
+
+
+@workflow()
+def huge_message() -> None:
+    raise ValueError("x\x00\ud800" * (2 << 20))
+
+
+@workflow()
+def deep(frames: int) -> None:
+    sys.setrecursionlimit(frames * 2)
+
+    def down(n: int) -> None:
+        if n == 0:
+            raise ValueError("the bottom")
+        down(n - 1)
+
+    down(frames)
+
+
+@workflow()
+def leave(code: int) -> None:
+    sys.exit(code)
+
+
+@workflow()
+async def leave_in_subtask() -> str:
+    async def sub() -> None:
+        sys.exit(3)
+
+    await asyncio.create_task(sub())
+    return "not reached"
+
+
+@workflow()
+async def leave_in_forgotten_subtask() -> str:
+    async def sub() -> None:
+        sys.exit(3)
+
+    task = asyncio.create_task(sub())
+    await asyncio.sleep(0.05)
+    return f"{task.done()}"
+
+
+@workflow()
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@workflow()
+def sleep(ctx: Context, seconds: float) -> str:
+    ctx.sleep(seconds)
+    return "slept"
+
+
+@workflow()
+async def sleep_async(seconds: float) -> str:
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+@workflow()
+async def ctx_sleep_async(ctx: Context, seconds: float) -> str:
+    await ctx.sleep(seconds)
+    return "slept"
+
+
+@workflow()
+def sleep_in_own_loop(ctx: Context, seconds: float) -> str:
+    async def inner() -> None:
+        await ctx.sleep(seconds)
+
+    asyncio.run(inner())
+    return "slept"
+
+
+@workflow()
+def check_forever(ctx: Context) -> None:
+    while True:
+        ctx.check()
+        time.sleep(0.01)
+
+
+@workflow()
+def returns_anyway(ctx: Context) -> str:
+    while not ctx.cancelled:
+        time.sleep(0.01)
+    return f"{ctx.kind}: {ctx.reason}"
+
+
+@workflow()
+def block(seconds: float) -> str:
+    time.sleep(seconds)
+    return "woke"
+
+
+@workflow()
+async def block_loop(seconds: float) -> str:
+    time.sleep(seconds)  # noqa: ASYNC251
+    return "woke"
+
+
+@workflow()
+def check_lease_forever(ctx: Context) -> None:
+    while True:
+        ctx.check_lease()
+        time.sleep(0.01)
+
+
+@workflow()
+def talk(ctx: Context) -> str:
+    print("printed")
+    print("to stderr", file=sys.stderr)
+    log.info("logged %s", "line")
+    ctx.log("said", n=1)
+    os.write(1, b"past the capture\n")
+    ctx.progress({"done": 1})
+    ctx.progress({"done": 2})
+    return "talked"
+
+
+@workflow()
+async def talk_async(name: str) -> None:
+    for n in range(3):
+        print(f"{name} {n}")
+        await asyncio.sleep(0.01)
+
+
+@workflow()
+def talk_then(seconds: float) -> str:
+    print("first words")
+    time.sleep(seconds)
+    print("last words")
+    return "done"
+
+
+@workflow()
+def talk_briefly(ctx: Context, milliseconds: float) -> None:
+    print("one")
+    ctx.progress(1)
+    time.sleep(milliseconds / 1000)
+    print("two")
+    ctx.progress(2)
+
+
+@workflow()
+def switch_threads_often() -> None:
+    sys.setswitchinterval(1e-6)
+
+
+@workflow()
+async def stop_the_loop() -> str:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.01)
+    return "still here"
+
+
+@workflow()
+def flood(megabytes: int) -> str:
+    for n in range(megabytes * 1024):
+        print(f"{n:<1022}")
+    return "flooded"
+
+
+@workflow()
+def flood_descriptor(megabytes: int) -> str:
+    for _ in range(megabytes * 16):
+        os.write(1, b"y" * 65535 + b"\n")
+    return "flooded"
+
+
+@workflow()
+def big(size: int) -> str:
+    return "x" * size
+
+
+@workflow(max_result=100)
+def too_big() -> str:
+    return "x" * 100
+
+
+@workflow()
+def not_json() -> Any:
+    return socket.socket()
+
+
+@workflow()
+def set_variable(value: str) -> str:
+    before = variable.get()
+    variable.set(value)
+    return before
+
+
+@workflow()
+async def set_variable_async(value: str) -> str:
+    before = variable.get()
+    variable.set(value)
+    return before
+
+
+@workflow()
+def exit_hard(code: int) -> None:
+    os._exit(code)
+
+
+@workflow()
+def kill_self(signum: int) -> None:
+    os.kill(os.getpid(), signum)
+    time.sleep(30)
+
+
+@workflow()
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+@workflow()
+async def segfault_async() -> None:
+    ctypes.string_at(0)
+
+
+@workflow()
+def close_everything() -> None:
+    os.closerange(3, 4096)
+    time.sleep(30)
+
+
+@workflow()
+def stray_thread(seconds: float) -> str:
+    threading.Thread(target=time.sleep, args=(seconds,)).start()
+    return "left a thread"
+
+
+@workflow()
+async def stray_task(path: str) -> str:
+    async def write_later() -> None:
+        await asyncio.sleep(0.3)
+        os.mkdir(path)
+
+    keep.append(asyncio.create_task(write_later()))
+    return "left a task"
+
+
+keep: list[Any] = []
+
+
+@workflow()
+def daemon() -> int:
+    return subprocess.Popen(["sleep", "300"], start_new_session=True, stdin=subprocess.DEVNULL).pid
+
+
+@workflow()
+def forked_daemon() -> int:
+    """A daemon of the old school: two forks, a session of its own, no exec."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(writer, b"%d" % os.getpid())
+            time.sleep(300)
+        os._exit(0)
+    os.wait()
+    return int(os.read(reader, 20))
+
+
+@workflow()
+def child() -> int:
+    return subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL).pid
+
+
+@workflow()
+def bad_frame() -> None:
+    """Finds our own socket and says what no executor says."""
+    for fd in range(3, 64):
+        try:
+            with socket.socket(fileno=os.dup(fd)) as wire:
+                wire.setblocking(True)
+                wire.sendall(b"\xff\xff\xff\xff")
+        except OSError:
+            continue
+    time.sleep(30)
+
+
+@workflow()
+def swallow(ctx: Context) -> str:
+    try:
+        ctx.sleep(30)
+    except Cancelled:
+        raise ValueError("while cleaning up") from None
+    return ""
+
+
+@workflow()
+def ignore_termination() -> str:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.1)
+    return "still here"
+
+
+@workflow()
+def unreadable_result() -> str:
+    raise NotStorable("something else", "raised by the handler itself")
+
+
+@contextmanager
+def around(ctx: Context) -> Iterator[None]:
+    if ctx.tenant == "watched":
+        print(f"before {ctx.workflow}")
+    try:
+        yield
+    finally:
+        if ctx.tenant == "watched":
+            print(f"after {ctx.workflow}")
+
+
+registry.middleware.append(around)
+
+
+def on_start() -> None:
+    started_hooks.append(f"sync in {os.getpid()}")
+
+
+async def on_start_async() -> None:
+    await asyncio.sleep(0)
+    started_hooks.append(f"async in {os.getpid()}")
+
+
+def on_stop() -> None:
+    if path := os.environ.get("TEST_STOP_FILE"):
+        with open(path, "a") as file:
+            file.write("stopped\n")
+    time.sleep(float(os.environ.get("TEST_STOP_SECONDS", "0")))
+
+
+registry.on_start += [on_start, on_start_async]
+registry.on_stop.append(on_stop)
