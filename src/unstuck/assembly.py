@@ -1,0 +1,146 @@
+"""Builds the running parts from settings; the one file that sees every room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from unstuck.model.errors import InvalidInput, InvalidSettings
+from unstuck.model.times import Times
+
+if TYPE_CHECKING:
+    from unstuck.janitor.janitor import Duty, Janitor
+    from unstuck.model.job import WorkerRecord
+    from unstuck.store.port import Store
+    from unstuck.worker.incarnation import Incarnation
+    from unstuck.worker.shutdown import Shutdown
+    from unstuck.worker.supervisor import Supervisor
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What a worker is started with. No queues: every queue that its workflows name. `concurrency` is the whole
+    worker's number of slots, shared out among its processes."""
+
+    app: str
+    database: str
+    queues: tuple[str, ...] = ()
+    concurrency: int = 10
+    processes: int = 1
+    max_jobs_per_process: int | None = None
+    max_memory: int | None = None
+    name: str | None = None
+    times: Times = field(default_factory=Times)
+    fork: bool | None = None
+
+
+def open_store(url: str, times: Times, *, migrate: bool = False, application: str = "unstuck") -> Store:
+    """A store on this database. Nothing is connected before its first call, unless it is to migrate."""
+    from unstuck.store.connect import open_database
+    from unstuck.store.sql_store import SqlStore
+
+    store = SqlStore(open_database(url, store_call=times.store_call, application=application))
+    if migrate:
+        store.migrate()
+    return store
+
+
+def build_worker(options: WorkerOptions) -> Supervisor:
+    """A worker that is ready to run; its `run()` does everything else. Refuses settings that cannot hold."""
+    _check(options)
+    _prepare(options)
+    from unstuck.worker.supervisor import Supervisor
+
+    return Supervisor(_life_of(options), options.times)
+
+
+def _prepare(options: WorkerOptions) -> None:
+    """An empty database gets its tables; one that has them is never upgraded silently."""
+    from unstuck.model.errors import StoreUnavailable
+
+    store = open_store(options.database, options.times)
+    try:
+        if store.schema_version() == 0:
+            store.migrate()
+    except StoreUnavailable:
+        pass  # not there yet: the worker waits for it, and says so
+    finally:
+        store.close()
+
+
+def _check(options: WorkerOptions) -> None:
+    problems = options.times.problems()
+    for name in ("concurrency", "processes"):
+        if getattr(options, name) < 1:
+            problems.append(f"{name}={getattr(options, name)} is below 1")
+    if problems:
+        raise InvalidSettings(problems)
+    if ":" not in options.app:
+        raise InvalidInput(f"app {options.app!r} must name a module and an attribute, like shop.jobs:app")
+
+
+def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
+    """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
+    from unstuck.chance import SystemChance
+    from unstuck.clock import MachineClock
+    from unstuck.worker.fleet import Fleet
+    from unstuck.worker.incarnation import Incarnation, Parts
+    from unstuck.worker.placing import Seats
+    from unstuck.worker.plan import Limits
+
+    times, clock, chance = options.times, MachineClock(), SystemChance()
+    seats = Seats(slots_each=-(-options.concurrency // options.processes), processes=options.processes)
+
+    def begin(shutdown: Shutdown) -> Incarnation:
+        incarnation = chance.nonce()
+        store = open_store(options.database, times, application=f"unstuck {incarnation[:8]}")
+        fleet = Fleet(
+            options.app,
+            incarnation=incarnation,
+            slots=seats.slots_each,
+            pulse=times.pulse,
+            kill_grace=times.kill_grace,
+            import_limit=times.import_limit,
+            max_jobs=options.max_jobs_per_process,
+            max_memory=options.max_memory,
+            fork=options.fork,
+            clock=clock,
+        )
+        parts = Parts(
+            incarnation=incarnation,
+            store=store,
+            beat_store=open_store(options.database, times, application=f"unstuck beat {incarnation[:8]}"),
+            fleet=fleet,
+            chores=lambda me: build_janitor(store, times, me),
+            clock=clock,
+            chance=chance,
+            times=times,
+            seats=seats,
+            limits=Limits(options.max_jobs_per_process, options.max_memory),
+            queues=options.queues,
+            name=options.name,
+        )
+        return Incarnation(parts, shutdown)
+
+    return begin
+
+
+def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) -> Janitor:
+    """The duties that every worker and server does; `me` knows its host, so it may look after its neighbours."""
+    from unstuck.chance import SystemChance
+    from unstuck.clock import MachineClock
+    from unstuck.janitor.holds import Holds
+    from unstuck.janitor.janitor import Janitor
+    from unstuck.janitor.neighbours import Neighbours
+    from unstuck.janitor.overdue import Overdue
+    from unstuck.janitor.retention import Retention
+    from unstuck.janitor.timers import Timers
+    from unstuck.janitor.zombies import Zombies
+
+    zombies = Zombies(store, times)
+    sweeps: list[Duty] = [zombies, Overdue(store, times)]
+    if me is not None:
+        sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
+    keeping: list[Duty] = [Timers(store, times), Holds(store, times), Retention(store, times)]
+    return Janitor(store.now, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)

@@ -1,0 +1,126 @@
+"""The janitor: runs each duty on its interval and survives its errors. It alone loops and catches.
+
+There is no leader: every duty is safe to run anywhere at once, because each move is one guarded statement. After a
+store outage the sweeps that take jobs from others wait one beat and one store call, so that workers which were cut
+off too can renew and settle what they had finished.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from unstuck.chance import Chance
+from unstuck.clock import Clock
+from unstuck.model.errors import StoreError
+from unstuck.model.times import Times
+from unstuck.telemetry import emit
+
+_LONGEST_REST = 60.0
+
+
+class Duty(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def every(self) -> float:
+        """How long to rest until its next turn; asked after each."""
+        ...
+
+    def tick(self, now: float) -> int:
+        """One turn; how many it moved. `now` is BOOTTIME."""
+        ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """When a duty is due next, and how often it failed in a row."""
+
+    duty: Duty
+    due_at: float
+    is_sweep: bool
+    failures: int = 0
+
+
+class Janitor:
+    """`sweeps` take jobs from owners that look lost, `keeping` is all the rest; `probe` asks a harmless question."""
+
+    def __init__(
+        self,
+        probe: Callable[[], object],
+        times: Times,
+        clock: Clock,
+        chance: Chance,
+        *,
+        sweeps: Sequence[Duty],
+        keeping: Sequence[Duty],
+    ) -> None:
+        self._probe = probe
+        self._times = times
+        self._clock = clock
+        self._chance = chance
+        now = clock.boot()
+        self._turns = [Turn(duty, now, is_sweep=True) for duty in sweeps]
+        self._turns += [Turn(duty, now, is_sweep=False) for duty in keeping]
+        self._is_cut_off = False
+
+    def first_sweep(self) -> None:
+        """Recover what is lost before the first claim. A store that is away is the caller's to wait for; a mistake
+        in one duty must not keep a worker from working."""
+        for turn in self._turns:
+            if not turn.is_sweep:
+                continue
+            try:
+                turn.duty.tick(self._clock.boot())
+            except StoreError:
+                raise
+            except Exception:
+                logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
+
+    def tick(self) -> float:
+        """Every duty that is due takes its turn; the answer is how long until the next is."""
+        if self._is_cut_off:
+            self._try_again()
+        for turn in self._turns:
+            if turn.due_at <= self._clock.boot() and not (self._is_cut_off and turn.is_sweep):
+                self._take(turn)
+        return max(0.01, min(turn.due_at for turn in self._turns) - self._clock.boot())
+
+    def _try_again(self) -> None:
+        """A harmless question finds out whether the store is back: a sweep must not be the first to ask."""
+        self._probe()
+        self._is_cut_off = False
+        calm_until = self._clock.boot() + self._times.beat + self._times.store_call
+        emit("store_is_back", sweeps_wait=self._times.beat + self._times.store_call)
+        for turn in self._turns:
+            if turn.is_sweep:
+                turn.due_at = max(turn.due_at, calm_until)
+
+    def _take(self, turn: Turn) -> None:
+        try:
+            moved = turn.duty.tick(self._clock.boot())
+        except Exception as error:
+            self._failed(turn, error)
+            return
+        turn.failures = 0
+        turn.due_at = self._clock.boot() + self._jittered(turn.duty.every)
+        if moved:
+            emit("duty_done", duty=turn.duty.name, moved=moved)
+
+    def _failed(self, turn: Turn, error: Exception) -> None:
+        turn.failures += 1
+        rest = min(_LONGEST_REST, turn.duty.every * 2.0 ** min(turn.failures - 1, 10))
+        turn.due_at = self._clock.boot() + self._jittered(rest)
+        if isinstance(error, StoreError):
+            self._is_cut_off = True
+            turn.due_at = self._clock.boot() + self._jittered(turn.duty.every)
+        else:
+            logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
+        emit("duty_failed", level=logging.WARNING, duty=turn.duty.name, error=str(error), failures=turn.failures)
+
+    def _jittered(self, seconds: float) -> float:
+        """Never later than asked: the bounds count on it; a little earlier, so that workers do not march in step."""
+        return seconds * (0.75 + 0.25 * self._chance.fraction())

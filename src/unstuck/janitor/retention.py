@@ -1,0 +1,31 @@
+"""Old ended jobs, keys and workers -> gone, in small batches so that nobody waits behind them."""
+
+from __future__ import annotations
+
+from unstuck.model.times import Times
+from unstuck.store.port import Store
+
+BATCH = 500
+_EVERY = 60.0
+_HURRIED = 1.0
+
+
+class Retention:
+    name = "retention"
+
+    def __init__(self, store: Store, times: Times) -> None:
+        self._store = store
+        self._times = times
+        self._has_more = False
+
+    @property
+    def every(self) -> float:
+        """One batch a turn; the next turn comes soon while there is more."""
+        return _HURRIED if self._has_more else _EVERY
+
+    def tick(self, now: float) -> int:
+        jobs = self._store.forget_ended(self._times.retention, BATCH)
+        keys = self._store.forget_keys(self._times.key_retention, BATCH)
+        workers = self._store.forget_workers(self._times.retention, BATCH)
+        self._has_more = max(jobs, keys, workers) >= BATCH
+        return jobs + keys + workers

@@ -1,0 +1,34 @@
+"""Leases that ran out -> their attempts are settled as lost."""
+
+from __future__ import annotations
+
+import logging
+
+from unstuck.model.times import Times
+from unstuck.store.port import Store
+from unstuck.telemetry import emit
+
+BATCH = 500
+
+
+class Zombies:
+    name = "zombies"
+
+    def __init__(self, store: Store, times: Times) -> None:
+        self._store = store
+        self._times = times
+
+    @property
+    def every(self) -> float:
+        return self._times.sweep
+
+    def tick(self, now: float) -> int:
+        """Batch after batch until none is left: a worker with thousands of jobs may have died."""
+        moved = 0
+        while recovered := self._store.recover_lost(self._times.lost_grace, BATCH):
+            moved += len(recovered)
+            for job in recovered:
+                emit("recovered", level=logging.WARNING, job=job.id, worker=job.worker, state=job.state)
+            if len(recovered) < BATCH:
+                break
+        return moved

@@ -1,0 +1,203 @@
+"""The ledger: every attempt this worker holds, from the answer of its claim to the answer of its settle.
+
+A beat tells the database what is held here, and what the database grants beyond that goes back. So an attempt must
+be visible at every instant as one of: of a claim under way, held, being settled. Claims announce their id before
+they call (`announce`) and a beat keeps them from beginning while it looks and asks (`still`); every other step only
+moves an attempt onward. Threads: the claimer admits, the supervisor's main thread moves, the settler removes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+
+from unstuck.model.job import AttemptRef, ClaimedJob
+from unstuck.model.lifecycle import RequestKind
+from unstuck.worker.shares import Room
+
+
+class Stage(IntEnum):
+    """In the order of the road; an attempt never goes back."""
+
+    CLAIMED = 0
+    FED = 1
+    RUNNING = 2
+    #: Its verdict is written but its body may still live: it holds no slot, only its process.
+    STUCK = 3
+    #: The database took it from us while its body may still live.
+    REVOKED = 4
+    ENDED = 5
+
+
+@dataclass(slots=True)
+class Holding:
+    """One attempt as its supervisor knows it. Instants are BOOTTIME seconds."""
+
+    job: ClaimedJob
+    claimed_at: float
+    stage: Stage = Stage.CLAIMED
+    executor: int | None = None
+    fed_at: float | None = None
+    started_at: float | None = None
+    recalled: bool = False
+    #: What the handler was told, and when. `asking` while the request is being made durable.
+    asking: RequestKind | None = None
+    asked: RequestKind | None = None
+    told_at: float | None = None
+    start_reported: bool = False
+
+    @property
+    def ref(self) -> AttemptRef:
+        return self.job.ref
+
+    @property
+    def needs_solitude(self) -> bool:
+        """A suspect, or a workflow that wants a process to itself."""
+        return self.job.alone or self.job.policy.isolation == "process"
+
+    @property
+    def has_body(self) -> bool:
+        """Whether its handler may be running."""
+        return Stage.RUNNING <= self.stage <= Stage.REVOKED
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a beat reports."""
+
+    held: tuple[AttemptRef, ...]
+    settling: tuple[AttemptRef, ...]
+    pending_claims: tuple[str, ...]
+    #: Attempts whose start the database does not know yet.
+    unreported: tuple[tuple[AttemptRef, float], ...]
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._gate = threading.Lock()
+        self._holdings: dict[AttemptRef, Holding] = {}
+        self._fresh: deque[Holding] = deque()
+        self._pending: set[str] = set()
+        self._settling: dict[AttemptRef, Holding] = {}
+        self._room = Room(0)
+        #: Set whenever there is room again: what the claimer waits for.
+        self.has_room = threading.Event()
+
+    # --- claims -------------------------------------------------------------------------------------------------
+    def announce(self, claim: str) -> None:
+        """Before the call: waits for a beat that is under way, which could not know this id."""
+        with self._gate, self._lock:
+            self._pending.add(claim)
+
+    def admit(self, claim: str, jobs: Sequence[ClaimedJob], now: float) -> None:
+        """The claim's answer is here: held from now on, and under way no more."""
+        with self._lock:
+            for job in jobs:
+                if job.ref not in self._holdings:
+                    holding = Holding(job, claimed_at=now)
+                    self._holdings[job.ref] = holding
+                    self._fresh.append(holding)
+            self._pending.discard(claim)
+            self._room = self._room.less(len(jobs))
+
+    def give_up(self, claim: str) -> None:
+        """The claim's answer never came: what it may have opened goes back with the next beat."""
+        with self._lock:
+            self._pending.discard(claim)
+
+    @contextmanager
+    def still(self) -> Iterator[Snapshot]:
+        """A snapshot during which no claim begins."""
+        with self._gate:
+            yield self._snapshot()
+
+    def _snapshot(self) -> Snapshot:
+        with self._lock:
+            held = [h for h in self._holdings.values() if h.stage not in (Stage.STUCK, Stage.REVOKED)]
+            return Snapshot(
+                held=tuple(h.ref for h in held),
+                settling=tuple(self._settling),
+                pending_claims=tuple(self._pending),
+                unreported=tuple(
+                    (h.ref, h.started_at) for h in held if h.started_at is not None and not h.start_reported
+                ),
+            )
+
+    def room(self) -> Room:
+        """How much a claim may ask for now."""
+        self.has_room.clear()
+        return self._room
+
+    # --- the supervisor's own thread ----------------------------------------------------------------------------
+    def take_fresh(self) -> list[Holding]:
+        """What was claimed and has no place yet."""
+        with self._lock:
+            fresh = list(self._fresh)
+            self._fresh.clear()
+            return fresh
+
+    def publish(self, room: Room) -> None:
+        """How much is free, as the main thread counts it; what was admitted meanwhile it has not counted yet."""
+        with self._lock:
+            before, self._room = self._room, room.less(len(self._fresh))
+            if self._room.total > before.total:
+                self.has_room.set()
+
+    def get(self, ref: AttemptRef) -> Holding | None:
+        return self._holdings.get(ref)
+
+    def holdings(self) -> list[Holding]:
+        with self._lock:
+            return list(self._holdings.values())
+
+    def end(self, ref: AttemptRef) -> Holding | None:
+        """A report about it was made: it is being settled from now on. None if it had ended before."""
+        with self._lock:
+            holding = self._holdings.pop(ref, None)
+            if holding is None:
+                return None
+            holding.stage = Stage.ENDED
+            self._settling[ref] = holding
+            return holding
+
+    def convict(self, holding: Holding) -> None:
+        """Its verdict is being settled, while it keeps its place here until its process is gone."""
+        with self._lock:
+            holding.stage = Stage.STUCK
+            self._settling[holding.ref] = holding
+
+    def drop(self, ref: AttemptRef) -> Holding | None:
+        """Forget it: nothing about it may be written any more."""
+        with self._lock:
+            return self._holdings.pop(ref, None)
+
+    # --- the beat -----------------------------------------------------------------------------------------------
+    def starts_known(self, refs: Iterable[AttemptRef]) -> None:
+        for ref in refs:
+            if holding := self._holdings.get(ref):
+                holding.start_reported = True
+
+    # --- the settler --------------------------------------------------------------------------------------------
+    def settled(self, refs: Iterable[AttemptRef]) -> None:
+        with self._lock:
+            for ref in refs:
+                self._settling.pop(ref, None)
+
+    # --- counts -------------------------------------------------------------------------------------------------
+    @property
+    def held(self) -> int:
+        return len(self._holdings)
+
+    @property
+    def unsettled(self) -> int:
+        return len(self._settling)
+
+    @property
+    def is_empty(self) -> bool:
+        with self._lock:
+            return not (self._holdings or self._settling or self._pending)

@@ -1,0 +1,114 @@
+"""Loops and their watchdog: a loop is a tick that is called again and again; one that stops ticking ends the process.
+
+A loop catches everything its tick raises, says so and rests a little longer each time: an error in one loop never
+stops another. What it cannot catch, a tick that never comes back, the watchdog sees.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+from unstuck.clock import Clock
+from unstuck.model.errors import StoreError
+from unstuck.telemetry import emit
+
+#: The exit code of a process that ended itself because one of its loops stood still.
+STALLED = 70
+_LONGEST_REST = 1.0
+
+
+class Loop:
+    """A named tick on a thread of its own. `silence`: how long it may go without a stamp."""
+
+    def __init__(self, name: str, tick: Callable[[], float], clock: Clock, silence: float) -> None:
+        self.name = name
+        self.silence = silence
+        self._tick = tick
+        self._clock = clock
+        self._wake = threading.Event()
+        self._stopping = False
+        self._failures = 0
+        self._thread = threading.Thread(target=self._run, name=f"unstuck-{name}", daemon=True)
+        self.stamped_at = clock.boot()
+
+    def start(self) -> None:
+        self.stamp()
+        self._thread.start()
+
+    def stamp(self) -> None:
+        self.stamped_at = self._clock.boot()
+
+    def wake(self) -> None:
+        """End its rest early."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    def join(self, timeout: float) -> bool:
+        if self._thread.ident is None:
+            return True
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self.stamp()
+            rest = self.once()
+            self.stamp()
+            if rest > 0:
+                self._clock.wait(self._wake, rest)
+            self._wake.clear()
+
+    def once(self) -> float:
+        """One tick; whatever it raises is said, and answered with a rest."""
+        try:
+            rest = self._tick()
+        except StoreError as error:
+            emit("store_trouble", level=logging.WARNING, loop=self.name, error=str(error))
+            return self._rest()
+        except Exception as error:
+            logging.getLogger("unstuck").exception("the %s loop failed", self.name)
+            emit("loop_failed", level=logging.ERROR, loop=self.name, error=repr(error))
+            return self._rest()
+        self._failures = 0
+        return rest
+
+    def _rest(self) -> float:
+        self._failures += 1
+        return min(_LONGEST_REST, 0.05 * 2.0 ** min(self._failures, 10))
+
+
+class Watchdog:
+    """Ends the process when a loop stands still: a worker that looks alive and is not is worse than none."""
+
+    def __init__(self, loops: Sequence[Loop], clock: Clock, end: Callable[[str], None] | None = None) -> None:
+        self._loops = loops
+        self._clock = clock
+        self._end = end or end_process
+        self._every = 1.0
+        self._checked_at = clock.boot()
+
+    def tick(self) -> float:
+        now = self._clock.boot()
+        gap, self._checked_at = now - self._checked_at, now
+        if gap > 3 * self._every:
+            # We were stopped or suspended ourselves: give everyone the chance to tick again.
+            for loop in self._loops:
+                loop.stamp()
+            return self._every
+        for loop in self._loops:
+            if now - loop.stamped_at > loop.silence:
+                self._end(f"the {loop.name} loop has not ticked for {now - loop.stamped_at:.1f} s")
+        return self._every
+
+
+def end_process(reason: str) -> None:
+    """The zygote hears of our death and ends the executors: nothing outlives us."""
+    # Not by way of logging: the loop that stands still may hold its lock.
+    os.write(2, f"unstuck: {reason}; this worker ends itself (exit code {STALLED})\n".encode())
+    os._exit(STALLED)

@@ -1,0 +1,85 @@
+"""Requests to running attempts: people's, heard by a poll that is cheaper than a beat, and the worker's own
+(timeout, drain), made durable before the handler hears of them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from unstuck.clock import Clock
+from unstuck.model.errors import StoreError
+from unstuck.model.job import AttemptRef
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.times import Times
+from unstuck.store.port import Asked, Store, Verdict
+from unstuck.telemetry import emit
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    ref: AttemptRef
+    kind: RequestKind
+    reason: str
+
+
+class Requests:
+    def __init__(
+        self,
+        store: Store,
+        worker: int,
+        times: Times,
+        clock: Clock,
+        *,
+        is_busy: Callable[[], bool],
+        heard: Callable[[Asked], None],
+        revoked: Callable[[AttemptRef], None],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._times = times
+        self._clock = clock
+        self._is_busy = is_busy
+        self._heard = heard
+        self._revoked = revoked
+        self._asks: deque[Ask] = deque()
+        self._arrived = threading.Event()
+        self._polled_at = float("-inf")
+
+    def ask(self, ask: Ask) -> None:
+        self._asks.append(ask)
+        self._arrived.set()
+
+    def tick(self) -> float:
+        self._clock.wait(self._arrived, self._until_poll())
+        self._arrived.clear()
+        self._make_durable()
+        if self._until_poll() <= 0:
+            self._poll()
+        return 0.0
+
+    def _until_poll(self) -> float:
+        return max(0.0, self._polled_at + self._times.cancel_poll / 2 - self._clock.boot())
+
+    def _make_durable(self) -> None:
+        while self._asks:
+            ask = self._asks.popleft()
+            if self._write(ask) is Verdict.FENCED:
+                self._revoked(ask.ref)
+            else:
+                self._heard(Asked(ask.ref, ask.kind, ask.reason))
+
+    def _write(self, ask: Ask) -> Verdict:
+        try:
+            return self._store.ask(ask.ref, ask.kind, ask.reason)
+        except StoreError as error:
+            # The limit has passed whether or not the store is there to hear of it; the settlement says it again.
+            emit("request_not_durable", job=ask.ref.job, kind=ask.kind, error=str(error))
+            return Verdict.DONE
+
+    def _poll(self) -> None:
+        self._polled_at = self._clock.boot()
+        if self._is_busy():
+            for asked in self._store.asked(self._worker):
+                self._heard(asked)

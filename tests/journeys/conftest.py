@@ -1,0 +1,107 @@
+"""Journeys: whole stories with real worker processes on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.apps import app as journeys_app
+from tests.support.eventually import eventually
+from tests.support.workers import Worker, workers
+from unstuck.assembly import open_store
+from unstuck.chance import SystemChance
+from unstuck.model.job import JobRecord, NewJob
+from unstuck.model.lifecycle import JobState
+from unstuck.model.payload import encode
+from unstuck.model.times import Times
+from unstuck.store.port import Store
+
+
+@pytest.fixture
+def db(store_url: str) -> Iterator[Store]:
+    store = open_store(store_url, Times())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def start(store_url: str, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
+    with workers(store_url, tmp_path) as starter:
+        yield starter
+
+
+class Jobs:
+    """Submits to the journeys' app and reads back."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def enqueue(self, workflow: str, *args: Any, times: int = 1, **policy: Any) -> str:
+        return self.enqueue_many(workflow, *args, times=times, **policy)[0]
+
+    def enqueue_many(self, workflow: str, *args: Any, times: int, **policy: Any) -> list[str]:
+        handler, chance = journeys_app.registry.handler(workflow), SystemChance()
+        new = [
+            NewJob(
+                id=chance.job_id(),
+                tenant="default",
+                queue=handler.queue,
+                workflow=workflow,
+                payload=encode({"args": list(args), "kwargs": {}}, "arguments"),
+                policy=handler.policy.with_(workflow, policy),
+            )
+            for _ in range(times)
+        ]
+        return [stored.id for stored in self.store.submit(new)]
+
+    def get(self, job: str) -> JobRecord:
+        record = self.store.get("default", job)
+        assert record is not None
+        return record
+
+    def state(self, job: str) -> JobState:
+        return self.get(job).state
+
+    def until(self, job: str, *states: JobState, within: float = 15.0) -> JobRecord:
+        def arrived() -> JobRecord:
+            record = self.get(job)
+            assert record.state in states, f"{record.state} {record.error_type}: {record.error_message}"
+            return record
+
+        return eventually(arrived, timeout=within)
+
+    def kinds(self, job: str) -> list[str]:
+        return [event.kind for event in self.store.history("default", job)]
+
+
+@pytest.fixture
+def jobs(db: Store) -> Jobs:
+    return Jobs(db)
+
+
+class Marks:
+    """What the bodies themselves wrote down: (pid, seconds)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def of(self, word: str) -> list[tuple[int, float]]:
+        path = Path(self.path)
+        lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return [(int(pid), float(at)) for said, pid, at in lines if said == word]
+
+    def wait_for(self, word: str, count: int = 1, within: float = 15.0) -> list[tuple[int, float]]:
+        def arrived() -> list[tuple[int, float]]:
+            found = self.of(word)
+            assert len(found) >= count, f"{len(found)} of {count} {word}"
+            return found
+
+        return eventually(arrived, timeout=within)
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Marks:
+    return Marks(tmp_path / "marks")

@@ -1,0 +1,97 @@
+"""A worker that lost its lease or its database stops in time, changes nothing more and begins anew."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from tests.journeys.conftest import Jobs, Marks
+from tests.support.eventually import eventually
+from tests.support.workers import COMPRESSED, Worker
+from unstuck.model.lifecycle import JobState
+from unstuck.store.connect import sqlite_path
+
+Start = Callable[..., Worker]
+
+
+def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
+    start: Start, jobs: Jobs, marks: Marks
+) -> None:
+    """A7, F06: its bodies end before its lease does, another worker takes over, its own life starts again."""
+    first = start("first")
+    job = jobs.enqueue("nap", marks.path, 8.0)
+    ((body, _),) = marks.wait_for("begun")
+    os.kill(first.process.pid, signal.SIGSTOP)
+    stopped_at = time.monotonic()
+    try:
+        start("second")
+        eventually(lambda: not psutil.pid_exists(body), timeout=COMPRESSED.lease)
+        assert time.monotonic() - stopped_at < COMPRESSED.lease
+        eventually(lambda: jobs.get(job).worker == "second", timeout=15)
+    finally:
+        os.kill(first.process.pid, signal.SIGCONT)
+
+    record = jobs.until(job, JobState.COMPLETED, within=25)
+    assert record.losses == 1
+    assert jobs.kinds(job) == ["submitted", "claimed", "lost", "claimed", "completed"]
+    eventually(lambda: "begins_anew" in first.log.read_text())
+    eventually(lambda: [w for w in jobs.store.workers() if w.pid == first.process.pid and w.state == "active"])
+
+
+@contextmanager
+def database_away(url: str) -> Iterator[None]:
+    """Every write waits in vain, until the end of the block."""
+    if url.startswith("postgresql"):
+        import psycopg
+
+        with psycopg.connect(url) as connection:
+            connection.execute("LOCK TABLE unstuck_workers, unstuck_running, unstuck_jobs IN ACCESS EXCLUSIVE MODE")
+            yield
+        return
+    import sqlite3
+
+    lock = sqlite3.connect(sqlite_path(url), isolation_level=None)
+    lock.execute("PRAGMA busy_timeout = 5000")
+    lock.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        lock.execute("ROLLBACK")
+        lock.close()
+
+
+def test_a_short_outage_costs_nothing_and_finished_results_land(
+    start: Start, jobs: Jobs, marks: Marks, store_url: str
+) -> None:
+    """A10, the first half."""
+    start()
+    job = jobs.enqueue("nap", marks.path, 1.0)
+    marks.wait_for("begun")
+    with database_away(store_url):
+        marks.wait_for("ended")
+        time.sleep(0.5)
+    record = jobs.until(job, JobState.COMPLETED)
+    assert (record.losses, len(marks.of("begun"))) == (0, 1)
+
+
+def test_in_a_long_outage_nothing_runs_past_the_margin_and_it_runs_again_uncharged(
+    start: Start, jobs: Jobs, marks: Marks, store_url: str
+) -> None:
+    """A10, the second half: cancelled in time, killed if deaf, charged to nobody."""
+    start(concurrency=4, processes=1)
+    ids = [jobs.enqueue("deaf", marks.path, 9.0), jobs.enqueue("nap", marks.path, 9.0)]
+    bodies = {pid for pid, _ in marks.wait_for("begun", 2)}
+    with database_away(store_url):
+        away_at = time.monotonic()
+        eventually(lambda: not any(map(psutil.pid_exists, bodies)), timeout=COMPRESSED.lease)
+        assert time.monotonic() - away_at < COMPRESSED.lease - COMPRESSED.margin + 0.7
+        while time.monotonic() - away_at < COMPRESSED.lease + 1:
+            time.sleep(0.05)
+    for job in ids:
+        record = jobs.until(job, JobState.COMPLETED, within=40)
+        assert (record.losses, record.suspects, record.failures) == (0, 0, 0)

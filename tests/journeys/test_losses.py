@@ -1,0 +1,155 @@
+"""Workers and executors die; their jobs do not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from tests.journeys.conftest import Jobs, Marks
+from tests.support.eventually import eventually
+from tests.support.workers import COMPRESSED, Worker
+from unstuck.model.lifecycle import JobState
+from unstuck.model.times import Times
+from unstuck.store.port import NewWorker, Share
+
+Start = Callable[..., Worker]
+
+
+def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
+    start: Start, jobs: Jobs, marks: Marks
+) -> None:
+    """A4, with the default times: a worker on the same host sees that the owner is gone."""
+    ids = jobs.enqueue_many("nap", marks.path, 60.0, times=4)
+    first = start("first", times=Times())
+    marks.wait_for("begun", 4)
+    start("second", times=Times())
+    eventually(lambda: len(jobs.store.workers()) == 2)
+
+    killed_at = time.clock_gettime(time.CLOCK_BOOTTIME)
+    first.kill_all()
+    again = marks.wait_for("begun", 8, within=10)
+
+    assert max(at for _, at in again) - killed_at < 10
+    for job in ids:
+        (event,) = [e for e in jobs.store.history("default", job) if e.kind == "lost"]
+        assert "first" in str(event.data)
+        assert jobs.get(job).worker is not None
+
+
+def test_executors_do_not_outlive_a_killed_supervisor(start: Start, jobs: Jobs, marks: Marks) -> None:
+    """A32"""
+    worker = start()
+    jobs.enqueue("deaf", marks.path, 60.0)
+    ((pid, _),) = marks.wait_for("begun")
+    worker.kill()
+    eventually(lambda: not psutil.pid_exists(pid), timeout=6)
+
+
+def test_the_successor_of_a_killed_worker_recovers_its_jobs_before_it_claims(
+    start: Start, jobs: Jobs, marks: Marks
+) -> None:
+    """A4"""
+    job = jobs.enqueue("nap", marks.path, 1.0)
+    first = start("first")
+    marks.wait_for("begun")
+    first.kill_all()
+    start("second")
+    record = jobs.until(job, JobState.COMPLETED, within=15)
+    assert record.losses == 1
+    assert jobs.kinds(job) == ["submitted", "claimed", "lost", "claimed", "completed"]
+
+
+def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs: Jobs) -> None:
+    """A11: the lost worker was on another machine, so only its lease can tell."""
+    lost = jobs.enqueue("add", 1, 1)
+    far = jobs.store.register_worker(NewWorker("far", "far", "elsewhere", "b", "n", 1, 1, (), "v1", lease=0.3))
+    (front,) = jobs.store.fronts()
+    assert jobs.store.claim(far.number, "c", [Share(front.route, 1)])
+    eventually(lambda: jobs.store.now() > far.lease_until)
+    other = jobs.enqueue("add", 1, 1)
+
+    start(times=replace(COMPRESSED, sweep=3.0))
+    for job in (lost, other):
+        jobs.until(job, JobState.COMPLETED)
+    recovered_at = next(e.at for e in jobs.store.history("default", lost) if e.kind == "lost")
+    first_claim_at = next(e.at for e in jobs.store.history("default", other) if e.kind == "claimed")
+    assert recovered_at <= first_claim_at
+    assert jobs.get(lost).losses == 1
+
+
+@pytest.mark.parametrize("how", ["segfault", "exit", "kill"])
+def test_a_killer_job_leaves_running_at_once_and_ends_by_its_own_cap(
+    start: Start, jobs: Jobs, marks: Marks, how: str
+) -> None:
+    """A12, F01–F03: it runs alone the second time, and is then charged for sure."""
+    start()
+    job = jobs.enqueue("dies", marks.path, how)
+    record = jobs.until(job, JobState.FAILED, within=25)
+
+    assert record.error_type == "ProcessDied"
+    assert len(marks.of("begun")) == 2
+    claimed, lost = jobs.store.history("default", job)[1:3]
+    assert (claimed.kind, lost.kind) == ("claimed", "lost")
+    assert (lost.at - claimed.at).total_seconds() < 5
+
+
+def test_neighbours_of_a_killed_executor_run_again_at_no_cost(start: Start, jobs: Jobs, marks: Marks) -> None:
+    """A12: several jobs and no culprit known makes suspects, not losses; each reruns alone."""
+    worker = start(concurrency=3)
+    ids = jobs.enqueue_many("nap", marks.path, 1.5, times=3)
+    pids = {pid for pid, _ in marks.wait_for("begun", 3)}
+    (pid,) = pids
+    os.kill(pid, signal.SIGKILL)
+
+    for job in ids:
+        record = jobs.until(job, JobState.COMPLETED, within=30)
+        assert (record.losses, record.failures, record.suspects) == (0, 0, 1)
+    assert worker.process.poll() is None
+
+
+def test_a_crash_with_a_known_culprit_charges_the_culprit_alone(start: Start, jobs: Jobs, marks: Marks) -> None:
+    """A29: the crashing thread is known, so its neighbour is no suspect."""
+    start(concurrency=2)
+    innocent = jobs.enqueue("nap", marks.path, 3.0)
+    marks.wait_for("begun")
+    culprit = jobs.enqueue("dies", marks.path, "segfault")
+
+    assert jobs.until(culprit, JobState.FAILED, within=25).error_type == "ProcessDied"
+    record = jobs.until(innocent, JobState.COMPLETED, within=25)
+    assert (record.losses, record.suspects) == (0, 0)
+
+
+def test_a_job_four_leases_long_is_never_recovered(start: Start, jobs: Jobs, marks: Marks) -> None:
+    """A3"""
+    times = replace(COMPRESSED, lease=3.0, beat=0.4, margin=1.1, store_call=0.35, slack=0.4, drain=5.0)
+    start("one", times=times)
+    start("two", times=times)
+    job = jobs.enqueue("nap", marks.path, 12.0)
+    marks.wait_for("begun")
+
+    def ended() -> bool:
+        record = jobs.get(job)
+        if record.state is JobState.RUNNING:
+            assert record.lease_until is not None
+            assert record.lease_until > jobs.store.now()
+        return record.state is not JobState.RUNNING
+
+    eventually(ended, timeout=25, every=0.1)
+    assert jobs.kinds(job) == ["submitted", "claimed", "completed"]
+
+
+def test_a_stopped_executor_is_not_waited_for_for_ever(start: Start, jobs: Jobs, marks: Marks) -> None:
+    """F04: a frozen process with neighbours in it is killed."""
+    start(concurrency=2)
+    ids = jobs.enqueue_many("nap", marks.path, 4.0, times=2)
+    pid = marks.wait_for("begun", 2)[0][0]
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: not psutil.pid_exists(pid), timeout=10)
+    for job in ids:
+        jobs.until(job, JobState.COMPLETED, within=30)

@@ -1,0 +1,64 @@
+"""Builders for what a supervisor holds: claimed jobs, holdings, posts and views."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from unstuck.model.job import AttemptRef, ClaimedJob
+from unstuck.model.policy import Policy
+from unstuck.model.times import Times
+from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.placing import Seats
+from unstuck.worker.plan import Limits, View
+from unstuck.worker.roster import Post
+from unstuck.worker.selffence import Fence
+
+_numbers = count(1)
+
+
+def a_claimed_job(*, alone: bool = False, workflow: str = "w", **policy: Any) -> ClaimedJob:
+    number = next(_numbers)
+    return ClaimedJob(
+        ref=AttemptRef(number, 1, f"claim-{number}"),
+        id=f"job-{number}",
+        run=1,
+        tenant="default",
+        queue="default",
+        workflow=workflow,
+        payload="{}",
+        policy=Policy(**policy),
+        attempt=1,
+        alone=alone,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+def a_holding(stage: Stage = Stage.RUNNING, *, at: float = 0.0, alone: bool = False, **policy: Any) -> Holding:
+    """Claimed, fed and started at the same instant."""
+    holding = Holding(a_claimed_job(alone=alone, **policy), claimed_at=at, stage=stage)
+    holding.fed_at = at if stage >= Stage.FED else None
+    holding.started_at = at if stage >= Stage.RUNNING else None
+    return holding
+
+
+def a_post(number: int = 1, *holdings: Holding, alone: bool = False, state: Any = "active", **facts: Any) -> Post:
+    post = Post(number, alone, since=0.0, state=state, **facts)
+    for holding in holdings:
+        holding.executor = number
+        post.holdings[holding.ref] = holding
+    return post
+
+
+def a_view(*posts: Post, **facts: Any) -> View:
+    times = facts.pop("times", Times())
+    return View(
+        posts=posts,
+        standing=facts.pop("standing", ()),
+        times=times,
+        seats=facts.pop("seats", Seats(slots_each=10, processes=1)),
+        limits=facts.pop("limits", Limits()),
+        fence=facts.pop("fence", Fence.after(1e9, times)),
+        **facts,
+    )

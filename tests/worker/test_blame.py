@@ -1,0 +1,78 @@
+"""Who is charged for the death of an executor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.holdings import a_holding, a_post
+from unstuck.model.settlement import Lost, NotStarted
+from unstuck.worker import plan as plans
+from unstuck.worker.blame import reports_on_death
+from unstuck.worker.ledger import Stage
+from unstuck.worker.processes import ExecutorDied
+from unstuck.worker.roster import Post
+
+
+def died(post: Post, **facts: Any) -> ExecutorDied:
+    bodies = tuple(h.ref for h in post.bodies)
+    return ExecutorDied(1, 4711, facts.pop("status", "signal 9"), running=bodies, unstarted=(), **facts)
+
+
+def blames(post: Post, event: ExecutorDied) -> dict[int, str]:
+    held = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
+    reports = {report.ref: report.outcome for report in reports_on_death(event, post, held)}
+    return {h.ref.job: getattr(reports[h.ref], "blame", "not started") for h in held}
+
+
+def test_the_only_job_in_a_process_that_died_did_it_itself() -> None:
+    post = a_post(1, one := a_holding())
+    (report,) = reports_on_death(died(post, stack="…"), post, [one])
+    assert isinstance(report.outcome, Lost)
+    assert (report.outcome.blame, report.outcome.error.type) == ("own", "ProcessDied")
+    assert report.outcome.error.stack == "…"
+    assert "signal 9" in report.outcome.error.message
+
+
+def test_out_of_memory_is_told_apart() -> None:
+    post = a_post(1, one := a_holding())
+    (report,) = reports_on_death(died(post, out_of_memory=True), post, [one])
+    assert isinstance(report.outcome, Lost)
+    assert report.outcome.error.type == "OutOfMemory"
+
+
+def test_a_known_culprit_is_charged_and_its_neighbours_are_not_but_learn_its_name() -> None:
+    """A12, A29"""
+    post = a_post(1, culprit := a_holding(), neighbour := a_holding())
+    event = died(post, culprit=culprit.ref)
+    assert blames(post, event) == {culprit.ref.job: "own", neighbour.ref.job: "neighbour"}
+    outcome = reports_on_death(event, post, [culprit, neighbour])[1].outcome
+    assert isinstance(outcome, Lost)
+    assert str(culprit.ref.job) in outcome.error.message
+
+
+def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:
+    post = a_post(1, a_holding(), a_holding())
+    assert set(blames(post, died(post)).values()) == {"suspect"}
+
+
+def test_a_process_we_killed_for_the_lease_or_a_shutdown_charges_nobody() -> None:
+    for reason in (plans.LEASE_GOING, plans.HANDED_BACK):
+        post = a_post(1, a_holding(), a_holding(), killed=reason)
+        assert set(blames(post, died(post)).values()) == {"uncharged"}
+
+
+def test_neighbours_of_a_stuck_job_are_innocent() -> None:
+    post = a_post(1, a_holding(Stage.STUCK), innocent := a_holding(), killed=plans.STUCK_INSIDE)
+    assert blames(post, died(post)) == {innocent.ref.job: "neighbour"}
+
+
+def test_what_had_not_started_goes_back_as_such() -> None:
+    post = a_post(1, a_holding(), waiting := a_holding(Stage.FED))
+    assert blames(post, died(post))[waiting.ref.job] == "not started"
+
+
+def test_a_start_that_only_the_shared_page_knew_of_counts_as_a_start() -> None:
+    post = a_post(1, quick := a_holding(Stage.FED))
+    event = ExecutorDied(1, 4711, "exit 0", running=(quick.ref,), unstarted=())
+    (report,) = reports_on_death(event, post, [quick])
+    assert not isinstance(report.outcome, NotStarted)

@@ -1,0 +1,81 @@
+"""Loops go on whatever their tick does; one that stands still ends the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.support.eventually import eventually
+from unstuck.clock import FakeClock, MachineClock
+from unstuck.model.errors import StoreUnavailable
+from unstuck.worker.loops import STALLED, Loop, Watchdog
+
+
+def test_a_loop_survives_every_error_of_its_tick() -> None:
+    ticks: list[int] = []
+
+    def tick() -> float:
+        ticks.append(1)
+        if len(ticks) == 1:
+            raise StoreUnavailable("away")
+        if len(ticks) == 2:
+            raise ValueError("a mistake of ours")
+        return 0.001
+
+    loop = Loop("test", tick, MachineClock(), silence=1.0)
+    loop.start()
+    eventually(lambda: len(ticks) > 5)
+    loop.stop()
+    assert loop.join(1.0)
+
+
+def test_a_loop_that_keeps_failing_rests_longer_each_time_up_to_a_second() -> None:
+    def tick() -> float:
+        raise StoreUnavailable("away")
+
+    loop = Loop("test", tick, FakeClock(), silence=1.0)
+    rests = [loop.once() for _ in range(8)]
+    assert rests == sorted(rests)
+    assert rests[-1] == 1.0
+
+
+def test_the_watchdog_names_the_loop_that_stands_still() -> None:
+    clock, reasons = FakeClock(), list[str]()
+    quick, slow = Loop("quick", lambda: 1.0, clock, 100.0), Loop("beat", lambda: 1.0, clock, 3.0)
+    watchdog = Watchdog([quick, slow], clock, end=reasons.append)
+    for _ in range(5):
+        clock.advance(1.0)
+        quick.stamp()
+        watchdog.tick()
+    assert reasons
+    assert "the beat loop has not ticked for" in reasons[0]
+
+
+def test_a_process_that_was_itself_suspended_blames_no_loop() -> None:
+    clock, reasons = FakeClock(), list[str]()
+    watchdog = Watchdog([loop := Loop("beat", lambda: 1.0, clock, 3.0)], clock, end=reasons.append)
+    clock.advance(600.0)
+    watchdog.tick()
+    clock.advance(1.0)
+    watchdog.tick()
+    assert reasons == []
+    assert loop.stamped_at == 1600.0
+
+
+_HANGS = """
+import threading
+from unstuck.clock import MachineClock
+from unstuck.worker.loops import Loop, Watchdog
+clock = MachineClock()
+hang = Loop("claim", lambda: float(threading.Event().wait(60)), clock, silence=0.2)
+watchdog = Watchdog([hang], clock)
+guard = Loop("watchdog", watchdog.tick, clock, silence=9e9)
+hang.start(); guard.start()
+threading.Event().wait(20)
+"""
+
+
+def test_a_worker_whose_loop_hangs_ends_itself_with_a_named_reason() -> None:
+    ended = subprocess.run([sys.executable, "-c", _HANGS], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == STALLED
+    assert "the claim loop has not ticked" in ended.stderr
