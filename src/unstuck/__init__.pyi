@@ -1,0 +1,75 @@
+"""What `import unstuck` offers, for type checkers; at run time each name is imported when it is first asked for."""
+
+from unstuck.app import App as App
+from unstuck.app import Job as Job
+from unstuck.app import Workflow as Workflow
+from unstuck.executor.context import Context as Context
+from unstuck.executor.context import current as current
+from unstuck.model import errors as errors
+from unstuck.model.errors import AmbiguousJob as AmbiguousJob
+from unstuck.model.errors import Cancelled as Cancelled
+from unstuck.model.errors import Conflict as Conflict
+from unstuck.model.errors import ErrorType as ErrorType
+from unstuck.model.errors import Fail as Fail
+from unstuck.model.errors import IllegalMove as IllegalMove
+from unstuck.model.errors import InvalidArguments as InvalidArguments
+from unstuck.model.errors import InvalidInput as InvalidInput
+from unstuck.model.errors import InvalidPolicy as InvalidPolicy
+from unstuck.model.errors import InvalidSettings as InvalidSettings
+from unstuck.model.errors import JobFailed as JobFailed
+from unstuck.model.errors import KeyConflict as KeyConflict
+from unstuck.model.errors import NotStorable as NotStorable
+from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
+from unstuck.model.errors import Retry as Retry
+from unstuck.model.errors import SchemaMismatch as SchemaMismatch
+from unstuck.model.errors import StillRunning as StillRunning
+from unstuck.model.errors import StoreBusy as StoreBusy
+from unstuck.model.errors import StoreError as StoreError
+from unstuck.model.errors import StoreUnavailable as StoreUnavailable
+from unstuck.model.errors import UnknownJob as UnknownJob
+from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
+from unstuck.model.errors import UnstuckError as UnstuckError
+from unstuck.model.job import AttemptRecord as AttemptRecord
+from unstuck.model.job import EventRecord as EventRecord
+from unstuck.model.job import JobRecord as JobRecord
+from unstuck.model.lifecycle import JobState as JobState
+from unstuck.model.policy import Policy as Policy
+from unstuck.version import __version__ as __version__
+
+__all__ = [
+    "AmbiguousJob",
+    "App",
+    "AttemptRecord",
+    "Cancelled",
+    "Conflict",
+    "Context",
+    "ErrorType",
+    "EventRecord",
+    "Fail",
+    "IllegalMove",
+    "InvalidArguments",
+    "InvalidInput",
+    "InvalidPolicy",
+    "InvalidSettings",
+    "Job",
+    "JobFailed",
+    "JobRecord",
+    "JobState",
+    "KeyConflict",
+    "NotStorable",
+    "OutcomeUnknown",
+    "Policy",
+    "Retry",
+    "SchemaMismatch",
+    "StillRunning",
+    "StoreBusy",
+    "StoreError",
+    "StoreUnavailable",
+    "UnknownJob",
+    "UnknownWorkflowName",
+    "UnstuckError",
+    "Workflow",
+    "__version__",
+    "current",
+    "errors",
+]

@@ -1,0 +1,85 @@
+"""Draft: a decorated function until all code is imported; only then its annotations and the settings are known."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from unstuck.app.workflow import Workflow
+from unstuck.config import Settings
+from unstuck.intake.arguments import Arguments, Unresolved, encode_result, takes_context
+from unstuck.intake.submit import ALIASES
+from unstuck.model.errors import InvalidInput, InvalidPolicy
+from unstuck.model.job import DEFAULT_QUEUE
+from unstuck.model.payload import check_name
+from unstuck.model.policy import Policy
+from unstuck.model.workflow import Handler
+
+
+class Draft:
+    """A decorated function until all code is imported: only then its annotations and the settings are known."""
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any], names: Mapping[str, Any]) -> None:
+        own = dict(options)
+        self.name = check_name(own.pop("name", None) or name_of(function), "workflow")
+        self.function = function
+        self._queue = check_name(own.pop("queue", DEFAULT_QUEUE), "queue")
+        self._retry_on = _retry_on(self.name, own.pop("retry_on", None))
+        self._policy = {ALIASES.get(name, name): value for name, value in own.items()}
+        Policy().with_(f"workflow {self.name}", self._policy)
+        _check_function(self.name, function)
+        self._takes_context = takes_context(function, names)
+        try:
+            self.arguments: Arguments | None = Arguments(self.name, function, names)
+        except Unresolved:
+            self.arguments = None
+
+    def resolved(self) -> Arguments:
+        if self.arguments is None:
+            self.arguments = Arguments(self.name, self.function)
+        return self.arguments
+
+    def handler(self, settings: Settings) -> Handler:
+        arguments = self.resolved()
+        policy = settings.policy.with_(f"workflow {self.name}", self._policy)
+        if problems := policy.problems(settings.times.max_timeout):
+            raise InvalidPolicy(f"workflow {self.name}", problems)
+        return Handler(
+            name=self.name,
+            call=self.function,
+            is_async=inspect.iscoroutinefunction(self.function),
+            takes_context=self._takes_context,
+            unpack=arguments.unpack,
+            pack=encode_result,
+            policy=policy,
+            queue=self._queue,
+            retry_on=self._retry_on,
+            schema=arguments.schema(),
+            doc=inspect.getdoc(self.function),
+        )
+
+
+def name_of(function: Any) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or name == "<lambda>":
+        raise InvalidInput(f"{function!r} has no name; give it one: @app.workflow(name=…)")
+    return name
+
+
+def _check_function(name: str, function: Any) -> None:
+    if isinstance(function, Workflow):
+        raise InvalidInput(f"workflow {name} is a workflow already")
+    if not callable(function) or inspect.isclass(function):
+        raise InvalidInput(f"workflow {name}: {function!r} is not a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(f"workflow {name} yields; a handler returns its result")
+
+
+def _retry_on(name: str, given: Any) -> tuple[type[BaseException], ...] | None:
+    if given is None:
+        return None
+    kinds = given if isinstance(given, tuple | list) else (given,)
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise InvalidInput(f"workflow {name}: retry_on={given!r} must be exception classes")
+    return tuple(kinds)

@@ -1,0 +1,156 @@
+"""Job: the handle of one job, with everything a person may ask about it or of it."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from unstuck.clock import MachineClock
+from unstuck.executor.context import current, running
+from unstuck.intake.arguments import decode_result, encode_result
+from unstuck.intake.control import Control
+from unstuck.model.errors import JobFailed, StillRunning
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.observe.lookup import Lookup
+from unstuck.observe.wait import await_end, wait_for_end
+
+if TYPE_CHECKING:
+    from unstuck.app import App
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Patience(MachineClock):
+    """A handler that waits for another job still hears when its own is asked to stop."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        happened = super().wait(event, seconds)
+        if running.get() is not None:
+            current().check()
+        return happened
+
+
+class Job(Generic[R_co]):
+    """One job. Its properties ask the store each time; `seen` is what the last question found, if any."""
+
+    __slots__ = ("_app", "_returns", "created", "id", "seen", "tenant")
+
+    def __init__(
+        self, app: App, id: str, tenant: str, *, returns: Any = inspect.Parameter.empty, created: bool = False
+    ) -> None:
+        self._app = app
+        self._returns = returns
+        self.id = id
+        self.tenant = tenant
+        #: False when an idempotency key led to an earlier job.
+        self.created = created
+        self.seen: JobRecord | None = None
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id}{f' {self.seen.state}' if self.seen else ''}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Job) and (self.id, self.tenant) == (other.id, other.tenant)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.tenant))
+
+    def refresh(self) -> JobRecord:
+        """The job as it stands now."""
+        return self._see(self._lookup.job(self.id))
+
+    @property
+    def record(self) -> JobRecord:
+        return self.refresh()
+
+    @property
+    def state(self) -> JobState:
+        return self.refresh().state
+
+    @property
+    def error_type(self) -> str | None:
+        return self.refresh().error_type
+
+    @property
+    def error(self) -> str | None:
+        return self.refresh().error_message
+
+    @property
+    def stack(self) -> str | None:
+        """Of the last attempt that left one."""
+        return next((a.stack for a in reversed(self.attempts) if a.stack), None)
+
+    @property
+    def output(self) -> str | None:
+        """What the last attempt printed and logged."""
+        return next((a.output for a in reversed(self.attempts) if a.output), None)
+
+    @property
+    def progress(self) -> Any:
+        return decode_result(self._lookup.progress(self.id))
+
+    @property
+    def history(self) -> list[EventRecord]:
+        return self._lookup.history(self.id)
+
+    @property
+    def attempts(self) -> list[AttemptRecord]:
+        return self._lookup.attempts(self.id)
+
+    def wait(self, timeout: float | None = None) -> JobRecord:
+        """The job once it has ended, however it did; StillRunning when the time is over first."""
+        return self._ended(wait_for_end(self.refresh, timeout, _Patience()), timeout)
+
+    async def await_end(self, timeout: float | None = None) -> JobRecord:
+        """`wait` for coroutines."""
+        return self._ended(await await_end(self._arefresh, timeout), timeout)
+
+    def result(self, timeout: float | None = None) -> R_co:
+        """What the handler returned. JobFailed if it ended otherwise, StillRunning if it has not ended in time."""
+        return self._result_of(self.wait(timeout))
+
+    async def aresult(self, timeout: float | None = None) -> R_co:
+        return self._result_of(await self.await_end(timeout))
+
+    def cancel(self, reason: str | None = None, *, by: str | None = None) -> JobRecord:
+        return self._see(self._control.cancel(self.id, reason, by=by))
+
+    def interrupt(self, reason: str | None = None, *, by: str | None = None) -> JobRecord:
+        return self._see(self._control.interrupt(self.id, reason, by=by))
+
+    def resume(self, *, from_start: bool = False, by: str | None = None) -> JobRecord:
+        return self._see(self._control.resume(self.id, from_start=from_start, by=by))
+
+    def resolve(self, result: Any, *, by: str | None = None) -> JobRecord:
+        """Supply the result by hand: COMPLETED, without running."""
+        return self._see(self._control.resolve(self.id, encode_result(result), by=by))
+
+    def retry(self, *, by: str | None = None) -> JobRecord:
+        return self._see(self._control.retry(self.id, by=by))
+
+    @property
+    def _lookup(self) -> Lookup:
+        return self._app.lookup(self.tenant)
+
+    @property
+    def _control(self) -> Control:
+        return self._app.control(self.tenant)
+
+    async def _arefresh(self) -> JobRecord:
+        return await self._app.in_thread(self.refresh)
+
+    def _see(self, record: JobRecord) -> JobRecord:
+        self.seen = record
+        return record
+
+    def _ended(self, record: JobRecord | None, timeout: float | None) -> JobRecord:
+        if record is None:
+            raise StillRunning(self.id, self.seen.state if self.seen else "unknown", timeout or 0.0)
+        return record
+
+    def _result_of(self, record: JobRecord) -> R_co:
+        if record.state is not JobState.COMPLETED:
+            raise JobFailed(record.id, record.state, record.error_type, record.error_message, record=record)
+        return cast(R_co, decode_result(record.result, self._returns))

@@ -1,0 +1,1 @@
+"""SUBMIT. What callers may ask: checked, then one store call."""

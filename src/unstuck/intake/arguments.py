@@ -1,0 +1,297 @@
+"""How arguments and results travel: bound and checked by the handler's own signature, plain JSON in between.
+
+A call is bound where it is made, so a wrong argument fails in its caller and not in a worker at night. Annotated
+parameters may be anything that msgspec knows (dataclasses, TypedDict, enums, datetimes, UUID, Decimal, Struct …),
+a path, or a class with `model_validate` and `model_dump`; they come back as that type in the handler. Parameters
+without an annotation, or with Any, take plain JSON values only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled here
+
+import msgspec
+
+from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
+from unstuck.model.payload import encode
+
+#: A caller in Python must pass these as themselves: a datetime is no text there, though it travels as text.
+_NATIVE = (bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
+_ANYTHING = (Any, object, inspect.Parameter.empty)
+_LARGEST_RESULT = 64 << 20
+_NO_ARGUMENTS = '{"args":[],"kwargs":{}}'
+_SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class Unresolved(InvalidInput):
+    """An annotation names something that does not exist (yet): tried again when all code is imported."""
+
+
+def takes_context(function: Callable[..., Any], local_names: Mapping[str, Any] | None = None) -> bool:
+    """Whether the first parameter is annotated `Context`, as the class or as text."""
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or first.kind in (*_SEVERAL, inspect.Parameter.KEYWORD_ONLY):
+        return False
+    return _is_context(first.annotation, function, local_names)
+
+
+def _is_context(annotation: Any, function: Callable[..., Any], local_names: Mapping[str, Any] | None) -> bool:
+    from unstuck.executor.context import Context
+
+    while isinstance(annotation, str):  # quoted under `from __future__ import annotations`, it is text twice
+        try:
+            annotation = eval(annotation, _globals_of(function), dict(local_names or {}))
+        except Exception:
+            # Imported for the type checker only: the name is all there is to go by.
+            return annotation.strip("'\" ") in ("Context", "unstuck.Context")
+    return annotation is Context
+
+
+def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return getattr(inspect.unwrap(function), "__globals__", {})
+
+
+class Arguments:
+    """The signature of one handler, without its Context."""
+
+    def __init__(
+        self, workflow: str, function: Callable[..., Any], local_names: Mapping[str, Any] | None = None
+    ) -> None:
+        self.workflow = workflow
+        hints = _hints(workflow, function, local_names)
+        parameters = list(inspect.signature(function).parameters.values())
+        if takes_context(function, local_names):
+            del parameters[0]
+        self.returns: Any = hints.pop("return", inspect.Parameter.empty)
+        self._types = {p.name: hints.get(p.name, p.empty) for p in parameters}
+        self._signature = inspect.Signature(parameters)
+        self._needs_none = all(p.default is not p.empty or p.kind in _SEVERAL for p in parameters)
+        self._check_types()
+
+    def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """The payload of a call made in Python; InvalidArguments names the parameter that does not fit."""
+        return self._pack(args, kwargs, _to_wire)
+
+    def pack_json(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+        """The payload of a call whose arguments came as JSON: a datetime may be given as text."""
+        return self._pack(args, kwargs, _recheck_wire)
+
+    def unpack(self, payload: str) -> tuple[list[Any], dict[str, Any]]:
+        """What the handler is called with."""
+        if payload == _NO_ARGUMENTS and self._needs_none:
+            return [], {}
+        call = json.loads(payload)
+        bound = self._bind(call.get("args", []), call.get("kwargs", {}))
+        self._convert(bound, _from_wire)
+        return list(bound.args), bound.kwargs
+
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of the parameters, for doors that do not have the code."""
+        typed = {name: kind for name, kind in self._types.items() if kind not in _ANYTHING}
+        schemas, definitions = msgspec.json.schema_components(
+            typed.values(), schema_hook=_schema_of, ref_template="#/$defs/{name}"
+        )
+        described: dict[str, dict[str, Any]] = {name: {} for name in self._types} | dict(
+            zip(typed, schemas, strict=True)
+        )
+        return _object_schema(self._signature, described, definitions)
+
+    def _pack(self, args: Sequence[Any], kwargs: Mapping[str, Any], convert: Callable[[Any, Any], Any]) -> str:
+        bound = self._bind(args, kwargs)
+        self._convert(bound, convert)
+        where = f"the arguments of {self.workflow}"
+        return encode({"args": list(bound.args), "kwargs": bound.kwargs}, where)
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        try:
+            return self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidArguments(self.workflow, str(error)) from None
+
+    def _convert(self, bound: inspect.BoundArguments, convert: Callable[[Any, Any], Any]) -> None:
+        for name, value in bound.arguments.items():
+            kind = self._types[name]
+            if kind in _ANYTHING:
+                continue
+            try:
+                bound.arguments[name] = _each(self._signature.parameters[name].kind, value, kind, convert)
+            except Exception as error:  # validators and constructors of the user's own types raise what they like
+                raise InvalidArguments(self.workflow, f"{name}: {_first_line(error)}") from None
+
+    def _check_types(self) -> None:
+        from unstuck.executor.context import Context
+
+        for name, kind in self._types.items():
+            where = f"workflow {self.workflow}, parameter {name}"
+            if kind is Context:
+                raise InvalidInput(f"{where}: Context goes first, or comes from unstuck.current()")
+            if kind in _ANYTHING:
+                continue
+            try:
+                for part in _parts(msgspec.inspect.type_info(kind)):
+                    _check_custom(part, where)
+            except TypeError as error:
+                raise InvalidInput(f"{where}: {_first_line(error)}") from None
+
+
+def encode_result(value: Any) -> str:
+    """A result as JSON text; its type is the handler's own affair, so only what cannot be stored is refused."""
+    if value is None:
+        return "null"
+    try:
+        plain = _plain(value)
+    except Exception as error:
+        raise NotStorable("the result", _first_line(error)) from None
+    return encode(plain, "the result", _LARGEST_RESULT)
+
+
+def decode_result(text: str | None, returns: Any = inspect.Parameter.empty) -> Any:
+    """The result as the annotated return type, or exactly what was stored if it is something else."""
+    value = None if text is None else json.loads(text)
+    if returns in _ANYTHING:
+        return value
+    try:
+        return _from_wire(value, returns)
+    except Exception:
+        return value
+
+
+def _hints(workflow: str, function: Callable[..., Any], local_names: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Resolved annotations. Context may be known to the type checker alone: it never travels."""
+    from unstuck.executor.context import Context
+
+    known = {"Context": Context, **(local_names or {})} if "Context" not in _globals_of(function) else local_names
+    try:
+        return typing.get_type_hints(function, localns=dict(known or {}), include_extras=True)
+    except NameError as error:
+        raise Unresolved(
+            f"workflow {workflow}: {error}; annotations must be importable at run time, not only under TYPE_CHECKING"
+        ) from None
+    except TypeError as error:
+        raise InvalidInput(f"workflow {workflow}: its annotations cannot be read: {error}") from None
+
+
+def _each(kind: Any, value: Any, annotation: Any, convert: Callable[[Any, Any], Any]) -> Any:
+    match kind:
+        case inspect.Parameter.VAR_POSITIONAL:
+            return tuple(convert(item, annotation) for item in value)
+        case inspect.Parameter.VAR_KEYWORD:
+            return {key: convert(item, annotation) for key, item in value.items()}
+        case _:
+            return convert(value, annotation)
+
+
+def _to_wire(value: Any, kind: Any) -> Any:
+    """Check first with dates, UUIDs and bytes as themselves, so that bytes never pass for text; then flatten."""
+    native = msgspec.to_builtins(value, builtin_types=_NATIVE, enc_hook=_flatten)
+    return _plain(msgspec.convert(native, kind, builtin_types=_NATIVE, dec_hook=_build))
+
+
+def _recheck_wire(value: Any, kind: Any) -> Any:
+    return _plain(_from_wire(value, kind))
+
+
+def _from_wire(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, str_keys=True, dec_hook=_build)
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_flatten)
+
+
+def _flatten(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump(mode="json")
+    raise TypeError(f"a {type(value).__name__} has no place in JSON")
+
+
+def _build(kind: Any, value: Any) -> Any:
+    if isinstance(kind, type) and issubclass(kind, PurePath) and isinstance(value, str):
+        return kind(value)
+    if callable(validate := getattr(kind, "model_validate", None)):
+        return validate(value)
+    raise TypeError(f"expected a {getattr(kind, '__name__', kind)}, got {type(value).__name__}")
+
+
+def _schema_of(kind: Any) -> dict[str, Any]:
+    if isinstance(kind, type) and issubclass(kind, PurePath):
+        return {"type": "string"}
+    if callable(describe := getattr(kind, "model_json_schema", None)):
+        described: dict[str, Any] = describe()
+        # Its own $defs would be looked for in ours; the class itself checks the rest when the job is unpacked.
+        return {"type": "object", "title": described.get("title", kind.__name__)}
+    return {}
+
+
+def _check_custom(part: msgspec.inspect.Type, where: str) -> None:
+    if not isinstance(part, msgspec.inspect.CustomType):
+        return
+    kind = part.cls
+    if not (issubclass(kind, PurePath) or hasattr(kind, "model_validate")):
+        raise InvalidInput(
+            f"{where}: a {kind.__name__} cannot travel as JSON; use a dataclass, a TypedDict or plain values"
+        )
+
+
+def _parts(info: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    """A type and the types it is made of; recursive classes end at themselves."""
+    found: list[msgspec.inspect.Type] = []
+    waiting = [info]
+    while waiting:
+        part = waiting.pop()
+        if not any(part is known for known in found):
+            found.append(part)
+            waiting += _inner(part)
+    return found
+
+
+def _inner(part: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    single = [getattr(part, name, None) for name in ("type", "item_type", "key_type", "value_type")]
+    several = [inner for name in ("types", "item_types", "fields") for inner in getattr(part, name, ())]
+    made_of = [inner.type if isinstance(inner, msgspec.inspect.Field) else inner for inner in (*single, *several)]
+    return [inner for inner in made_of if isinstance(inner, msgspec.inspect.Type)]
+
+
+def _object_schema(
+    signature: inspect.Signature, described: dict[str, dict[str, Any]], definitions: dict[str, Any]
+) -> dict[str, Any]:
+    named = {n: p for n, p in signature.parameters.items() if p.kind not in _SEVERAL}
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: described[name] | _default_of(p) for name, p in named.items()},
+        "required": [name for name, p in named.items() if p.default is p.empty],
+        "additionalProperties": False,
+        "x-positional": [name for name, p in named.items() if p.kind is not p.KEYWORD_ONLY],
+        "x-positional-only": [name for name, p in named.items() if p.kind is p.POSITIONAL_ONLY],
+    }
+    for name, p in signature.parameters.items():
+        if p.kind is p.VAR_POSITIONAL:
+            schema["x-more"] = described[name]
+        if p.kind is p.VAR_KEYWORD:
+            schema["additionalProperties"] = described[name] or True
+    return schema | ({"$defs": definitions} if definitions else {})
+
+
+def _default_of(parameter: inspect.Parameter) -> dict[str, Any]:
+    if parameter.default is parameter.empty:
+        return {}
+    with contextlib.suppress(Exception):
+        plain = _plain(parameter.default)
+        encode(plain, "a default")
+        return {"default": plain}
+    return {}
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,192 @@
+"""Submit: names, options and policy are checked here; then one store call makes the jobs durable."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from unstuck.chance import Chance, SystemChance
+from unstuck.model.errors import InvalidInput, InvalidPolicy, OutcomeUnknown, StoreBusy, StoreUnavailable
+from unstuck.model.job import DEFAULT_TENANT, NewJob
+from unstuck.model.payload import check_name
+from unstuck.model.policy import LONGEST, Policy
+from unstuck.store.port import Store, Submitted
+
+HIGHEST_PRIORITY = 10_000
+MOST_TAGS = 20
+#: One transaction holds so many: more would risk the deadline of a store call.
+BATCH = 1000
+_REPEATS = 3
+_PAUSE = 0.05
+
+
+class Workflow(Protocol):
+    """What routing needs to know: a handler in this process, or the row its workers registered."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def policy(self) -> Policy: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller says about one job beyond its arguments; `policy` holds only what differs from the workflow's."""
+
+    priority: int = 0
+    key: str | None = None
+    tenant: str | None = None
+    queue: str | None = None
+    delay: float | None = None
+    at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    policy: dict[str, Any] = field(default_factory=dict)
+
+    def with_(self, **changes: Any) -> Options:
+        """The same with these changes, checked; names that are not options of a job are options of its policy."""
+        changes = _by_our_names(changes)
+        own = {name: changes.pop(name) for name in list(changes) if name in _OWN}
+        if "tags" in own:
+            own["tags"] = _tags(own["tags"])
+        options = replace(self, **own, policy=self.policy | changes)
+        if problems := options.problems():
+            raise InvalidInput("; ".join(problems))
+        Policy().with_("the options of a job", options.policy)
+        return options
+
+    def problems(self) -> list[str]:
+        checks = [
+            (_whole(self.priority) is None, f"priority={self.priority!r} is not a whole number"),
+            (
+                abs(_whole(self.priority) or 0) > HIGHEST_PRIORITY,
+                f"priority={self.priority} is not between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}",
+            ),
+            (self.delay is not None and self.at is not None, "delay= and at= exclude each other"),
+            (not _is_delay(self.delay), f"delay={self.delay!r} is not a number of seconds of 0 or more"),
+            (not _is_instant(self.at), f"at={self.at!r} is not a datetime with a time zone"),
+            (len(self.tags) > MOST_TAGS, f"{len(self.tags)} tags; the limit is {MOST_TAGS}"),
+        ]
+        return [text for wrong, text in checks if wrong] + self._name_problems()
+
+    def _name_problems(self) -> list[str]:
+        found = []
+        names = [("key", self.key), ("tenant", self.tenant), ("queue", self.queue)]
+        for kind, name in [*names, *(("tag", tag) for tag in self.tags)]:
+            if name is not None:
+                try:
+                    check_name(name, kind)
+                except InvalidInput as error:
+                    found.append(str(error))
+        return found
+
+
+_OWN = frozenset({"priority", "key", "tenant", "queue", "delay", "at", "tags"})
+#: Other names for options, as people know them from elsewhere.
+ALIASES = {"max_retries": "retries", "idempotency_key": "key", "start_at": "at"}
+
+
+def _by_our_names(changes: dict[str, Any]) -> dict[str, Any]:
+    renamed: dict[str, Any] = {}
+    for name, value in changes.items():
+        ours = ALIASES.get(name, name)
+        if ours in renamed or (ours != name and ours in changes):
+            raise InvalidInput(f"{ours} was given twice, once as {name}")
+        renamed[ours] = value
+    return renamed
+
+
+def _tags(tags: Any) -> tuple[str, ...]:
+    return (tags,) if isinstance(tags, str) else tuple(tags)
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_delay(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST)
+
+
+def _is_instant(value: Any) -> bool:
+    return value is None or (isinstance(value, datetime) and value.utcoffset() is not None)
+
+
+class Submitter:
+    """Turns checked calls into stored jobs."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        chance: Chance | None = None,
+        tenant: str = DEFAULT_TENANT,
+        max_timeout: float | None = None,
+    ) -> None:
+        self._store = store
+        self._chance = chance or SystemChance()
+        self._tenant = tenant
+        self._max_timeout = max_timeout
+
+    def job(self, workflow: Workflow, payload: str, options: Options) -> NewJob:
+        """What will be stored, checked; its id is known before the commit."""
+        return NewJob(
+            id=self._chance.job_id(),
+            tenant=options.tenant or self._tenant,
+            queue=options.queue or workflow.queue,
+            workflow=check_name(workflow.name, "workflow"),
+            payload=payload,
+            policy=self._policy(workflow, options),
+            priority=options.priority,
+            delay=float(options.delay or 0),
+            start_at=options.at,
+            key=options.key,
+            fingerprint=fingerprint(workflow.name, payload) if options.key else None,
+            tags=options.tags,
+        )
+
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """All or nothing up to BATCH jobs; of more, an error's note says how many are stored already."""
+        stored: list[Submitted] = []
+        for start in range(0, len(jobs), BATCH):
+            try:
+                stored += self._store_once(jobs[start : start + BATCH])
+            except Exception as error:
+                if stored:
+                    error.add_note(f"the first {len(stored)} of {len(jobs)} jobs were stored before this")
+                raise
+        return stored
+
+    def _policy(self, workflow: Workflow, options: Options) -> Policy:
+        policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
+        if "timeout" in options.policy and (problems := policy.problems(self._max_timeout)):
+            raise InvalidPolicy(workflow.name, problems)
+        return policy
+
+    def _store_once(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """A lost answer is asked for again under the same ids: the store then says what it has, and adds nothing."""
+        lost: OutcomeUnknown | None = None
+        for repeat in range(_REPEATS):
+            if repeat:
+                threading.Event().wait(_PAUSE * 2**repeat)
+            try:
+                return self._store.submit(jobs)
+            except OutcomeUnknown as error:
+                lost = error
+            except (StoreUnavailable, StoreBusy):
+                # "Nothing was written" is true of this call only: the lost one before it may have been.
+                if lost is None:
+                    raise
+        assert lost is not None
+        lost.add_note(f"the jobs would be {', '.join(job.id for job in jobs[:10])}; look for them before you repeat")
+        raise lost
+
+
+def fingerprint(workflow: str, payload: str) -> str:
+    """What an idempotency key stands for: the same call. Priority, times and policy may differ between repeats."""
+    return hashlib.sha256(f"{len(workflow)}:{workflow}{payload}".encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""OBSERVE. What happened, for people and machines."""

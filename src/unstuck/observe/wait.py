@@ -1,0 +1,95 @@
+"""Wait: until a job ends. Looks often at first, then less; a store that is away for a while is waited for too."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+
+from unstuck.clock import Clock, MachineClock
+from unstuck.model.errors import StoreError
+from unstuck.model.job import JobRecord
+
+SOON = 0.02
+LATE = 0.5
+GROWTH = 1.5
+#: How long a store may be away before a wait without a limit of its own gives up.
+PATIENCE = 60.0
+
+Read = Callable[[], JobRecord]
+
+
+class Watch:
+    """One wait: when to look again, when to give up. Both colours of waiting ask it."""
+
+    def __init__(self, timeout: float | None, clock: Clock) -> None:
+        self._clock = clock
+        self._until = None if timeout is None else clock.boot() + timeout
+        self._lost_at: float | None = None
+        self._pauses = _pauses()
+
+    def pause(self) -> float | None:
+        """Seconds until the next look; None when the time is over."""
+        pause = next(self._pauses)
+        if self._until is None:
+            return pause
+        left = self._until - self._clock.boot()
+        return min(pause, left) if left > 0 else None
+
+    def saw(self) -> None:
+        self._lost_at = None
+
+    def lost(self, error: StoreError) -> None:
+        """Raises once the store has been away for too long to wait on."""
+        now = self._clock.boot()
+        self._lost_at = now if self._lost_at is None else self._lost_at
+        if now - self._lost_at > PATIENCE or (self._until is not None and now >= self._until):
+            raise error
+
+
+def _pauses() -> Iterator[float]:
+    pause = SOON
+    while True:
+        yield pause
+        pause = min(pause * GROWTH, LATE)
+
+
+def wait_for_end(read: Read, timeout: float | None = None, clock: Clock | None = None) -> JobRecord | None:
+    """The job once it has ended; None if the time is over first."""
+    clock = clock or MachineClock()
+    watch, never = Watch(timeout, clock), threading.Event()
+    while True:
+        if (record := _look(read, watch)) is not None:
+            return record
+        if (pause := watch.pause()) is None:
+            return None
+        clock.wait(never, pause)
+
+
+async def await_end(
+    read: Callable[[], Awaitable[JobRecord]], timeout: float | None = None, clock: Clock | None = None
+) -> JobRecord | None:
+    """The same without blocking the loop."""
+    import asyncio
+
+    watch = Watch(timeout, clock or MachineClock())
+    while True:
+        try:
+            record = await read()
+            watch.saw()
+            if record.state.is_final:
+                return record
+        except StoreError as error:
+            watch.lost(error)
+        if (pause := watch.pause()) is None:
+            return None
+        await asyncio.sleep(pause)
+
+
+def _look(read: Read, watch: Watch) -> JobRecord | None:
+    try:
+        record = read()
+    except StoreError as error:
+        watch.lost(error)
+        return None
+    watch.saw()
+    return record if record.state.is_final else None

@@ -1,0 +1,226 @@
+"""What `@app.workflow` accepts, refuses and keeps; no database is needed for any of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import unstuck
+from unstuck import App, Context
+from unstuck.model.policy import Policy
+
+if TYPE_CHECKING:
+    from tests.app.nowhere import Nowhere  # type: ignore[import-not-found]
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
+    monkeypatch.chdir(tmp_path)
+    return App()
+
+
+def test_a_bare_and_a_called_decorator_register_the_same_way(app: App) -> None:
+    @app.workflow
+    def one(x: int) -> int:
+        """Doubles."""
+        return 2 * x
+
+    @app.workflow(name="other", queue="io", timeout=5, max_retries=7, backoff_base=2, retry_on=OSError)
+    async def two(ctx: Context) -> None: ...
+
+    first, second = app.registry.handlers["one"], app.registry.handlers["other"]
+    assert (first.is_async, first.takes_context, first.queue, first.doc) == (False, False, "default", "Doubles.")
+    assert first.policy == Policy()
+    assert (second.is_async, second.takes_context, second.queue, second.retry_on) == (True, True, "io", (OSError,))
+    assert (second.policy.timeout, second.policy.retries, second.policy.backoff_base) == (5, 7, 2)
+
+
+def test_a_workflow_called_directly_is_the_plain_function(app: App) -> None:
+    @app.workflow
+    def double(x: int) -> int:
+        """Doubles."""
+        return 2 * x
+
+    @app.workflow
+    async def adouble(x: int) -> int:
+        return 2 * x
+
+    assert double(4) == 8
+    assert asyncio.run(adouble(4)) == 8
+    assert (double.name, double.__doc__) == ("double", "Doubles.")
+    assert list(inspect.signature(double).parameters) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": "soon"}, "timeout"),
+        ({"retries": -1}, "retries"),
+        ({"retries": 1.5}, "whole number"),
+        ({"on_lost": "explode"}, "on_lost"),
+        ({"isolation": "thread"}, "isolation"),
+        ({"colour": "red"}, "there is no option colour"),
+        ({"target": "{x}"}, "there is no option target"),
+        ({"retry_on": "OSError"}, "retry_on"),
+        ({"queue": " "}, "queue"),
+    ],
+)
+def test_a_bad_option_is_an_error_at_import_that_names_the_workflow(
+    app: App, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(unstuck.InvalidInput, match=problem) as refused:
+
+        @app.workflow(**options)
+        def pay() -> None: ...
+
+    assert "pay" in str(refused.value) or "queue" in options
+    assert app.registry.handlers == {}
+
+
+def test_two_workflows_of_one_name_are_refused(app: App) -> None:
+    @app.workflow
+    def pay() -> None: ...
+
+    with pytest.raises(unstuck.InvalidInput, match="two workflows named pay"):
+        app.workflow(name="pay")(lambda: None)
+
+
+def test_what_is_no_handler_is_refused(app: App) -> None:
+    def generator() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(unstuck.InvalidInput, match="yields"):
+        app.workflow(generator)
+    with pytest.raises(unstuck.InvalidInput, match="no name"):
+        app.workflow(lambda: None)
+    with pytest.raises(unstuck.InvalidInput, match="not a function"):
+        app.workflow(Path)
+
+
+def test_a_timeout_above_the_highest_is_refused_when_the_settings_are_known(app: App) -> None:
+    @app.workflow(timeout=7200)
+    def long() -> None: ...
+
+    with pytest.raises(unstuck.InvalidPolicy, match=r"workflow long: .*max_timeout=3600"):
+        _ = app.registry
+
+
+def test_a_higher_limit_of_the_app_allows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = App(max_timeout="3h")
+
+    @app.workflow(timeout=7200)
+    def long() -> None: ...
+
+    assert app.registry.handler("long").policy.timeout == 7200
+
+
+def test_defaults_of_workflows_come_from_preset_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = App(preset="human_gate", retries=9)
+
+    @app.workflow(grace=1)
+    def work() -> None: ...
+
+    policy = app.registry.handler("work").policy
+    assert (policy.on_lost, policy.on_drain_timeout, policy.retries, policy.grace) == ("fail", "pause", 9, 1)
+
+
+def test_an_annotation_of_a_class_that_comes_later_is_resolved_when_it_is_needed(app: App) -> None:
+    names: dict[str, Any] = {"app": app}
+    exec(
+        "@app.workflow\n"
+        "def later(x: 'Later') -> None: ...\n"
+        "import dataclasses\n"
+        "@dataclasses.dataclass\n"
+        "class Later:\n"
+        "    n: int\n",
+        names,
+    )
+
+    handler = app.registry.handler("later")
+
+    assert handler.unpack('{"args":[{"n":1}]}') == ([names["Later"](1)], {})
+
+
+def test_classes_of_the_surrounding_function_are_understood(app: App) -> None:
+    @dataclass
+    class Inner:
+        n: int
+
+    @app.workflow
+    def work(x: Inner) -> None: ...
+
+    assert app.registry.handler("work").unpack('{"args":[{"n":1}]}') == ([Inner(1)], {})
+
+
+def test_an_annotation_that_never_exists_at_run_time_is_told_with_the_remedy(app: App) -> None:
+    @app.workflow
+    def work(x: Nowhere) -> None: ...
+
+    with pytest.raises(unstuck.InvalidInput, match=r"workflow work: .*Nowhere.*TYPE_CHECKING"):
+        _ = app.registry
+
+
+@pytest.mark.parametrize("first", ["x", "x: object", "x: Any", "*x", "*x: object", "ctx", "ctx: object"])
+def test_a_first_parameter_that_is_not_annotated_context_belongs_to_the_caller(app: App, first: str) -> None:
+    names: dict[str, Any] = {"Any": Any}
+    exec(f"def work({first}, n: int = 0): ...", names)
+    app.workflow(names["work"])
+
+    handler = app.registry.handler("work")
+
+    assert not handler.takes_context
+    assert handler.unpack('{"args":[7]}') == ([7], {})
+
+
+def test_middleware_and_hooks_are_kept_in_order(app: App) -> None:
+    said: list[str] = []
+
+    @app.middleware
+    def timed(ctx: Any) -> Iterator[None]:
+        said.append(f"before {ctx}")
+        yield
+        said.append("after")
+
+    @app.on_executor_start
+    def connect() -> None:
+        said.append("connect")
+
+    @app.on_executor_stop
+    def leave() -> None: ...
+
+    with app.registry.middleware[0]("ctx"):
+        said.append("in between")
+
+    assert said == ["before ctx", "in between", "after"]
+    assert (app.registry.on_start, app.registry.on_stop) == ([connect], [leave])
+
+
+def test_asynchronous_middleware_is_refused(app: App) -> None:
+    async def timed(ctx: Any) -> Any:
+        yield
+
+    with pytest.raises(unstuck.InvalidInput, match="plain generator"):
+        app.middleware(timed)
+
+
+def test_the_code_version_is_told_to_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNSTUCK_VERSION", "from-environment")
+
+    assert App(version="1.2").registry.code_version == "1.2"
+    assert App().registry.code_version == "from-environment"
+
+
+def test_settings_that_no_source_could_mend_are_refused_at_once() -> None:
+    with pytest.raises(unstuck.InvalidSettings, match="did you mean lease"):
+        App(leese=3)
+    with pytest.raises(unstuck.InvalidSettings, match="preset"):
+        App(preset="retry_frist")

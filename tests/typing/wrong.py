@@ -1,0 +1,102 @@
+"""Calls that must not pass: `# error` where both type checkers object, `# error: NAME` where only that one can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unstuck import App, Context
+
+app = App()
+
+
+@app.workflow
+def plain(x: int, y: str = "a") -> int:
+    return x
+
+
+@app.workflow
+def with_context(ctx: Context, x: int, *, y: str = "a") -> str:
+    return y
+
+
+@app.workflow(timeout=60)
+async def coroutine(x: int) -> str:
+    return ""
+
+
+@app.workflow
+async def coroutine_with_context(ctx: Context, x: int) -> str:
+    return ""
+
+
+@app.workflow
+def first_is_object(x: object, n: int) -> int:
+    return n
+
+
+@app.workflow
+def first_is_any(x: Any, n: int) -> int:
+    return n
+
+
+@app.workflow
+def first_is_star(*args: object) -> int:
+    return 1
+
+
+@app.workflow
+def first_is_star_of_any(*args: Any, n: int = 1) -> int:
+    return n
+
+
+@app.workflow
+async def coroutine_first_is_object(x: object, n: int) -> int:
+    return n
+
+
+@app.workflow
+def only_named(*, x: object) -> int:
+    return 1
+
+
+@app.workflow
+def nothing() -> None: ...
+
+
+@app.workflow
+def only_context(ctx: Context) -> int:
+    return 1
+
+
+async def asynchronous() -> None:
+    await with_context.aenqueue("text")  # error
+    await coroutine.aenqueue()  # error
+    length: int = await coroutine.enqueue(1).aresult()  # error
+
+
+def main() -> None:
+    plain.enqueue("text")  # error
+    plain.enqueue()  # error
+    plain.enqueue(1, 2)  # error
+    plain.enqueue(1, z=2)  # error
+    plain.using(priority="high")  # error
+    plain.using(colour="red")  # error
+    plain.using(priority=1).enqueue("text")  # error
+    text: str = plain.enqueue(1).result()  # error
+    with_context.enqueue("text")  # error
+    with_context.enqueue()  # error
+    with_context.enqueue(1, y=2)  # error
+    coroutine.enqueue("text")  # error
+    coroutine_with_context.enqueue("text")  # error
+    first_is_object.enqueue(1)  # error
+    first_is_object.enqueue(1, "text")  # error
+    first_is_any.enqueue(1, "text")  # error: pyright
+    first_is_star.enqueue(k=1)  # error
+    first_is_star_of_any.enqueue(n="text")  # error
+    coroutine_first_is_object.enqueue("text")  # error
+    only_named.enqueue()  # error
+    nothing.enqueue(1)  # error
+    only_context.enqueue(1)  # error
+    app.workflow(timeout="soon")  # error
+    app.workflow(colour="red")  # error
+    app.job(1)  # error
