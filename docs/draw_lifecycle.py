@@ -47,8 +47,8 @@ def draw() -> str:
     lines += [f"| {move} | `{kind}` |" for move, kind in EVENT_OF.items()]
     lines += [
         "",
-        "A request (`requested`: cancel, interrupt, timeout, drain, budget) moves nothing by itself: it is durable first,",
-        "then the handler hears of it, and every settlement and every recovery reads it in its own transaction.",
+        "A request (`requested`: cancel, interrupt, timeout, drain, budget) moves nothing by itself: it is durable",
+        "first, then the handler hears of it, and every settlement and recovery reads it in its own transaction.",
         "A resume or a resolve of an ended job opens a new *run*; the old run never changes.",
     ]
     return "\n".join(lines) + "\n"

@@ -1,0 +1,106 @@
+"""What a contender must offer to be measured. `contenders/` holds them; `cell.py` drives them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+StoreKind = Literal["postgres", "sqlite"]
+
+
+class Contender:
+    """One engine in one setting. A cell calls the methods from top to bottom."""
+
+    name = ""
+    setting = ""
+    jobs = 30_000
+
+    def prepare(self) -> None:
+        """Wipe and create empty storage."""
+        raise NotImplementedError
+
+    def fill(self, jobs: int) -> None:
+        """Enqueue so many no-op jobs, each of which will call `probe.hit()`."""
+        raise NotImplementedError
+
+    def worker_commands(self) -> list[list[str]]:
+        """The worker processes that get the whole machine; by default two that call `work`."""
+        return [[sys.executable, "-m", "bench", "work", self.name]] * 2
+
+    def worker_environment(self) -> dict[str, str]:
+        return {}
+
+    def work(self) -> NoReturn:
+        """Inside a worker process: run jobs for ever."""
+        raise NotImplementedError
+
+    def unsettled(self) -> int:
+        """Jobs whose end is not in storage yet."""
+        raise NotImplementedError
+
+    def completed(self) -> int | None:
+        """Jobs that storage remembers as completed; None if it does not remember."""
+        return None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a contender lives. Its module is imported only inside its own environment."""
+
+    place: str
+    store: StoreKind
+    environment: Literal["own", "peers"]
+
+
+ENTRIES = {
+    "unstuck-async": Entry("bench.contenders.ours:OnPostgresAsync", "postgres", "own"),
+    "unstuck-sync": Entry("bench.contenders.ours:OnPostgresSync", "postgres", "own"),
+    "pgqueuer": Entry("bench.contenders.pgqueuer_:Pgqueuer", "postgres", "peers"),
+    "hand-written": Entry("bench.contenders.hand_written:HandWritten", "postgres", "peers"),
+    "unstuck-sqlite-async": Entry("bench.contenders.ours:OnSqliteAsync", "sqlite", "own"),
+    "unstuck-sqlite-sync": Entry("bench.contenders.ours:OnSqliteSync", "sqlite", "own"),
+    "huey-sqlite": Entry("bench.contenders.huey_:HueySqlite", "sqlite", "peers"),
+}
+
+
+def load(name: str) -> Contender:
+    module, _, attribute = ENTRIES[name].place.partition(":")
+    contender: Contender = getattr(importlib.import_module(module), attribute)()
+    contender.name = name
+    return contender
+
+
+def postgres_url(database: str) -> str:
+    return f"{os.environ['BENCH_POSTGRES']}/{database}"
+
+
+def recreate_database(database: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_url("postgres"), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {database}")
+
+
+def analyze(database: str) -> None:
+    """What autovacuum would have done by itself after a while; without it some engines get a bad plan."""
+    import psycopg
+
+    with psycopg.connect(postgres_url(database), autocommit=True) as connection:
+        connection.execute("ANALYZE")
+
+
+def count(database: str, query: str) -> int:
+    """A number out of the contender's tables, over a connection that stays open: asked many times at the end."""
+    import psycopg
+
+    if database not in _connections:
+        _connections[database] = psycopg.connect(postgres_url(database), autocommit=True)
+    row = _connections[database].execute(query).fetchone()
+    return int(row[0])
+
+
+_connections: dict[str, Any] = {}

@@ -1,0 +1,1 @@
+"""The engines that are compared, one file each; see `bench.contender` for what they offer."""

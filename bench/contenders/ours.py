@@ -1,0 +1,97 @@
+"""unstuck as a user runs it: one worker command, two executor processes, every promise kept."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.contender import Contender, analyze, count, postgres_url, recreate_database
+from bench.probe import run_directory
+
+APP = "bench.contenders.ours_app:app"
+DATABASE = "bench_unstuck"
+CHUNK = 5000
+UNSETTLED = "SELECT (SELECT count(*) FROM unstuck_ready) + (SELECT count(*) FROM unstuck_running)"
+COMPLETED = "SELECT count(*) FROM unstuck_done WHERE state = 'COMPLETED'"
+
+
+class Ours(Contender):
+    setting = "unstuck worker APP --concurrency 400 --processes 2"
+    workflow = "no_op"
+
+    def url(self) -> str:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        # Before the app is imported, which then reads it: the enqueuing side runs in this process.
+        os.environ["UNSTUCK_DATABASE"] = self.url()
+        subprocess.run([sys.executable, "-m", "unstuck", "db", "migrate"], check=True, stdout=subprocess.DEVNULL)
+
+    def fill(self, jobs: int) -> None:
+        from bench.contenders import ours_app
+
+        workflow = getattr(ours_app, self.workflow)
+        for start in range(0, jobs, CHUNK):
+            workflow.enqueue_many([()] * min(CHUNK, jobs - start))
+        ours_app.app.close()
+
+    def worker_commands(self) -> list[list[str]]:
+        return [[sys.executable, "-m", "unstuck", "worker", APP, "--concurrency", "400", "--processes", "2"]]
+
+
+class OnPostgresSync(Ours):
+    def url(self) -> str:
+        return postgres_url(DATABASE)
+
+    def prepare(self) -> None:
+        recreate_database(DATABASE)
+        super().prepare()
+
+    def fill(self, jobs: int) -> None:
+        super().fill(jobs)
+        analyze(DATABASE)
+
+    def unsettled(self) -> int:
+        return count(DATABASE, UNSETTLED)
+
+    def completed(self) -> int:
+        return count(DATABASE, COMPLETED)
+
+
+class OnPostgresAsync(OnPostgresSync):
+    workflow = "no_op_async"
+
+
+class OnSqliteSync(Ours):
+    jobs = 20_000
+
+    def file(self) -> Path:
+        return (run_directory() / "disk").resolve() / "unstuck.db"
+
+    def url(self) -> str:
+        return f"sqlite:///{self.file()}"
+
+    def prepare(self) -> None:
+        for leftover in self.file().parent.glob("unstuck.db*"):
+            leftover.unlink()
+        super().prepare()
+
+    def unsettled(self) -> int:
+        return self._count(UNSETTLED)
+
+    def completed(self) -> int:
+        return self._count(COMPLETED)
+
+    def _count(self, query: str) -> int:
+        connection = sqlite3.connect(f"file:{self.file()}?mode=ro", uri=True)
+        try:
+            return int(connection.execute(query).fetchone()[0])
+        finally:
+            connection.close()
+
+
+class OnSqliteAsync(OnSqliteSync):
+    workflow = "no_op_async"

@@ -1,0 +1,60 @@
+"""PgQueuer: two processes, asyncpg, batches of 100, durable tables as by default, uvloop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NoReturn
+
+import asyncpg
+import uvloop
+from pgqueuer import PgQueuer
+from pgqueuer.db import AsyncpgDriver
+from pgqueuer.models import Job
+from pgqueuer.queries import Queries
+
+from bench import probe
+from bench.contender import Contender, analyze, count, postgres_url, recreate_database
+
+DATABASE = "bench_pgqueuer"
+BATCH = 100
+
+
+class Pgqueuer(Contender):
+    setting = "2 processes, asyncpg (1 connection each), batch_size 100, durable tables, uvloop"
+
+    def prepare(self) -> None:
+        recreate_database(DATABASE)
+        asyncio.run(self._with_queries(lambda queries: queries.install()))
+
+    def fill(self, jobs: int) -> None:
+        async def enqueue(queries: Queries) -> None:
+            for start in range(0, jobs, 5000):
+                size = min(5000, jobs - start)
+                await queries.enqueue(["work"] * size, [b"[]"] * size, [0] * size)
+
+        asyncio.run(self._with_queries(enqueue))
+        analyze(DATABASE)
+
+    def work(self) -> NoReturn:
+        logging.disable(logging.CRITICAL)
+
+        async def run() -> None:
+            queue = PgQueuer(AsyncpgDriver(await asyncpg.connect(postgres_url(DATABASE))))
+
+            @queue.entrypoint("work")
+            async def work(job: Job) -> None:
+                probe.hit()
+
+            await queue.run(batch_size=BATCH)
+
+        uvloop.run(run())
+        raise SystemExit("the worker returned")
+
+    def unsettled(self) -> int:
+        return count(DATABASE, "SELECT count(*) FROM pgqueuer WHERE status IN ('queued', 'picked')")
+
+    async def _with_queries(self, act) -> None:  # type: ignore[no-untyped-def]
+        connection = await asyncpg.connect(postgres_url(DATABASE))
+        await act(Queries(AsyncpgDriver(connection)))
+        await connection.close()

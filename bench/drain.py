@@ -1,0 +1,126 @@
+"""Interleaved repetitions of the drain: every contender once per round, medians and ratios at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench import environment, postgres
+from bench.contender import ENTRIES
+
+RESULTS = environment.ROOT / "bench" / "results" / "drain.jsonl"
+YARDSTICK = {"postgres": "pgqueuer", "sqlite": "huey-sqlite"}
+CELL_LIMIT = 400.0
+
+
+def run(names: Sequence[str], rounds: int, jobs: int | None, keep: bool) -> None:
+    environment.setup()
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    lines: list[dict[str, Any]] = []
+    with surroundings(names) as variables:
+        for number in range(1, rounds + 1):
+            for name in names:
+                line = {"run": started_at, "round": number, **cell(name, jobs, variables)}
+                lines.append(line)
+                say(line)
+    if keep:
+        with open(RESULTS, "a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+    print("\n" + table(lines))
+
+
+@contextmanager
+def surroundings(names: Sequence[str], extra_settings: str = "") -> Iterator[dict[str, str]]:
+    """PostgreSQL if somebody needs it, a run directory in memory with `disk` beside it for SQLite files."""
+    with ExitStack() as stack:
+        memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+        here = stack.enter_context(tempfile.TemporaryDirectory(prefix="unstuck-bench-", dir=memory))
+        # SQLite files belong on a real disk: in memory an fsync costs nothing.
+        disk = stack.enter_context(tempfile.TemporaryDirectory(prefix="unstuck-bench-disk-"))
+        (Path(here) / "disk").symlink_to(disk)
+        search = os.pathsep.join(filter(None, [str(environment.ROOT), os.environ.get("PYTHONPATH")]))
+        variables = {"BENCH_RUN": here, "PYTHONPATH": search}
+        if any(ENTRIES[name].store == "postgres" for name in names):
+            server = stack.enter_context(postgres.server(extra_settings))
+            variables |= {"BENCH_POSTGRES": server.url, "BENCH_POSTGRES_PID": str(server.pid)}
+        yield variables
+
+
+def cell(name: str, jobs: int | None, variables: dict[str, str]) -> dict[str, Any]:
+    python = environment.python_of(ENTRIES[name].environment)
+    command = [str(python), "-m", "bench", "cell", name] + (["--jobs", str(jobs)] if jobs else [])
+    process = subprocess.Popen(
+        command,
+        cwd=environment.ROOT,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        out, err = process.communicate(timeout=CELL_LIMIT)
+    finally:
+        # Not killed, whatever happened here: it must end its own workers first.
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+    if process.returncode:
+        log = Path(variables["BENCH_RUN"]) / f"{name}.log"
+        tail = log.read_text(errors="replace")[-3000:] if log.exists() else ""
+        return {"contender": name, "error": (err[-2000:] + tail).strip()}
+    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return result
+
+
+def say(line: dict[str, Any]) -> None:
+    if "error" in line:
+        print(f"{line['contender']}: {line['error']}", file=sys.stderr, flush=True)
+        return
+    print(
+        f"{line['round']}  {line['contender']:22} {line['jobs_per_s']:>9,.0f} jobs/s"
+        f"   worker {line['worker_us']:.0f} µs/job, PostgreSQL {line['postgres_us']:.0f} µs/job,"
+        f" others {line['others_cores']:.2f} cores",
+        flush=True,
+    )
+
+
+def table(lines: Sequence[dict[str, Any]]) -> str:
+    """Medians as Markdown, one ratio column per store: to PgQueuer, or to Huey on SQLite."""
+    out = []
+    for store, yardstick in YARDSTICK.items():
+        rows = _medians([line for line in lines if ENTRIES[line["contender"]].store == store and "error" not in line])
+        if not rows:
+            continue
+        unit = rows.get(yardstick, {}).get("jobs_per_s")
+        out.append(
+            f"| {store} | jobs/s | min–max | × {yardstick} | worker µs/job | PostgreSQL µs/job | others, cores |"
+        )
+        out.append("|---|---|---|---|---|---|---|")
+        for name, row in sorted(rows.items(), key=lambda item: -item[1]["jobs_per_s"]):
+            ratio = f"{row['jobs_per_s'] / unit:.2f}" if unit else "–"
+            out.append(
+                f"| {name} | {row['jobs_per_s']:,.0f} | {row['low']:,.0f}–{row['high']:,.0f} | {ratio} "
+                f"| {row['worker_us']:,.0f} | {row['postgres_us']:,.0f} | {row['others_cores']:.2f} |"
+            )
+        out.append("")
+    return "\n".join(out)
+
+
+def _medians(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    rows = {}
+    for name in dict.fromkeys(line["contender"] for line in lines):
+        mine = [line for line in lines if line["contender"] == name]
+        keys = ("jobs_per_s", "worker_us", "postgres_us", "others_cores")
+        rows[name] = {key: statistics.median(line[key] for line in mine) for key in keys}
+        rows[name]["low"] = min(line["jobs_per_s"] for line in mine)
+        rows[name]["high"] = max(line["jobs_per_s"] for line in mine)
+    return rows

@@ -1,0 +1,64 @@
+"""The table of commands: what `unstuck --help` shows and which module serves each, without importing any.
+
+Help must cost little more than starting Python; so the first word is looked up here, and only the one module that
+serves it is imported.
+"""
+
+from __future__ import annotations
+
+
+class Command:
+    """One line of the overview. A plain class: `typing` and `dataclasses` would double the price of help."""
+
+    def __init__(self, name: str, module: str, summary: str, section: str) -> None:
+        self.name = name
+        self.module = module
+        self.summary = summary
+        self.section = section
+
+
+COMMANDS = [
+    Command("demo", "demo", "see it work: a living example on a SQLite file", "Start here"),
+    Command("worker", "worker", "run the jobs of an app", "Run"),
+    Command("enqueue", "enqueue", "ask for a workflow to run", "Run"),
+    Command("jobs", "jobs", "list, show, wait, logs, cancel, interrupt, resume, resolve, retry", "Look and act"),
+    Command("stats", "stats", "how many jobs are in which state", "Look and act"),
+    Command("workers", "workers", "who runs jobs: workers and their processes", "Look and act"),
+    Command("workflows", "workflows", "what can be run: the registered workflows", "Look and act"),
+    Command("health", "health", "is everything as it should be? for people and probes", "Operate"),
+    Command("db", "db", "the database's schema: migrate, current, check", "Operate"),
+    Command("config", "config", "the settings in effect, and where each came from", "Operate"),
+    Command("bench", "bench", "measure this machine: enqueue and drain no-op jobs", "Operate"),
+    Command("completion", "completion", "tab completion for bash, zsh or fish", "Operate"),
+    Command("version", "version", "which version this is", "Operate"),
+]
+
+NAMES = {command.name: command for command in COMMANDS}
+
+
+def overview() -> str:
+    """What `unstuck --help` prints."""
+    lines = [
+        "Usage: unstuck COMMAND [ARGS]…",
+        "",
+        "  Durable jobs that never get stuck: one SQLite file to begin with, PostgreSQL when you outgrow it.",
+    ]
+    section = ""
+    for command in COMMANDS:
+        if command.section != section:
+            section = command.section
+            lines += ["", f"{section}:"]
+        lines.append(f"  {command.name:<11} {command.summary}")
+    return "\n".join([*lines, "", *_FOOTER])
+
+
+_FOOTER = [
+    "Everywhere:",
+    "  --database  sqlite:///FILE or postgresql://…   (UNSTUCK_DATABASE; ./unstuck.db if nothing says otherwise)",
+    "  --app       module:app                         (UNSTUCK_APP)",
+    "  --json      for programs: stable keys, one object, or one per line for lists",
+    "  --help      what a command takes: unstuck jobs --help, unstuck jobs show --help",
+    "",
+    "Exit codes: 0 ok · 1 failed · 2 usage · 3 not found · 4 conflict · 5 permission · 6 no database · 7 timed out",
+    "            8 job cancelled · 9 job stuck · 10 unhealthy · 70 a bug of ours · 130 Ctrl-C · 143 TERM",
+]

@@ -1,0 +1,47 @@
+"""unstuck config …: the settings in effect."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unstuck.cli import options, output
+from unstuck.cli.parser import option
+from unstuck.cli.session import settings_of
+
+app = options.group("The settings in effect: defaults < preset < file < environment < flags.")
+
+
+@app.command()
+def show(
+    sources: Annotated[bool, option("--sources", help="also where each value came from")] = False,
+    changed: Annotated[bool, option("--changed", help="only what is not a default")] = False,
+    preset: Annotated[str | None, option("--preset", metavar="NAME", help="as if this were chosen")] = None,
+    json_: options.Json = False,
+    app_name: options.AppName = None,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Every setting; passwords are masked."""
+    settings = settings_of({"database": database, "tenant": tenant, "app": app_name, "preset": preset})
+    found = {
+        name: (value, source)
+        for name, (value, source) in settings.sources().items()
+        if not changed or source != "default"
+    }
+    if json_:
+        output.emit_json(
+            {
+                name: {"value": value, "source": source} if sources else value
+                for name, (value, source) in found.items()
+            }
+        )
+        return
+    headers = ["SETTING", "VALUE", "SOURCE"] if sources else ["SETTING", "VALUE"]
+    rows = [(name, _text(value), source)[: len(headers)] for name, (value, source) in found.items()]
+    output.table(headers, rows, empty="every setting has its default")
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or None
+    return f"{value:g}" if isinstance(value, float) else None if value is None else str(value)

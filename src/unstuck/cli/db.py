@@ -1,0 +1,73 @@
+"""unstuck db …: the database's schema."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unstuck.cli import exits, options, output
+from unstuck.cli.parser import option
+from unstuck.cli.session import Session, opened, settings_of
+
+app = options.group("The database's schema: bring it up to date, ask which it is, check it.")
+
+
+@app.command()
+def migrate(
+    sql: Annotated[bool, option("--sql", help="print the statements instead of running them")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+) -> None:
+    """Create the tables, or bring them up to date. Under a lock, safe to run from everywhere at once."""
+    if sql:
+        output.say(_statements(database).rstrip())
+        return
+    with opened(database, None, missing="ignore") as session:
+        applied = session.store.migrate()
+        version = session.store.schema_version()
+    if json_:
+        output.emit_json({"applied": applied, "version": version})
+        return
+    for name in applied:
+        output.say(f"applied {name}")
+    output.note(f"schema version {version} is in place" if applied else f"nothing to do: schema version {version}")
+
+
+def _statements(database: str | None) -> str:
+    """Reaches no database: its kind is all that matters."""
+    from unstuck.store.connect import open_database
+
+    opened_database = open_database(settings_of({"database": database}).database)
+    try:
+        return opened_database.migration_sql()
+    finally:
+        opened_database.close()
+
+
+@app.command()
+def current(json_: options.Json = False, database: options.Database = None) -> None:
+    """Which schema version the database has."""
+    with opened(database, None) as session:
+        found, wanted = versions(session)
+    if json_:
+        output.emit_json({"version": found, "shipped": wanted})
+    else:
+        output.say(str(found))
+
+
+@app.command()
+def check(json_: options.Json = False, database: options.Database = None) -> int:
+    """Does the schema fit this code? Exit code 10 if not."""
+    with opened(database, None) as session:
+        found, wanted = versions(session)
+    if json_:
+        output.emit_json({"ok": found >= wanted, "version": found, "shipped": wanted})
+    elif found >= wanted:
+        output.say(f"schema version {found} fits this code")
+    else:
+        output.note(f"schema version {found} is behind this code, which needs {wanted}; run: unstuck db migrate")
+    return exits.OK if found >= wanted else exits.UNHEALTHY
+
+
+def versions(session: Session) -> tuple[int, int]:
+    """What the database has, and what this code brings. A newer database is fine: rolling deploys meet it."""
+    return session.store.schema_version(), session.shipped_version()

@@ -1,0 +1,196 @@
+"""unstuck demo: see it work, with nothing to set up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from unstuck import clock
+from unstuck.cli import exits, options, output
+from unstuck.cli.companion import Companion
+from unstuck.cli.parser import option
+from unstuck.model.errors import StoreError
+from unstuck.model.lifecycle import JobState
+
+if TYPE_CHECKING:
+    from unstuck.demo.snapshot import Snapshot, Watcher
+    from unstuck.demo.trickle import Trickle
+
+app = options.single()
+
+FOLDER = Path("demo-data")
+LOOK_EVERY = 0.25
+STEP_EVERY = 0.5
+
+
+@app.command()
+def demo(
+    for_: Annotated[
+        float | None,
+        option("--for", read=options.seconds, metavar="DURATION", help="end by itself after, e.g. 30s"),
+    ] = None,
+    plain: Annotated[bool, option("--plain", help="lines instead of a window")] = False,
+    fresh: Annotated[bool, option("--fresh", help="forget what earlier demos left in ./demo-data")] = False,
+    concurrency: Annotated[int, option("--concurrency", "-c", help="jobs at once", least=1)] = 8,
+    processes: Annotated[int, option("--processes", "-p", help="executor processes", least=1)] = 2,
+    database: options.Database = None,
+) -> int:
+    """A worker, an example app and a trickle of jobs: watch them live, and play with them from another terminal."""
+    url = database or _demo_file(fresh)
+    # The example app asks the environment for its database, as yours would.
+    os.environ["UNSTUCK_DATABASE"] = url
+    from unstuck.chance import SystemChance
+    from unstuck.demo.snapshot import Watcher
+    from unstuck.demo.trickle import Trickle
+    from unstuck.examples.demo import app as shop
+
+    FOLDER.mkdir(exist_ok=True)
+    watcher, trickle = Watcher(shop.store, "default"), Trickle(SystemChance())
+    how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "demo-worker"]
+    with shop, _stop_signals() as stop:
+        before = watcher.look().counts
+        with Companion("unstuck.examples.demo:app", url, FOLDER / "worker.log", how) as companion:
+            show = _lines if plain or output.is_plain(sys.stdout) else _window
+            show(Stage(url, for_, stop, companion, watcher, trickle))
+            output.note("stopping: the worker finishes what runs …")
+        _summarize(watcher, before, url)
+    return exits.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything the loop needs."""
+
+    url: str
+    seconds: float | None
+    stop: threading.Event
+    companion: Companion
+    watcher: Watcher
+    trickle: Trickle
+
+
+def _demo_file(fresh: bool) -> str:
+    path = FOLDER / "demo.db"
+    FOLDER.mkdir(exist_ok=True)
+    if fresh:
+        for leftover in FOLDER.glob("demo.db*"):
+            leftover.unlink()
+    output.note(f"the demo keeps its jobs in {path} (a SQLite file; --fresh starts anew)")
+    return f"sqlite:///{path.resolve()}"
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Ctrl-C and TERM end the demo in order; a second one changes nothing, since every step is bounded."""
+    stop = threading.Event()
+    before = {sign: signal.signal(sign, lambda *_: stop.set()) for sign in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
+
+
+def _looks(stage: Stage) -> Iterator[tuple[float, Snapshot]]:
+    """Look, enqueue now and then, until it is time to end; a database that is busy for a moment is no reason to."""
+    started = clock.boot()
+    next_step = started
+    while not stage.stop.is_set():
+        elapsed = clock.boot() - started
+        if stage.seconds is not None and elapsed >= stage.seconds:
+            return
+        stage.companion.check()
+        try:
+            if clock.boot() >= next_step:
+                stage.trickle.step()
+                next_step = clock.boot() + STEP_EVERY
+            yield elapsed, stage.watcher.look()
+        except StoreError as error:
+            output.note(f"the database did not answer, trying again: {error}")
+        stage.stop.wait(LOOK_EVERY)
+
+
+def _window(stage: Stage) -> None:
+    from rich.live import Live
+
+    from unstuck.demo.screen import draw
+
+    screen = output.console()
+    with Live(console=screen, screen=True, auto_refresh=False, redirect_stderr=False) as live:
+        for elapsed, snapshot in _looks(stage):
+            picture = draw(
+                snapshot,
+                stage.watcher.news,
+                title="every job reaches a state that explains itself, whatever happens",
+                time=_clock_text(elapsed, stage.seconds),
+                hints=_hints(stage.url, snapshot),
+                size=screen.size,
+            )
+            live.update(picture, refresh=True)
+
+
+def _lines(stage: Stage) -> None:
+    output.say(f"unstuck demo: jobs in {stage.url}")
+    for hint in _hints(stage.url, None):
+        output.say(f"  {hint}")
+    counted = -5.0
+    for elapsed, snapshot in _looks(stage):
+        for change in snapshot.news:
+            at = f"{change.at.astimezone():%H:%M:%S}"
+            output.say(f"{at}  {change.workflow:<14} {change.state:<10} {change.job}  {change.text}")
+        if elapsed - counted >= 5:
+            counted = elapsed
+            output.say(f"{_clock_text(elapsed, stage.seconds)}  {_count_text(snapshot.counts)}")
+
+
+def _clock_text(elapsed: float, limit: float | None) -> str:
+    shown = f"{int(elapsed) // 60}:{int(elapsed) % 60:02}"
+    return shown if limit is None else f"{shown} of {int(limit) // 60}:{int(limit) % 60:02}"
+
+
+def _count_text(counts: dict[JobState, int]) -> str:
+    return " · ".join(f"{state} {number}" for state, number in counts.items() if number) or "no jobs yet"
+
+
+def _hints(url: str, snapshot: Snapshot | None) -> list[str]:
+    job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
+    return [
+        f"export UNSTUCK_DATABASE={url}",
+        "unstuck jobs list        unstuck stats --watch        unstuck workers        unstuck health",
+        f"unstuck jobs show {job}   (or cancel, logs --follow, …)",
+        "unstuck enqueue greet '\"you\"' --wait",
+        f"kill -9 {_a_victim(snapshot)}   a process dies: watch its jobs run again      Ctrl-C here ends the demo",
+    ]
+
+
+def _a_victim(snapshot: Snapshot | None) -> str:
+    from unstuck.cli.workers import processes
+
+    for worker in snapshot.workers if snapshot else ():
+        for process in processes(worker.info):
+            if pid := process.get("pid"):
+                return str(pid)
+    return "PID"
+
+
+def _summarize(watcher: Watcher, before: dict[JobState, int], url: str) -> None:
+    counts = watcher.look().counts
+    gained: dict[str, Any] = {s.value: counts.get(s, 0) - before.get(s, 0) for s in JobState}
+    open_ = sum(counts.get(s, 0) for s in JobState if not s.is_final)
+    output.say(f"\n{sum(gained.values())} jobs were accepted, and every one is accounted for:")
+    for name, number in gained.items():
+        if number > 0:
+            output.say(f"  {number:>5}  {output.state(name)}")
+    tally = watcher.tally
+    output.say(
+        f"{tally.retries} failed attempts were tried again, {tally.losses} died with their process and ran again, "
+        f"{open_} will go on when a worker is back."
+    )
+    output.say(f"look around:  unstuck jobs list --database {url}")

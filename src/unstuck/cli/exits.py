@@ -1,0 +1,76 @@
+"""Exit codes: a script can tell what happened without reading a word."""
+
+from __future__ import annotations
+
+# A name that type checkers take for true, without the price of importing `typing`.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from unstuck.model.job import JobRecord
+
+OK = 0
+FAILURE = 1
+USAGE = 2
+NOT_FOUND = 3
+CONFLICT = 4
+PERMISSION = 5
+UNREACHABLE = 6
+TIMED_OUT = 7
+CANCELLED = 8
+STUCK = 9
+UNHEALTHY = 10
+BUG = 70
+INTERRUPTED = 130
+TERMINATED = 143
+
+MEANINGS = {
+    OK: "ok",
+    FAILURE: "failure, or the job that was waited for failed",
+    USAGE: "wrong usage: an option, argument or setting that cannot be",
+    NOT_FOUND: "no such job, workflow or worker",
+    CONFLICT: "it exists, but its state does not allow this",
+    PERMISSION: "not permitted",
+    UNREACHABLE: "the database could not be reached or used",
+    TIMED_OUT: "the wait ran out; the job goes on",
+    CANCELLED: "the job was cancelled",
+    STUCK: "the job got stuck or is a dead letter",
+    UNHEALTHY: "unhealthy",
+    BUG: "a bug in unstuck itself",
+    INTERRUPTED: "ended by Ctrl-C",
+    TERMINATED: "ended by TERM",
+}
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code that an error of ours stands for."""
+    from unstuck.model import errors
+
+    table: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
+        ((errors.InvalidInput, errors.AmbiguousJob), USAGE),
+        ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker), NOT_FOUND),
+        (errors.Conflict, CONFLICT),
+        (errors.StoreError, UNREACHABLE),
+        (errors.StillRunning, TIMED_OUT),
+        (PermissionError, PERMISSION),
+    ]
+    return next((code for kind, code in table if isinstance(error, kind)), FAILURE)
+
+
+def code_of_job(record: JobRecord) -> int:
+    """How the job that was waited for ended."""
+    from unstuck.model.errors import ErrorType
+    from unstuck.model.lifecycle import JobState
+
+    match record.state:
+        case JobState.COMPLETED:
+            return OK
+        case JobState.CANCELLED:
+            return CANCELLED
+        case JobState.DEAD:
+            return STUCK
+        case JobState.FAILED if record.error_type == ErrorType.EXECUTION_STUCK:
+            return STUCK
+        case state if state.is_final:
+            return FAILURE
+        case _:
+            return TIMED_OUT

@@ -1,0 +1,134 @@
+"""unstuck health: one look at everything, for people and for probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+
+from unstuck import clock
+from unstuck.cli import exits, options, output
+from unstuck.cli.db import versions
+from unstuck.cli.parser import option
+from unstuck.cli.session import Session, opened
+from unstuck.cli.workers import import_error, is_worth_showing
+from unstuck.model.errors import StoreError
+from unstuck.model.lifecycle import JobState
+from unstuck.store.port import JobFilter
+
+app = options.single()
+
+WAITS_TOO_LONG = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question and its answer; only `fatal` ones decide the exit code."""
+
+    name: str
+    ok: bool
+    detail: str
+    fatal: bool = True
+
+
+@app.command()
+def health(
+    need_workers: Annotated[
+        bool, option("--workers", off="--no-workers", help="a database without a worker is unhealthy (default)")
+    ] = True,
+    bounds: Annotated[bool, option("--bounds", help="also how long things can take at most")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Database reachable, schema current, workers alive, nobody waiting too long. Exit code 10 if not."""
+    with opened(database, tenant) as session:
+        checks = _checks(session, need_workers)
+        limits = session.settings.times.bounds()
+    healthy = all(check.ok for check in checks if check.fatal)
+    if json_:
+        output.emit_json(
+            {
+                "healthy": healthy,
+                "checks": [
+                    {"name": c.name, "ok": c.ok, "detail": c.detail, "fatal": c.fatal}
+                    for c in checks
+                ],
+                "bounds": limits,
+            }
+        )  # fmt: skip
+    else:
+        for check in checks:
+            _print(check)
+        if bounds:
+            output.say("\nAt most, while the database can be written and a worker is alive:")
+            for what, seconds in limits.items():
+                output.say(f"  {output.duration(seconds):>7}  {what}")
+    return exits.OK if healthy else exits.UNHEALTHY
+
+
+def _print(check: Check) -> None:
+    mark, style = ("ok", "green") if check.ok else ("BAD", "bold red") if check.fatal else ("warn", "yellow")
+    output.say(f"{output.styled(f'{mark:<4}', style)}  {check.name:<9} {check.detail}")
+
+
+def _checks(session: Session, need_workers: bool) -> list[Check]:
+    """Stops at the first thing without which the others cannot be asked."""
+    try:
+        reached = _reachable(session)
+        schema = _schema(session)
+    except StoreError as error:
+        return [Check("database", False, str(error))]
+    if not schema.ok:
+        return [reached, schema]
+    return [reached, schema, *_workers(session, need_workers), _queue(session)]
+
+
+def _reachable(session: Session) -> Check:
+    before = clock.boot()
+    session.store.now()
+    return Check("database", True, f"{session.shown_database} answered in {output.duration(clock.boot() - before)}")
+
+
+def _schema(session: Session) -> Check:
+    found, wanted = versions(session)
+    if found < wanted:
+        return Check(
+            "schema", False, f"version {found} is behind this code, which needs {wanted}: unstuck db migrate"
+        )
+    return Check("schema", True, f"version {found}")
+
+
+def _workers(session: Session, needed: bool) -> list[Check]:
+    found = session.workers()
+    alive = [w for w, state in found if state in ("active", "draining")]
+    now = session.now()
+    silent = [
+        w.name for w, state in found if state in ("lost", "offline", "fenced") and is_worth_showing(w, state, now)
+    ]
+    broken = [w.name for w in alive if import_error(w.info)]
+    checks = [
+        Check(
+            "workers",
+            bool(alive),
+            f"{len(alive)} alive, running {sum(w.running for w in alive)}" if alive else "none alive: unstuck worker",
+            fatal=needed,
+        )
+    ]
+    if silent:
+        checks.append(Check("silent", False, f"{', '.join(silent)}: no beat for too long", fatal=False))
+    if broken:
+        checks.append(Check("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers"))
+    return checks
+
+
+def _queue(session: Session) -> Check:
+    oldest = session.store.jobs(session.tenant, JobFilter(states=(JobState.QUEUED,), newest_first=False), 100).jobs
+    now = session.now()
+    due = [record for record in oldest if record.available_at <= now]
+    if not due:
+        return Check("queue", True, "nobody waits")
+    first = min(due, key=lambda record: record.available_at)
+    waited = now - first.available_at
+    detail = f"the oldest ready job waits {output.duration(waited.total_seconds())}: {first.workflow} {first.id}"
+    return Check("queue", waited < WAITS_TOO_LONG, detail, fatal=False)

@@ -1,0 +1,372 @@
+"""unstuck jobs …: look at jobs and ask things of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from unstuck.cli import exits, options, output, shapes
+from unstuck.cli.meaning import explain, narrate
+from unstuck.cli.parser import Argument, option
+from unstuck.cli.session import Session, opened
+from unstuck.model.errors import UnstuckError
+from unstuck.model.job import AttemptRecord, JobRecord
+from unstuck.model.lifecycle import JobState
+
+app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
+
+
+@app.command("list")
+def list_(
+    state: Annotated[
+        list[str] | None, option("--state", "-s", metavar="STATE", help="only these; may be repeated")
+    ] = None,
+    workflow: Annotated[str | None, option("--workflow", "-w", metavar="NAME", help="only of this workflow")] = None,
+    queue: Annotated[str | None, option("--queue", "-q", metavar="NAME", help="only of this queue")] = None,
+    error_type: Annotated[str | None, option("--error-type", metavar="NAME", help="e.g. ExecutionStuck")] = None,
+    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=100_000)] = 50,
+    after: Annotated[str | None, option("--after", metavar="CURSOR", help="go on where the last page ended")] = None,
+    oldest: Annotated[bool, option("--oldest", help="oldest first")] = False,
+    wide: Annotated[bool, option("--wide", help="whole ids and more columns")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """The newest jobs, or those you ask for."""
+    with opened(database, tenant) as session:
+        page = session.lookup.jobs(
+            state=list(state or ()),
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            newest_first=not oldest,
+            limit=limit,
+            after=after,
+        )
+        now = session.now()
+    if json_:
+        for record in page.jobs:
+            output.emit_json(shapes.job(record, now))
+    else:
+        headers, rows = _wide(page.jobs, now) if wide else _narrow(page.jobs, now)
+        output.table(headers, rows, empty="no such jobs; `unstuck enqueue WORKFLOW` makes one")
+    if page.next:
+        output.note(f"there are more: --after {page.next}")
+
+
+def _narrow(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], list[list[object]]]:
+    rows: list[list[object]] = [
+        [
+            r.id,
+            shapes.shown_state(r, now),
+            r.workflow,
+            output.age(r.created_at, now),
+            output.duration(_run_time(r, now)),
+            _first_line(f"{r.error_type}: {r.error_message}") if r.error_type else None,
+        ]
+        for r in records
+    ]
+    return ["JOB", "STATE", "WORKFLOW", "CREATED", "TOOK", "ERROR"], rows
+
+
+def _wide(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], list[list[object]]]:
+    rows: list[list[object]] = [
+        [
+            r.id,
+            shapes.shown_state(r, now),
+            r.workflow,
+            r.queue,
+            r.priority,
+            r.token,
+            output.rfc3339(r.created_at),
+            output.duration(_run_time(r, now)),
+            r.worker,
+            f"{r.error_type}: {r.error_message}" if r.error_type else None,
+        ]
+        for r in records
+    ]
+    headers = ["JOB", "STATE", "WORKFLOW", "QUEUE", "PRIORITY", "ATTEMPTS", "CREATED", "TOOK", "WORKER", "ERROR"]
+    return headers, rows
+
+
+def _run_time(record: JobRecord, now: datetime) -> float | None:
+    if record.duration_ms is not None:
+        return record.duration_ms / 1000
+    if record.state is JobState.RUNNING and (since := record.started_at or record.claimed_at):
+        return max(0.0, (now - since).total_seconds())
+    return None
+
+
+def _first_line(text: str, limit: int = 60) -> str:
+    line = text.splitlines()[0] if text else ""
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+@app.command()
+def show(
+    job: options.JobName,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Everything about one job. What its state means, its attempts, its history, what it printed."""
+    with opened(database, tenant) as session:
+        record = session.job(job)
+        attempts = session.lookup.attempts(record.id)
+        history = session.lookup.history(record.id)
+        progress = session.lookup.progress(record.id)
+        now = session.now()
+    if json_:
+        output.emit_json(shapes.job_whole(record, now, attempts, history, progress))
+        return
+    _print_head(record, now, progress)
+    _print_attempts(attempts)
+    output.say("\nHistory")
+    for event in history:
+        output.say(f"  {event.number:>3}  {output.rfc3339(event.at)}  {narrate(event)}")
+    _print_output(attempts)
+
+
+def _print_head(record: JobRecord, now: datetime, progress: str | None) -> None:
+    shown = shapes.shown_state(record, now)
+    output.say(f"{output.styled(record.workflow, 'bold')}  {record.id}")
+    output.say(f"{output.state(shown)}  {explain(record, now)}\n")
+    for label, value in _facts(record, now, progress):
+        if value is not None:
+            output.say(f"  {label:<10} {value}")
+
+
+def _facts(record: JobRecord, now: datetime, progress: str | None) -> list[tuple[str, str | None]]:
+    call = shapes.loads(record.payload)
+    return [
+        ("called", _call(record.workflow, call)),
+        ("result", _short(record.result) if record.result is not None else None),
+        ("error", f"{record.error_type}: {record.error_message}" if record.error_type else None),
+        ("progress", _short(progress) if progress is not None else None),
+        ("created", f"{output.rfc3339(record.created_at)} ({output.age(record.created_at, now)})"),
+        ("due", f"{output.rfc3339(record.available_at)} ({output.age(record.available_at, now)})"
+         if record.state is JobState.QUEUED else None),
+        ("started", output.rfc3339(record.started_at)),
+        ("finished", output.rfc3339(record.finished_at)),
+        ("took", output.duration(run) if (run := _run_time(record, now)) is not None else None),
+        ("worker", record.worker),
+        ("lease", f"until {output.rfc3339(record.lease_until)}" if record.lease_until else None),
+        ("queue", f"{record.queue}, priority {record.priority}, tenant {record.tenant}"),
+        ("key", record.key),
+        ("limits", _limits(record)),
+    ]  # fmt: skip
+
+
+def _call(workflow: str, call: Any) -> str:
+    if not isinstance(call, dict):
+        return _short(json.dumps(call, ensure_ascii=False))
+    parts = [json.dumps(a, ensure_ascii=False) for a in call.get("args", [])]
+    parts += [f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.get("kwargs", {}).items()]
+    return _short(f"{workflow}({', '.join(parts)})")
+
+
+def _short(text: str, limit: int = 2000) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters; --json shows all)"
+
+
+def _limits(record: JobRecord) -> str:
+    policy = record.policy
+    timeout = policy.timeout if policy.timeout == "unlimited" else output.duration(float(policy.timeout))
+    return (
+        f"timeout {timeout}, grace {output.duration(policy.grace)}, "
+        f"failures {record.failures} of {policy.retries + 1}, losses {record.losses} of {policy.max_lost + 1}"
+    )
+
+
+def _print_attempts(attempts: list[AttemptRecord]) -> None:
+    if not attempts:
+        return
+    output.say("\nAttempts")
+    for a in attempts:
+        took = f" after {output.duration(a.duration_ms / 1000)}" if a.duration_ms is not None else ""
+        error = f": {a.error_type}: {a.error_message}" if a.error_type else ""
+        output.say(
+            f"  #{a.token}  {output.rfc3339(a.claimed_at)}  on {a.worker}: {a.outcome or 'running'}{took}{error}"
+        )
+        for line in (a.stack or "").splitlines():
+            output.say(f"      {line}")
+
+
+def _print_output(attempts: list[AttemptRecord], lines: int = 20) -> None:
+    printed = [a for a in attempts if a.output]
+    if not printed:
+        return
+    last = printed[-1]
+    text = (last.output or "").splitlines()
+    more = f" (the last {lines} of {len(text)} lines; `unstuck jobs logs` shows all)" if len(text) > lines else ""
+    output.say(f"\nOutput of attempt #{last.token}{more}")
+    for line in text[-lines:]:
+        output.say(f"  {line}")
+
+
+@app.command()
+def wait(
+    job: options.JobName,
+    timeout: options.Timeout = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Wait until a job ends; the exit code says how. 0 completed, 1 failed, 7 still going, 8 cancelled, 9 stuck."""
+    with opened(database, tenant) as session:
+        record = session.wait(session.job(job).id, timeout)
+        return finish(session, record, json_, timeout)
+
+
+def finish(session: Session, record: JobRecord, as_json: bool, waited: float | None) -> int:
+    """Print how a job that was waited for stands; the result is data, the rest are remarks."""
+    if as_json:
+        output.emit_json(shapes.job(record, session.now()))
+    elif record.state is JobState.COMPLETED:
+        output.say(record.result if record.result is not None else "null")
+    elif record.state.is_final:
+        error = f": {record.error_type}: {record.error_message}" if record.error_type else ""
+        output.note(f"job {record.id} is {record.state}{error}\nlook closer: unstuck jobs show {record.id}")
+    else:
+        output.note(
+            f"job {record.id} is still {record.state} after {output.duration(waited)}; it goes on\n"
+            f"wait again: unstuck jobs wait {record.id}"
+        )
+    return exits.code_of_job(record)
+
+
+@app.command()
+def logs(
+    job: options.JobName,
+    follow: Annotated[bool, option("--follow", "-f", help="go on until the job ends")] = False,
+    attempt: Annotated[int | None, option("--attempt", help="only this one")] = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What a job printed and logged, attempt by attempt."""
+    with opened(database, tenant) as session:
+        ident = session.job(job).id
+        printed: dict[int, str] = {}
+        while True:
+            # The state first: output that lands between the two reads is then seen by the next round, not lost.
+            ended = session.job(ident).state.is_final
+            for record in session.lookup.attempts(ident):
+                if attempt in (None, record.token):
+                    _print_new(record, printed, json_)
+            if ended or not follow:
+                break
+            session.pause(0.5)
+    if not printed and not json_:
+        output.note("it has printed nothing so far")
+
+
+def _print_new(record: AttemptRecord, printed: dict[int, str], as_json: bool) -> None:
+    text, seen = record.output or "", printed.get(record.token, "")
+    if not text or text == seen:
+        return
+    # Past its cap the stored text is cut in the middle; then it no longer continues what was shown.
+    fresh = text[len(seen) :] if text.startswith(seen) else text
+    if as_json:
+        output.emit_json({"attempt": record.token, "text": fresh})
+    else:
+        if record.token not in printed:
+            output.note(f"--- attempt #{record.token} on {record.worker}")
+        output.say(fresh.rstrip("\n"))
+    printed[record.token] = text
+
+
+Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="kept in the history")]
+
+
+@app.command()
+def cancel(
+    jobs: options.JobNames,
+    reason: Reason = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Stop jobs for good. At once if they have not started; else their handlers are asked to stop."""
+    return _each(jobs, json_, database, tenant, lambda s, job: s.control.cancel(job, reason))
+
+
+@app.command()
+def interrupt(
+    jobs: options.JobNames,
+    reason: Reason = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Pause jobs. Stopped like a cancel, but resumable."""
+    return _each(jobs, json_, database, tenant, lambda s, job: s.control.interrupt(job, reason))
+
+
+@app.command()
+def resume(
+    jobs: options.JobNames,
+    from_start: Annotated[bool, option("--from-start", help="forget finished steps")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Let stopped jobs go on. A new, clean run of paused, failed, timed-out or cancelled ones."""
+    return _each(jobs, json_, database, tenant, lambda s, job: s.control.resume(job, from_start=from_start))
+
+
+@app.command()
+def retry(
+    jobs: options.JobNames,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Run jobs again from their start. One that waits for its next try is due now."""
+    return _each(jobs, json_, database, tenant, lambda s, job: s.control.retry(job))
+
+
+@app.command()
+def resolve(
+    job: options.JobName,
+    result: Annotated[str, Argument(metavar="JSON", help="the result that a person supplies")] = "null",
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Complete a job by hand. A paused, failed or timed-out one ends COMPLETED with a result of yours."""
+    from unstuck.model.payload import decode, encode
+
+    stored = encode(decode(result, "the result"), "the result")
+    return _each([job], json_, database, tenant, lambda s, ident: s.control.resolve(ident, stored))
+
+
+def _each(
+    jobs: list[str],
+    as_json: bool,
+    database: str | None,
+    tenant: str | None,
+    verb: Callable[[Session, str], JobRecord],
+) -> int:
+    """One refusal does not spare the others; the exit code is that of the first one."""
+    code = exits.OK
+    with opened(database, tenant) as session:
+        for job in jobs:
+            try:
+                record = verb(session, session.job(job).id)
+            except UnstuckError as error:
+                output.note(f"unstuck: {error}")
+                code = code or exits.code_of(error)
+                continue
+            _print_changed(session, record, as_json)
+    return code
+
+
+def _print_changed(session: Session, record: JobRecord, as_json: bool) -> None:
+    now = session.now()
+    if as_json:
+        output.emit_json(shapes.job(record, now))
+    else:
+        output.say(f"{record.id}  {output.state(shapes.shown_state(record, now))}  {explain(record, now)}")

@@ -1,0 +1,90 @@
+"""What states and events mean, in words for people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from unstuck.cli.output import age
+from unstuck.model.job import EventRecord, JobRecord
+from unstuck.model.lifecycle import EventKind, JobState
+
+
+def explain(record: JobRecord, now: datetime) -> str:
+    """One sentence: what this state means for this job, and what happens or can be done next."""
+    match record.state:
+        case JobState.PENDING:
+            return "accepted, held back on purpose"
+        case JobState.QUEUED if record.held:
+            return "waits until its last process is known to be gone"
+        case JobState.QUEUED if record.available_at > now and record.failures:
+            return f"failed {_times(record.failures)}, tried again {age(record.available_at, now)}"
+        case JobState.QUEUED if record.available_at > now:
+            return f"starts {age(record.available_at, now)}"
+        case JobState.QUEUED:
+            return f"ready since {age(record.available_at, now)}; a worker that serves queue {record.queue} takes it"
+        case JobState.RUNNING if record.request:
+            return (
+                f"asked to stop ({record.request}) {age(record.requested_at, now)}; its handler has not stopped yet"
+            )
+        case JobState.RUNNING:
+            return f"attempt #{record.token} on {record.worker or 'a worker'}"
+        case JobState.WAITING:
+            return "parked: holds no slot, wakes by itself"
+        case JobState.PAUSED:
+            return "interrupted; goes on with: unstuck jobs resume"
+        case JobState.COMPLETED:
+            return "its result is stored" + (", after its time limit" if record.late else "")
+        case JobState.FAILED if record.held:
+            return "ignored its cancel; its process is being ended"
+        case JobState.FAILED:
+            return "for good; another try: unstuck jobs retry"
+        case JobState.TIMEOUT:
+            return "stopped at its time limit; another try: unstuck jobs retry"
+        case JobState.CANCELLED:
+            return "by request" + (f": {record.request_reason}" if record.request_reason else "")
+        case JobState.DEAD:
+            return "a dead letter: it was never run"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+_SENTENCES = {
+    EventKind.SUBMITTED: "submitted",
+    EventKind.RELEASED: "released",
+    EventKind.CLAIMED: "claimed",
+    EventKind.GIVEN_BACK: "given back, at no cost",
+    EventKind.COMPLETED: "completed",
+    EventKind.RETRIED: "failed, will be tried again",
+    EventKind.LOST: "lost its process or worker, will run again",
+    EventKind.FAILED: "failed for good",
+    EventKind.STUCK: "stuck: ignored its cancel for the whole grace",
+    EventKind.TIMED_OUT: "stopped at its time limit",
+    EventKind.CANCELLED: "cancelled",
+    EventKind.INTERRUPTED: "interrupted",
+    EventKind.PARKED: "parked",
+    EventKind.WOKEN: "woken",
+    EventKind.HELD: "held",
+    EventKind.BURIED: "buried as a dead letter",
+    EventKind.RESUMED: "resumed: a new run",
+    EventKind.RESOLVED: "resolved by a person",
+    EventKind.REDRIVEN: "redriven",
+    EventKind.REQUESTED: "asked to stop",
+    EventKind.HURRIED: "made due at once",
+}
+#: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
+_UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}
+
+
+def narrate(event: EventRecord) -> str:
+    """An event as a sentence with its facts."""
+    known = {kind.value: text for kind, text in _SENTENCES.items()}
+    facts = ", ".join(f"{k} {_told(v)}" for k, v in event.data.items() if k not in _UNTOLD and v not in (None, ""))
+    sentence = known.get(event.kind, event.kind)
+    return f"{sentence} ({facts})" if facts else sentence
+
+
+def _told(value: object) -> str:
+    text = str(value).replace("\n", " ")
+    return text if len(text) <= 100 else text[:99] + "…"

@@ -1,0 +1,68 @@
+"""Options that mean the same everywhere, spelled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from unstuck.cli.parser import Argument, Command, option
+from unstuck.model.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+def seconds(text: str | float) -> float:
+    """90, 90s, 5m, 2h, 1d, 1h30m."""
+    from unstuck.config import seconds as read
+
+    return _read(read, text)
+
+
+def byte_count(text: str | int) -> int:
+    """1073741824, 512M, 2G (powers of 1024)."""
+    from unstuck.config import byte_count as read
+
+    return _read(read, text)
+
+
+def _read(read: Callable[[Any], T], text: object) -> T:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise InvalidInput(f"{text}: {error}") from None
+
+
+Database = Annotated[
+    str | None,
+    option(
+        "--database",
+        "-d",
+        metavar="URL",
+        help="sqlite:///FILE or postgresql://…  [UNSTUCK_DATABASE]",
+    ),
+]
+AppName = Annotated[
+    str | None,
+    option("--app", "-a", metavar="MODULE:APP", help="where the App is  [UNSTUCK_APP]"),
+]
+Tenant = Annotated[
+    str | None,
+    option("--tenant", metavar="NAME", help="whose jobs  [UNSTUCK_TENANT; default]"),
+]
+Json = Annotated[bool, option("--json", help="for programs: stable keys")]
+JobName = Annotated[str, Argument(metavar="JOB", help="a job's id, or enough of its beginning")]
+JobNames = Annotated[list[str], Argument(metavar="JOB", help="ids, or enough of their beginnings")]
+Timeout = Annotated[
+    float | None,
+    option("--timeout", read=seconds, metavar="DURATION", help="give up after, e.g. 90s"),
+]
+
+
+def group(summary: str) -> Command:
+    """A command with verbs."""
+    return Command(summary)
+
+
+def single() -> Command:
+    """A command without verbs."""
+    return Command()

@@ -1,0 +1,168 @@
+"""Where words go: data to stdout, remarks to stderr, colour only where somebody sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STYLES = {
+    "PENDING": "dim",
+    "QUEUED": "cyan",
+    "SCHEDULED": "cyan",
+    "RETRYING": "yellow",
+    "RUNNING": "bold blue",
+    "CANCELLING": "yellow",
+    "WAITING": "magenta",
+    "PAUSED": "yellow",
+    "COMPLETED": "green",
+    "FAILED": "red",
+    "STUCK": "bold red",
+    "LOST": "bold red",
+    "TIMEOUT": "red",
+    "CANCELLED": "dim",
+    "DEAD": "bold red",
+}
+
+
+def is_plain(stream: IO[str]) -> bool:
+    """No colour and no cursor play: not a terminal, or the person said so (FORCE_COLOR says the opposite)."""
+    if os.environ.get("NO_COLOR"):
+        return True
+    if os.environ.get("FORCE_COLOR"):
+        return False
+    return os.environ.get("TERM") == "dumb" or not stream.isatty()
+
+
+def console(stream: IO[str] | None = None) -> Console:
+    from rich.console import Console
+
+    stream = stream or sys.stdout
+    plain = is_plain(stream)
+    return Console(
+        file=stream,
+        no_color=plain,
+        force_terminal=not plain,
+        # A pipe has no width: nothing may be cut or wrapped there.
+        width=None if stream.isatty() else 10_000,
+        highlight=False,
+        emoji=False,
+        soft_wrap=not stream.isatty(),
+    )
+
+
+def note(text: str) -> None:
+    """A remark for the person at the keyboard; programs read stdout."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def emit_json(value: Mapping[str, Any]) -> None:
+    """One object on one line; a list is one line per element."""
+    print(json.dumps(value, ensure_ascii=False, default=_plain_value), flush=True)
+
+
+def _plain_value(value: object) -> object:
+    if isinstance(value, datetime):
+        return rfc3339(value)
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    return str(value)
+
+
+def rfc3339(at: datetime | None) -> str | None:
+    """UTC, milliseconds, Z: what every language can read."""
+    if at is None:
+        return None
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """Columns for people; with nothing to show, a sentence that says what to do."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for header in headers:
+        grid.add_column(header, overflow="fold", no_wrap=header not in _FOLDING)
+    for row in rows:
+        grid.add_row(*(Text(_cell(value), style=STYLES.get(_cell(value), "")) for value in row))
+    if not grid.row_count:
+        note(empty)
+        return
+    _print_without_trailing_blanks(grid)
+
+
+_FOLDING = {"ERROR", "SUMMARY", "INFO", "WORKFLOWS"}
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None or value == "" else str(value).replace("\n", " ")
+
+
+def _print_without_trailing_blanks(renderable: Any) -> None:
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(renderable)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
+
+
+def styled(text: str, style: str) -> str:
+    """The text in its colour, if stdout shows colours."""
+    if is_plain(sys.stdout):
+        return text
+    from rich.style import Style
+
+    return Style.parse(style).render(text)
+
+
+def state(name: str) -> str:
+    return styled(name, STYLES.get(name, ""))
+
+
+def duration(seconds: float | None) -> str:
+    """Short and honest: 340 ms, 12.5 s, 3m 20s, 2h 5m, 3d 4h."""
+    if seconds is None:
+        return "-"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m {rest}s" if rest else f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h {minutes}m" if minutes else f"{hours}h"
+    return f"{hours // 24}d {hours % 24}h"
+
+
+def age(at: datetime | None, now: datetime) -> str:
+    """How long ago, or how soon."""
+    if at is None:
+        return "-"
+    seconds = (now - at).total_seconds()
+    if -1 < seconds < 0:
+        return "in a moment"
+    if seconds < 0:
+        return f"in {_coarse(-seconds)}"
+    return f"{_coarse(seconds)} ago"
+
+
+def _coarse(seconds: float) -> str:
+    return f"{seconds:.0f}s" if seconds < 60 else duration(seconds)
+
+
+def size(count: int | None) -> str:
+    if not count:
+        return "-"
+    return f"{count / (1 << 20):.0f} MiB" if count < 1 << 30 else f"{count / (1 << 30):.1f} GiB"

@@ -1,0 +1,147 @@
+"""unstuck worker APP: run the jobs of an app until told to stop."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Annotated, Any
+
+from unstuck import telemetry
+from unstuck.cli import options, output
+from unstuck.cli.eventlog import human_log, json_log
+from unstuck.cli.parser import Argument, option
+from unstuck.cli.session import prepare_database, settings_of
+from unstuck.model.errors import InvalidInput
+
+app = options.single()
+
+
+@app.command()
+def worker(
+    app_name: Annotated[str | None, Argument(metavar="MODULE:APP", help="where the App is  [UNSTUCK_APP]")] = None,
+    concurrency: Annotated[
+        int | None, option("--concurrency", "-c", least=1, help="jobs at once, all processes together")
+    ] = None,
+    processes: Annotated[int | None, option("--processes", "-p", least=1, help="executor processes")] = None,
+    queues: Annotated[
+        list[str] | None,
+        option("--queues", "-q", metavar="A,B", help="only these; else every queue of the app"),
+    ] = None,
+    max_jobs_per_process: Annotated[
+        int | None, option("--max-jobs-per-process", least=1, help="replace a process after so many jobs")
+    ] = None,
+    max_memory: Annotated[
+        int | None,
+        option("--max-memory", read=options.byte_count, metavar="SIZE", help="replace it above, e.g. 512M"),
+    ] = None,
+    name: Annotated[str | None, option("--name", help="how others see it; host and pid if not given")] = None,
+    drain: Annotated[
+        float | None,
+        option("--drain", read=options.seconds, metavar="DURATION", help="how long running jobs may finish"),
+    ] = None,
+    preset: Annotated[str | None, option("--preset", metavar="NAME", help="a named set of times")] = None,
+    set_: Annotated[
+        list[str] | None,
+        option("--set", metavar="NAME=VALUE", help="any setting, e.g. --set lease=1m; may be repeated"),
+    ] = None,
+    fork: Annotated[
+        bool | None,
+        option("--fork", off="--no-fork", help="start executors by fork; else it is chosen by itself"),
+    ] = None,
+    log_format: Annotated[
+        str | None, option("--log-format", metavar="auto|human|json", help="on stderr; json without a terminal")
+    ] = None,
+    verbose: Annotated[bool, option("--verbose", "-v", help="also the routine of every sweep")] = False,
+    check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False,
+    stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False,
+    database: options.Database = None,
+) -> int:
+    """Run jobs. TERM or Ctrl-C once: finish what runs, take nothing new; twice: hand everything back now."""
+    from unstuck.assembly import WorkerOptions, build_worker
+
+    settings = settings_of(
+        {
+            "app": app_name,
+            "database": database,
+            "concurrency": concurrency,
+            "processes": processes,
+            "queues": _names(queues),
+            "max_jobs_per_process": max_jobs_per_process,
+            "max_memory": max_memory,
+            "drain": drain,
+            "preset": preset,
+            "log_format": log_format,
+            **_pairs(set_ or []),
+        },
+        ask_app=True,
+    )
+    if not settings.app:
+        raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")
+    chosen = WorkerOptions(
+        app=settings.app,
+        database=settings.database,
+        queues=tuple(settings.queues),
+        concurrency=settings.concurrency,
+        processes=settings.processes,
+        max_jobs_per_process=settings.max_jobs_per_process,
+        max_memory=settings.max_memory,
+        name=name,
+        times=settings.times,
+        fork=fork,
+    )
+    supervisor = build_worker(chosen)
+    as_json = _wants_json(settings.log_format)
+    if not as_json or check:
+        _introduce(chosen)
+    if check:
+        return 0
+    if not sys.stderr.isatty():  # at a terminal there is no service manager that could cut the drain short
+        for warning in settings.warnings():
+            output.note(f"unstuck: {warning}")
+    prepare_database(settings)
+    # For handlers that enqueue: an App() without a database of its own means this one.
+    os.environ["UNSTUCK_DATABASE"] = settings.database
+    telemetry.subscribe(json_log(sys.stderr) if as_json else human_log(sys.stderr, verbose=verbose))
+    if stop_with_stdin:
+        _stop_when_stdin_ends(supervisor)
+    return supervisor.run()
+
+
+def _wants_json(choice: str) -> bool:
+    return choice == "json" or (choice == "auto" and not sys.stderr.isatty())
+
+
+def _names(given: list[str] | None) -> tuple[str, ...] | None:
+    names = [name.strip() for text in given or [] for name in text.split(",") if name.strip()]
+    return tuple(names) or None
+
+
+def _pairs(given: list[str]) -> dict[str, Any]:
+    pairs = [text.partition("=") for text in given]
+    if wrong := [name for name, equals, _ in pairs if not equals]:
+        raise InvalidInput(f"--set {wrong[0]} says no value; write --set {wrong[0]}=VALUE")
+    return {name.strip().replace("-", "_"): value for name, _, value in pairs}
+
+
+def _introduce(chosen: Any) -> None:
+    """What it serves and what it promises, before anything happens."""
+    queues = ", ".join(chosen.queues) or "every queue its workflows name"
+    output.note(f"unstuck worker of {chosen.app}: {chosen.concurrency} at once in {chosen.processes} processes")
+    output.note(f"  serves    {queues}")
+    output.note("  promises  (while the database can be written)")
+    for what, seconds in chosen.times.bounds().items():
+        output.note(f"    {output.duration(seconds):>7}  {what}")
+    output.note("  Ctrl-C finishes what runs and ends; twice hands everything back at once")
+
+
+def _stop_when_stdin_ends(supervisor: Any) -> None:
+    """Whoever started us holds the other end of the pipe: when it dies, however it dies, we drain."""
+
+    def watch() -> None:
+        # Not through sys.stdin: its buffer's lock would be held for ever, and the interpreter could not end.
+        while os.read(0, 4096):
+            pass
+        supervisor.stop()
+
+    threading.Thread(target=watch, name="stdin", daemon=True).start()

@@ -1,0 +1,1 @@
+"""`unstuck demo`: a real worker on a real database, a trickle of work, and a window onto both."""

@@ -1,0 +1,170 @@
+"""The demo's window: counts, processes, running jobs, the news, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.layout import Layout
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from unstuck.cli.output import STYLES, duration
+from unstuck.cli.output import size as size_text
+from unstuck.cli.workers import processes
+from unstuck.demo.snapshot import Change, Running, Snapshot
+from unstuck.model.lifecycle import JobState
+
+SHOWN = (
+    (JobState.QUEUED, "wait for a free slot or for their time"),
+    (JobState.RUNNING, "a handler works on them"),
+    (JobState.COMPLETED, "their result is stored"),
+    (JobState.CANCELLED, "stopped by request"),
+    (JobState.TIMEOUT, "stopped at their time limit"),
+    (JobState.FAILED, "out of tries; the error is kept"),
+)
+
+
+#: Below these, ids are shortened to what still names one job, and only the most telling hints stay.
+NARROW = 100
+LOW = 32
+
+
+def draw(
+    snapshot: Snapshot,
+    news: Sequence[Change],
+    *,
+    title: str,
+    time: str,
+    hints: Sequence[str],
+    size: tuple[int, int],
+) -> Layout:
+    """The whole window, for whatever size (columns, lines) the terminal has."""
+    width, height = size
+    if height < LOW:
+        hints = [hints[0], hints[-1]]
+    layout = Layout()
+    layout.split_column(
+        Layout(_title(title, time), size=1),
+        Layout(name="top", size=len(SHOWN) + 2),
+        Layout(_panel("running now", _running(snapshot, 18 if width < NARROW else 36)), ratio=3, minimum_size=5),
+        Layout(_panel("what just happened", _News(news)), ratio=4, minimum_size=5),
+        Layout(_hints(hints), size=len(hints) + 2),
+    )
+    layout["top"].split_row(
+        Layout(_panel("jobs", _counts(snapshot)), ratio=3),
+        Layout(_panel("worker", _workers(snapshot)), ratio=2),
+    )
+    return layout
+
+
+def _panel(title: str, body: RenderableType) -> Panel:
+    return Panel(body, title=title, title_align="left", border_style="dim", padding=(0, 1))
+
+
+def _title(title: str, time: str) -> Table:
+    line = Table.grid(expand=True)
+    line.add_column(ratio=1, no_wrap=True)
+    line.add_column(justify="right", no_wrap=True)
+    line.add_row(Text.assemble(("unstuck demo", "bold"), "  ", (title, "dim")), Text(time, "dim"))
+    return line
+
+
+def _counts(snapshot: Snapshot) -> Table:
+    grid = Table.grid(padding=(0, 2), expand=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for state, meaning in SHOWN:
+        number = snapshot.counts.get(state, 0)
+        style = STYLES[state.value] if number else "dim"
+        grid.add_row(Text(state.value, style), Text(f"{number}", style), Text(meaning, "dim"))
+    return grid
+
+
+def _workers(snapshot: Snapshot) -> RenderableType:
+    if not snapshot.workers:
+        return Text("starting …", "dim")
+    lines: list[Text] = []
+    for worker in snapshot.workers:
+        lines.append(_line((worker.name, "bold"), (f"  {worker.state}", "green"), f"  pid {worker.pid}"))
+        lines.extend(_process(process) for process in processes(worker.info))
+    return Group(*lines)
+
+
+def _process(process: dict[str, Any]) -> Text:
+    running = process.get("running", 0)
+    busy = len(running) if isinstance(running, list) else running
+    state = str(process.get("state", ""))
+    return _line(
+        f"  pid {process.get('pid', '?')}",
+        (f"  {state}", "green" if state == "active" else "yellow"),
+        f"  {busy} now, {process.get('jobs_done', 0)} done  {size_text(process.get('memory'))}",
+    )
+
+
+def _line(*parts: str | tuple[str, str]) -> Text:
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
+
+
+def _running(snapshot: Snapshot, id_length: int) -> RenderableType:
+    if not snapshot.running:
+        return Text("nothing this very moment", "dim")
+    grid = Table.grid(padding=(0, 2), expand=True)
+    grid.add_column(no_wrap=True, style="bold blue")
+    grid.add_column(no_wrap=True, style="dim")
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(ratio=1, no_wrap=True)
+    for job in snapshot.running:
+        since = job.record.started_at or job.record.claimed_at
+        seconds = max(0.0, (snapshot.now - since).total_seconds()) if since else None
+        grid.add_row(job.record.workflow, job.record.id[:id_length], duration(seconds), _progress(job))
+    return grid
+
+
+def _progress(job: Running) -> Text:
+    if job.record.request:
+        return Text(f"asked to stop ({job.record.request})", "yellow")
+    match job.progress:
+        case {"done": int(done), "of": int(of)} if of > 0:
+            filled = round(24 * min(1.0, done / of))
+            return Text.assemble(("━" * filled, "green"), ("━" * (24 - filled), "dim"), f" {done}/{of}")
+        case None:
+            tries = job.record.failures + job.record.losses
+            return Text(f"attempt {tries + 1}" if tries else "", "yellow")
+        case other:
+            return Text(str(other))
+
+
+class _News:
+    """As many of the latest lines as fit, the newest at the bottom."""
+
+    def __init__(self, news: Sequence[Change]) -> None:
+        self._news = news
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterable[RenderableType]:
+        height = options.height or options.max_height
+        grid = Table.grid(padding=(0, 2), expand=True)
+        for _ in range(3):
+            grid.add_column(no_wrap=True)
+        grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        for change in list(self._news)[-height:]:
+            grid.add_row(
+                Text(f"{change.at.astimezone():%H:%M:%S}", "dim"),
+                Text(change.workflow),
+                Text(change.state, STYLES.get(change.state, "")),
+                Text(change.text, "dim"),
+            )
+        yield grid
+
+
+def _hints(hints: Sequence[str]) -> Panel:
+    return Panel(
+        Group(*(Text(hint, no_wrap=True, overflow="ellipsis") for hint in hints)),
+        title="try this in another terminal",
+        title_align="left",
+        border_style="cyan",
+        padding=(0, 1),
+    )

@@ -1,0 +1,139 @@
+"""What the demo's window shows: the database, asked a few times a second, and what changed in between."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
+
+from unstuck.cli.meaning import explain
+from unstuck.cli.shapes import loads, shown_state
+from unstuck.model.job import JobRecord, WorkerRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.store.port import JobFilter, Store
+
+RECENT = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the news."""
+
+    at: datetime
+    job: str
+    workflow: str
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    record: JobRecord
+    progress: object
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    now: datetime
+    counts: dict[JobState, int]
+    workers: tuple[WorkerRecord, ...]
+    running: tuple[Running, ...]
+    news: tuple[Change, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the summary tells: things that happened to jobs while somebody watched."""
+
+    retries: int = 0
+    losses: int = 0
+
+
+class Watcher:
+    def __init__(self, store: Store, tenant: str, keep: int = 200) -> None:
+        self.store = store
+        self.tenant = tenant
+        self.news: deque[Change] = deque(maxlen=keep)
+        self.tally = Tally()
+        self._known: dict[str, JobRecord] = {}
+        self._told: dict[str, str] = {}
+        self._begun = False
+
+    def look(self) -> Snapshot:
+        now = self.store.now()
+        records = self.store.jobs(self.tenant, JobFilter(), RECENT).jobs
+        fresh = self._compare(records, now)
+        self._begun = True
+        return Snapshot(
+            now=now,
+            counts=self.store.counts(self.tenant),
+            workers=tuple(w for w in self.store.workers() if w.lease_until > now),
+            running=self._running(),
+            news=fresh,
+        )
+
+    def _running(self) -> tuple[Running, ...]:
+        page = self.store.jobs(self.tenant, JobFilter(states=(JobState.RUNNING,), newest_first=False), 12)
+        return tuple(Running(r, loads(self.store.progress_of(self.tenant, r.id))) for r in page.jobs)
+
+    def _compare(self, records: tuple[JobRecord, ...], now: datetime) -> tuple[Change, ...]:
+        """News since the last look, oldest first. What was there before the first look is not news."""
+        fresh = []
+        for record in reversed(records):
+            before = self._known.get(record.id)
+            state = shown_state(record, now)
+            if self._told.get(record.id) != state and (before is not None or self._begun):
+                fresh.append(Change(now, record.id, record.workflow, state, sentence(record, before, now)))
+            if before is not None:
+                if record.losses > before.losses:
+                    fresh.insert(_before_last(fresh, record.id), _lost(record, now))
+                if record.state is not JobState.FAILED:
+                    self.tally.retries += max(0, record.failures - before.failures)
+                self.tally.losses += max(0, record.losses - before.losses)
+            self._known[record.id], self._told[record.id] = record, state
+        self._forget({record.id for record in records})
+        self.news.extend(fresh)
+        return tuple(fresh)
+
+    def _forget(self, kept: set[str]) -> None:
+        for gone in self._known.keys() - kept:
+            del self._known[gone], self._told[gone]
+
+
+def _lost(record: JobRecord, now: datetime) -> Change:
+    """Told by itself: a lost job often runs again, and ends, before anybody looks a second time."""
+    return Change(now, record.id, record.workflow, "LOST", "its process died under it; it runs again in another")
+
+
+def _before_last(news: list[Change], job: str) -> int:
+    """Where the loss belongs: before what came of it."""
+    return len(news) - 1 if news and news[-1].job == job else len(news)
+
+
+def sentence(record: JobRecord, before: JobRecord | None, now: datetime) -> str:
+    """What happened, for somebody who sees it for the first time."""
+    match record.state:
+        case JobState.QUEUED if record.failures and record.available_at > now:
+            return f"{record.error_message}; {explain(record, now)}"
+        case JobState.QUEUED if record.priority:
+            return f"accepted with priority {record.priority}"
+        case JobState.QUEUED if record.available_at <= now and before is None:
+            return "accepted"
+        case JobState.QUEUED if before is not None and record.available_at <= now:
+            return "its time has come"
+        case JobState.COMPLETED:
+            return f"result {_short(record.result)}" + (_healed(record))
+        case JobState.FAILED | JobState.TIMEOUT:
+            return f"{record.error_type}: {record.error_message}"
+        case _:
+            return explain(record, now)
+
+
+def _healed(record: JobRecord) -> str:
+    troubles = record.failures + record.losses
+    return f", after {troubles} bad attempt{'' if troubles == 1 else 's'}" if troubles else ""
+
+
+def _short(text: str | None, limit: int = 60) -> str:
+    text = text or "null"
+    return text if len(text) <= limit else text[: limit - 1] + "…"

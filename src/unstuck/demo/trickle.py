@@ -1,0 +1,89 @@
+"""A steady trickle of work for the example app: what is enqueued next, and which jobs get cancelled."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from unstuck.chance import Chance
+from unstuck.examples import demo as shop
+from unstuck.model.errors import Conflict
+
+NAMES = ("Ada", "Grace", "Linus", "Barbara", "Guido", "Radia", "Dennis", "Margaret")
+ITEMS = ("lamp", "kettle", "bicycle", "piano", "umbrella")
+
+
+class Trickle:
+    """One step is one thing that happens in the shop; the round repeats with other numbers."""
+
+    def __init__(self, chance: Chance) -> None:
+        # Keys are remembered for a day: a second demo on the same file must not reuse those of the first.
+        self.season = chance.nonce()[:6]
+        self._place = 0
+        self._doomed: deque[Any] = deque()
+        self._round = [
+            self._greet,
+            self._check_stock,
+            self._charge_card,
+            self._render_video,
+            self._convert_image,
+            self._count_primes,
+            self._invoice_twice,
+            self._remind_later,
+            self._cancel_one,
+            self._call_partner,
+            self._import_feed,
+            self._greet_the_boss,
+        ]
+
+    def step(self) -> None:
+        lap, place = divmod(self._place, len(self._round))
+        self._place += 1
+        self._round[place](lap + 1)
+
+    def _greet(self, lap: int) -> None:
+        shop.greet.enqueue(NAMES[lap % len(NAMES)])
+
+    def _check_stock(self, lap: int) -> None:
+        shop.check_stock.enqueue_many([(item, 0.2 * place) for place, item in enumerate(ITEMS)])
+
+    def _charge_card(self, lap: int) -> None:
+        shop.charge_card.enqueue(lap, bad_days=lap % 3)
+
+    def _render_video(self, lap: int) -> None:
+        job = shop.render_video.enqueue(30 + lap % 3 * 10)
+        if lap % 2:
+            self._doomed.append(job)
+
+    def _convert_image(self, lap: int) -> None:
+        if lap % 3 == 1:
+            shop.convert_image.enqueue(f"photo-{lap}.png")
+
+    def _count_primes(self, lap: int) -> None:
+        shop.count_primes.enqueue(2_000_000 + lap)
+
+    def _invoice_twice(self, lap: int) -> None:
+        once = shop.send_invoice.using(key=f"invoice-{self.season}-{lap}")
+        once.enqueue(lap)
+        once.enqueue(lap)  # a client that was not sure whether its first call arrived: the same job
+
+    def _remind_later(self, lap: int) -> None:
+        shop.remind.using(delay=5).enqueue(NAMES[lap % len(NAMES)])
+
+    def _cancel_one(self, lap: int) -> None:
+        if not self._doomed:
+            return
+        try:
+            self._doomed.popleft().cancel("the customer changed their mind")
+        except Conflict:
+            pass  # it was faster than the customer
+
+    def _call_partner(self, lap: int) -> None:
+        shop.call_partner.enqueue(8.0 if lap % 3 == 1 else 0.5)
+
+    def _import_feed(self, lap: int) -> None:
+        if lap % 4 == 2:
+            shop.import_feed.enqueue(f"https://shop.example/feed-{lap}")
+
+    def _greet_the_boss(self, lap: int) -> None:
+        shop.greet.using(priority=10).enqueue("the boss, who never waits")

@@ -1,0 +1,1 @@
+"""Apps to look at and to play with; `unstuck demo` runs one of them."""

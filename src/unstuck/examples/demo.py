@@ -1,0 +1,92 @@
+"""The app behind `unstuck demo`: a small shop whose background jobs show one thing each.
+
+Run it yourself:  unstuck worker unstuck.examples.demo:app
+and ask for work: unstuck enqueue greet '"world"' --app unstuck.examples.demo:app --wait
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import unstuck
+
+app = unstuck.App()
+
+
+@app.workflow
+def greet(name: str) -> str:
+    """The simplest job: a plain function."""
+    print(f"saying hello to {name}")
+    return f"Hello, {name}!"
+
+
+@app.workflow
+async def check_stock(item: str, seconds: float = 0.5) -> dict[str, object]:
+    """A coroutine: hundreds of these share one thread while they wait."""
+    await asyncio.sleep(seconds)
+    return {"item": item, "in_stock": len(item) * 7 % 40}
+
+
+@app.workflow(retries=4, backoff_base=0.5)
+def charge_card(ctx: unstuck.Context, order: int, bad_days: int = 1) -> str:
+    """Fails now and then: tried again, a little later each time."""
+    if ctx.attempt <= bad_days:
+        raise ConnectionError(f"the bank did not answer (attempt {ctx.attempt})")
+    return f"order {order} is paid"
+
+
+@app.workflow(timeout=60)
+def render_video(ctx: unstuck.Context, frames: int = 40) -> str:
+    """Slow work that reports its progress and stops when it is asked to."""
+    for frame in range(frames):
+        ctx.check()  # raises once somebody cancelled the job
+        ctx.progress({"done": frame + 1, "of": frames})
+        ctx.sleep(0.1)
+    return f"{frames} frames"
+
+
+@app.workflow(isolation="process", timeout=30)
+def count_primes(below: int) -> int:
+    """CPU-bound: alone in a process of its own, so nobody waits for its GIL."""
+    sieve = bytearray([1]) * below
+    sieve[:2] = b"\0\0"
+    for n in range(2, int(below**0.5) + 1):
+        if sieve[n]:
+            sieve[n * n :: n] = bytes(len(range(n * n, below, n)))
+    return sum(sieve)
+
+
+@app.workflow(isolation="process", max_lost=2)
+def convert_image(ctx: unstuck.Context, name: str) -> str:
+    """Takes its whole process down the first time, as bad native code does: the job runs again elsewhere."""
+    if ctx.attempt == 1:
+        print(f"converting {name} … and here the process dies")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"{name} converted at the second try"
+
+
+@app.workflow(timeout=2, grace=2)
+async def call_partner(seconds: float) -> str:
+    """Has two seconds; when the partner is slower, the job ends as TIMEOUT."""
+    await asyncio.sleep(seconds)
+    return "the partner answered"
+
+
+@app.workflow
+def send_invoice(order: int) -> str:
+    """Enqueued twice with one idempotency key: it runs once."""
+    return f"invoice for order {order} sent"
+
+
+@app.workflow(retries=0)
+def import_feed(url: str) -> None:
+    """Cannot succeed: failed for good, with its error kept for you to read."""
+    raise unstuck.Fail(f"{url} is not a feed")
+
+
+@app.workflow
+def remind(customer: str) -> str:
+    """Enqueued with a delay: SCHEDULED until its time comes."""
+    return f"reminded {customer}"

@@ -1,0 +1,79 @@
+"""Runs `unstuck …` as its users do: a process of its own, another directory, its own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+APP = "tests.cli.shop:app"
+
+
+def environment(**changes: str | None) -> dict[str, str]:
+    """Ours, without what a person's shell may say about settings and colours."""
+    dropped = ("UNSTUCK_", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    merged = kept | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"} | changes
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        """stdout as JSON Lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def object(self) -> Any:
+        [only] = self.lines
+        return only
+
+    @property
+    def word(self) -> str:
+        return self.out.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`unstuck` on one database."""
+
+    url: str | None
+    directory: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, *words: str, **variables: str | None) -> Answer:
+        finished = subprocess.run(
+            self.words(*words),
+            cwd=self.directory,
+            env=self.environment(**variables),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Answer(finished.returncode, finished.stdout, finished.stderr)
+
+    def words(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "unstuck", *words]
+
+    def environment(self, **variables: str | None) -> dict[str, str]:
+        database = {"UNSTUCK_DATABASE": self.url} if self.url else {}
+        return environment(**(database | dict(self.variables) | variables))
+
+    def enqueue(self, *words: str) -> str:
+        """The id of a new job of the test app."""
+        answer = self("enqueue", *words, "--app", APP)
+        assert answer.code == 0, answer.err
+        return answer.word

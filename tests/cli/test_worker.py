@@ -1,0 +1,115 @@
+"""unstuck worker and the commands that need one: real processes, both databases."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.cli.command import APP, Command
+from tests.support.eventually import eventually
+
+Worker = subprocess.Popen[bytes]
+
+
+def running(unstuck: Command, job: str) -> None:
+    eventually(lambda: unstuck("jobs", "show", job, "--json").object["state"] == "RUNNING", timeout=30)
+
+
+def test_enqueue_and_wait_prints_the_result(unstuck: Command, worker: Worker) -> None:
+    answer = unstuck("enqueue", "add", "2", "b=3", "--app", APP, "--wait", "--timeout", "30s")
+    assert (answer.code, answer.word) == (0, "5"), answer.err
+    # The worker has registered its workflows by now: the row is enough, no code is needed.
+    by_row = unstuck("enqueue", "add", "20", "--wait", "--timeout", "30s", "--json")
+    assert (by_row.code, by_row.object["result"]) == (0, 21), by_row.err
+    assert unstuck("enqueue", "add", "many").code == 2
+    assert unstuck("enqueue", "subtract").code == 3
+    job = by_row.object["id"]
+    assert unstuck("jobs", "logs", job).word == "adding 20 and 1"
+    shown = unstuck("jobs", "show", job, "--json").object
+    assert [event["kind"] for event in shown["history"]] == ["submitted", "claimed", "completed"]
+    assert "adding 20 and 1" in unstuck("jobs", "show", job).out
+    [row] = unstuck("workflows", "add", "--json").lines
+    assert row["name"] == "add"
+    assert "Adds two numbers." in unstuck("workflows").out
+
+
+def test_a_failed_job_is_code_1_and_its_error_is_shown(unstuck: Command, worker: Worker) -> None:
+    answer = unstuck("enqueue", "refuse", "out of stock", "--app", APP, "--wait", "--timeout", "30s")
+    assert (answer.code, answer.out) == (1, "")
+    assert "ValueError: out of stock" in answer.err
+    job = answer.err.split()[1]
+    assert "ValueError" in unstuck("jobs", "show", job).out
+    listed = unstuck("jobs", "list", "--error-type", "ValueError", "--json").object
+    assert (listed["id"], listed["state"]) == (job, "FAILED")
+
+
+def test_a_running_job_is_cancelled_from_another_process(unstuck: Command, worker: Worker) -> None:
+    """A17: seen from the command line."""
+    job = unstuck.enqueue("last", "50")
+    running(unstuck, job)
+    assert unstuck("jobs", "cancel", job).code == 0
+    assert unstuck("jobs", "wait", job, "--timeout", "20s").code == 8
+
+
+def test_logs_follow_until_the_job_ends(unstuck: Command, worker: Worker) -> None:
+    answer = unstuck("jobs", "logs", "--follow", unstuck.enqueue("last", "1.5"))
+    assert answer.code == 0
+    assert answer.word == "it has begun"
+
+
+def test_workers_and_health_show_a_living_worker_and_its_processes(unstuck: Command, worker: Worker) -> None:
+    eventually(lambda: unstuck("health").code == 0, timeout=30)
+    [seen] = unstuck("workers", "--json").lines
+    assert (seen["name"], seen["state"], seen["pid"]) == ("w1", "active", worker.pid)
+    eventually(lambda: "process" in unstuck("workers").out, timeout=15)
+    for_people = unstuck("workers").out
+    assert f"pid {worker.pid}" in for_people
+
+
+def test_term_drains_and_ends_with_0(unstuck: Command, worker: Worker) -> None:
+    """A53: the job that runs may finish, one that comes later stays QUEUED."""
+    # Long enough that a slow machine still sees it running: each look is a process of its own.
+    first = unstuck.enqueue("last", "6")
+    running(unstuck, first)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    later = unstuck.enqueue("last", "1")
+    assert unstuck("jobs", "show", first, "--json").object["state"] == "COMPLETED"
+    assert unstuck("jobs", "show", later, "--json").object["state"] == "QUEUED"
+    assert unstuck("workers", "--json").out == ""
+
+
+def test_an_app_that_cannot_be_imported_is_shown_with_its_traceback(unstuck: Command, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("import no_such_thing\n")
+    process = subprocess.Popen(
+        unstuck.words("worker", "broken:app", "--drain", "1s"),
+        cwd=tmp_path,
+        env=unstuck.environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: "no_such_thing" in unstuck("workers").out, timeout=30)
+        assert unstuck("health").code == 10
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_a_worker_whose_starter_dies_ends_too(unstuck: Command, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        unstuck.words("worker", APP, "--stop-with-stdin", "--drain", "1s"),
+        cwd=tmp_path,
+        env=unstuck.environment(),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: unstuck("workers", "--json").out != "", timeout=30)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait(10)
