@@ -14,7 +14,7 @@ from unstuck.model.errors import NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.store.database import Transaction
-from unstuck.store.port import Report, Verdict
+from unstuck.store.port import Remark, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -86,7 +86,7 @@ def test_progress_and_resolutions_that_cannot_be_stored_are_refused(store: SqlSt
     worker = a_worker(store)
     attempt = claimed(store, worker, retries=0)
     with pytest.raises(NotStorable):
-        store.progress(attempt.ref, '"\x00"')
+        store.remark([Remark(attempt.ref, progress='"\x00"')])
     settle(store, worker, attempt.ref, Raised(ErrorInfo("E", "m"), retry=False))
     with pytest.raises(NotStorable):
         store.resolve(TENANT, attempt.id, by="me", result='"\ud800"')

@@ -23,7 +23,7 @@ from tests.support.builders import (
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Stuck
-from unstuck.store.port import Verdict
+from unstuck.store.port import Remark, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -239,8 +239,8 @@ def test_a_held_job_is_not_claimed_until_its_hold_is_lifted(store: SqlStore, clo
 def test_ended_jobs_are_forgotten_with_all_they_left_and_live_ones_never(store: SqlStore, clock: StoreClock) -> None:
     worker = a_worker(store, lease=1e9)
     ended, resumed, running = claimed(store, worker), claimed(store, worker, retries=0), claimed(store, worker)
-    store.append_output(ended.ref, "x")
-    store.progress(ended.ref, "1")
+    store.remark([Remark(ended.ref, output="x")])
+    store.remark([Remark(ended.ref, progress="1")])
     settle(store, worker, ended.ref)
     settle(store, worker, resumed.ref, boom())
     store.resume(TENANT, resumed.id, by="me")

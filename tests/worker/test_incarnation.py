@@ -41,6 +41,10 @@ TIMES = Times(
 WORKFLOW = WorkflowRecord("w", "v1", "default", Policy(), {})
 
 
+def a_job_of(workflow: str, **policy: Any) -> NewJob:
+    return NewJob(SystemChance().job_id(), "default", "default", workflow, "{}", Policy(**policy))
+
+
 class Shop:
     """A store, a fake fleet and the incarnation between them."""
 
@@ -69,9 +73,7 @@ class Shop:
         self.thread.start()
 
     def submit(self, count: int = 1, **policy: Any) -> list[str]:
-        new = [
-            NewJob(SystemChance().job_id(), "default", "default", "w", "{}", Policy(**policy)) for _ in range(count)
-        ]
+        new = [a_job_of("w", **policy) for _ in range(count)]
         return [stored.id for stored in self.store.submit(new)]
 
     def fed(self, count: int = 1) -> list[ClaimedJob]:
@@ -146,6 +148,17 @@ def test_it_never_claims_more_than_it_has_slots_for(build: Callable[..., Shop]) 
         shop.begin(job)
         shop.finish(job)
     assert len(shop.fed(4)) == 4
+
+
+def test_thousands_of_routes_that_it_does_not_serve_do_not_hide_its_own(
+    build: Callable[..., Shop], store: SqlStore
+) -> None:
+    store.submit([a_job_of(f"foreign-{n}") for n in range(1100)])
+    shop = build()
+
+    [job] = shop.submit(1)
+
+    assert [fed.id for fed in shop.fed(1)] == [job]
 
 
 def test_a_lost_answer_of_a_claim_is_asked_for_again_under_the_same_id(build: Callable[..., Shop]) -> None:

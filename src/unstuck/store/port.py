@@ -87,6 +87,15 @@ class Report:
     output: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What a running handler printed or logged since the last time, and how far it says it is (JSON text)."""
+
+    ref: AttemptRef
+    output: str | None = None
+    progress: str | None = None
+
+
 class Verdict(StrEnum):
     """What became of one report."""
 
@@ -162,8 +171,8 @@ class WorkerPort(Protocol):
         """Routes with a number above `after`; routes are only ever added."""
         ...
 
-    def fronts(self, limit: int = 1000) -> list[Front]:
-        """The routes on which work is due, each with its first job; reads one row per route."""
+    def fronts(self, after: int = 0, limit: int = 1000) -> list[Front]:
+        """The routes above `after` on which work is due, each with its first job; reads one row per route."""
         ...
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
@@ -199,12 +208,8 @@ class WorkerPort(Protocol):
         """End attempts, each under its fence; the pending request is read in the same transaction."""
         ...
 
-    def append_output(self, ref: AttemptRef, text: str) -> Verdict:
-        """Keep more of what a running attempt printed, capped, under the fence."""
-        ...
-
-    def progress(self, ref: AttemptRef, value: str) -> Verdict:
-        """Replace the job's progress (JSON text), under the fence."""
+    def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
+        """Keep what running attempts said, each under its fence: output is appended and capped, progress replaced."""
         ...
 
     def unregister_worker(self, worker: int) -> None:

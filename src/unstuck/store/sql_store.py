@@ -21,8 +21,7 @@ from unstuck.model.job import (
 )
 from unstuck.model.lifecycle import JobState, Move, RequestKind
 from unstuck.model.payload import check_text, clean_text
-from unstuck.store import beat, claim, control, lookup, settle, submit, sweep
-from unstuck.store.changes import MAX_OUTPUT
+from unstuck.store import beat, claim, control, lookup, remark, settle, submit, sweep
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -34,6 +33,7 @@ from unstuck.store.port import (
     NewWorker,
     Page,
     Recovered,
+    Remark,
     Report,
     Route,
     Settled,
@@ -82,8 +82,8 @@ class SqlStore:
     def routes(self, after: int = 0) -> list[Route]:
         return [Route(**row) for row in self._database.read(lambda t: t.all("routes", after=after))]
 
-    def fronts(self, limit: int = 1000) -> list[Front]:
-        return [Front(**row) for row in self._database.read(lambda t: t.all("fronts", most=limit))]
+    def fronts(self, after: int = 0, limit: int = 1000) -> list[Front]:
+        return [Front(**row) for row in self._database.read(lambda t: t.all("fronts", after=after, most=limit))]
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
         return self._database.write(partial(self._claim, worker=worker, name=claim, shares=shares))
@@ -145,15 +145,10 @@ class SqlStore:
 
         return self._waking(work)
 
-    def append_output(self, ref: AttemptRef, text: str) -> Verdict:
-        clean = clean_text(text, MAX_OUTPUT)
-        facts = {"job": ref.job, "token": ref.token, "claim": ref.claim, "text": clean, "cap": MAX_OUTPUT}
-        return _verdict(self._database.write(lambda t: t.run("append_output", **facts)))
-
-    def progress(self, ref: AttemptRef, value: str) -> Verdict:
-        check_text(value, "the progress")
-        facts = {"job": ref.job, "token": ref.token, "claim": ref.claim, "value": value}
-        return _verdict(self._database.write(lambda t: t.run("set_progress", **facts)))
+    def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
+        for said in remarks:
+            check_text(said.progress or "", "the progress")
+        return self._database.write(lambda t: remark.remark(t, remarks))
 
     def unregister_worker(self, worker: int) -> None:
         self._waking(lambda t: (None, beat.leave(t, self._tools, worker)))
@@ -348,10 +343,6 @@ def _register_workflows(t: Transaction, workflows: Sequence[WorkflowRecord]) -> 
             target=workflow.target,
             doc=clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
         )
-
-
-def _verdict(rows: int) -> Verdict:
-    return Verdict.DONE if rows else Verdict.FENCED
 
 
 def _only(row: Row | None) -> Row:

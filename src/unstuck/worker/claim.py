@@ -23,6 +23,9 @@ from unstuck.worker.shares import Bid, Room, divide
 
 BATCH = 400
 _LOOK_EVERY = 0.5
+#: A look reads so many routes at a time, and so many times at most, until it meets one that we serve.
+_PAGE = 1000
+_PAGES = 20
 _REREAD_ROUTES_EVERY = 60.0
 #: Numbers are given out before they commit: a route may become visible after one with a higher number.
 _ROUTE_OVERLAP = 1000
@@ -101,6 +104,7 @@ class Claimer:
         self._is_open = True
         self._fronts: list[Front] = []
         self._looked_at = float("-inf")
+        self._looked_to = 0
         self._released_at = float("-inf")
         self._turns: dict[str, int] = {}
         self._turn = 0
@@ -160,9 +164,20 @@ class Claimer:
         if self._fronts and now - self._looked_at < _LOOK_EVERY:
             return
         self._routes.refresh(now)
-        self._fronts = self._store.fronts()
-        self._routes.learn([front.route for front in self._fronts])
+        self._fronts = self._next_fronts()
         self._looked_at = now
+
+    def _next_fronts(self) -> list[Front]:
+        """Those we serve, from where the last look ended: thousands of routes of others must not hide ours."""
+        for _ in range(_PAGES):
+            page = self._store.fronts(self._looked_to, _PAGE)
+            self._routes.learn([front.route for front in page])
+            self._looked_to = page[-1].route if len(page) == _PAGE else 0
+            if ours := [front for front in page if self._is_ours(front)]:
+                return ours
+            if self._looked_to == 0:
+                break
+        return []
 
     def _shares(self, bids: Sequence[Bid], room: Room) -> list[Share]:
         slots = min(room.slots, self._most)
@@ -172,11 +187,9 @@ class Claimer:
         return shares
 
     def _bid(self, front: Front, served: Served) -> Bid | None:
+        workflow = self._workflow_of(front, served)
         route = self._routes.get(front.route)
-        if route is None or route.queue not in served.queues:
-            return None
-        workflow = served.workflows.get(route.workflow)
-        if workflow is None:
+        if workflow is None or route is None:
             return None
         return Bid(
             route=front.route,
@@ -185,6 +198,15 @@ class Claimer:
             is_quick=self._pace.is_quick(workflow.name),
             is_solo=workflow.policy.isolation == "process",
         )
+
+    def _is_ours(self, front: Front) -> bool:
+        return self._served is not None and self._workflow_of(front, self._served) is not None
+
+    def _workflow_of(self, front: Front, served: Served) -> WorkflowRecord | None:
+        route = self._routes.get(front.route)
+        if route is None or route.queue not in served.queues:
+            return None
+        return served.workflows.get(route.workflow)
 
     def _take_turns(self, shares: Sequence[Share]) -> None:
         self._turn += 1

@@ -10,12 +10,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from unstuck.clock import Clock
 from unstuck.model.errors import StoreError
 from unstuck.model.job import AttemptRef
-from unstuck.store.port import Report, Settled, Store, Verdict
+from unstuck.store.port import Remark, Report, Settled, Store, Verdict
 from unstuck.telemetry import emit
 from unstuck.worker.ledger import Ledger
 
@@ -24,14 +23,6 @@ _REST = 1.0
 #: How long a busy settler waits for company: a commit costs more than this.
 _COALESCE = 0.003
 _COMPANY = 100
-
-
-@dataclass(slots=True)
-class Remarks:
-    """What handlers said since the last settle: outputs joined, progress replaced."""
-
-    output: dict[AttemptRef, list[str]] = field(default_factory=dict)
-    progress: dict[AttemptRef, str] = field(default_factory=dict)
 
 
 class Settler:
@@ -45,7 +36,8 @@ class Settler:
         self._settled = settled
         self._lock = threading.Lock()
         self._reports: deque[Report] = deque()
-        self._remarks = Remarks()
+        #: What handlers said since the last time: outputs joined, progress replaced.
+        self._remarks: dict[AttemptRef, Remark] = {}
         self._lifts: list[int] = []
         self._arrived = threading.Event()
         self._was_busy = False
@@ -59,11 +51,9 @@ class Settler:
         self._arrived.set()
 
     def say(self, ref: AttemptRef, kind: str, text: str) -> None:
+        said = Remark(ref, progress=text) if kind == "progress" else Remark(ref, output=text)
         with self._lock:
-            if kind == "progress":
-                self._remarks.progress[ref] = text
-            else:
-                self._remarks.output.setdefault(ref, []).append(text)
+            self._remarks[ref] = _joined(self._remarks.get(ref), said)
         self._arrived.set()
 
     def lift(self, job: int) -> None:
@@ -97,7 +87,7 @@ class Settler:
         return self._has_work()
 
     def _has_work(self) -> bool:
-        return bool(self._reports or self._lifts or self._remarks.output or self._remarks.progress)
+        return bool(self._reports or self._lifts or self._remarks)
 
     def _flush(self) -> None:
         self._was_busy = True
@@ -106,27 +96,19 @@ class Settler:
         self._lift_holds()
 
     def _write_remarks(self) -> None:
-        with self._lock:
-            said, self._remarks = self._remarks, Remarks()
-        try:
-            while said.output:
-                ref = next(iter(said.output))
-                self._store.append_output(ref, "".join(said.output[ref]))
-                del said.output[ref]
-            while said.progress:
-                ref = next(iter(said.progress))
-                self._store.progress(ref, said.progress[ref])
-                del said.progress[ref]
-        except StoreError:
-            self._keep(said)
-            raise
+        """All of them: what a handler said must be stored before the report that ends it."""
+        while said := self._take_remarks():
+            try:
+                self._store.remark(said)
+            except StoreError:
+                with self._lock:
+                    for remark in said:
+                        self._remarks[remark.ref] = _joined(remark, self._remarks.get(remark.ref))
+                raise
 
-    def _keep(self, said: Remarks) -> None:
+    def _take_remarks(self) -> list[Remark]:
         with self._lock:
-            for ref, chunks in said.output.items():
-                self._remarks.output[ref] = chunks + self._remarks.output.get(ref, [])
-            for ref, value in said.progress.items():
-                self._remarks.progress.setdefault(ref, value)
+            return [self._remarks.pop(ref) for ref in list(self._remarks)[:BATCH]]
 
     def _settle(self) -> None:
         with self._lock:
@@ -155,3 +137,15 @@ class Settler:
                     self._lifts[:0] = lifts
                 raise
             lifts.pop(0)
+
+
+def _joined(earlier: Remark | None, later: Remark | None) -> Remark:
+    """Both, as one: no chunk of output is lost, the last progress counts."""
+    if earlier is None or later is None:
+        either = earlier or later
+        assert either is not None
+        return either
+    output = (
+        None if earlier.output is None and later.output is None else (earlier.output or "") + (later.output or "")
+    )
+    return Remark(earlier.ref, output, earlier.progress if later.progress is None else later.progress)

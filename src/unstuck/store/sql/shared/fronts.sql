@@ -1,6 +1,6 @@
--- A loose index scan: one step per route that has ready jobs, whatever their number.
+-- A loose index scan: one step per route above :after that has ready jobs, whatever their number.
 WITH RECURSIVE seen (route) AS (
-    SELECT MIN(route) FROM unstuck_ready
+    SELECT MIN(route) FROM unstuck_ready WHERE route > :after
      UNION ALL
     SELECT (SELECT MIN(later.route) FROM unstuck_ready later WHERE later.route > seen.route)
       FROM seen
