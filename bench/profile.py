@@ -130,6 +130,6 @@ def print_functions(samples: Path) -> None:
     total = sum(threads.values()) or 1
     for title, counter in (("threads", threads), ("functions, self", own), ("functions, with callees", whole)):
         print(f"Samples by {title}, per cent of {total}:")
-        for name, number in counter.most_common(40):
-            print(f"  {number / total * 100:5.1f}  {name}")
+        for name, seen in counter.most_common(40):
+            print(f"  {seen / total * 100:5.1f}  {name}")
         print()

@@ -90,7 +90,8 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
     from unstuck.worker.plan import Limits
 
     times, clock, chance = options.times, MachineClock(), SystemChance()
-    seats = Seats(slots_each=-(-options.concurrency // options.processes), processes=options.processes)
+    # A process without a slot would only cost memory.
+    seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
     def begin(shutdown: Shutdown) -> Incarnation:
         incarnation = chance.nonce()
@@ -98,7 +99,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
         fleet = Fleet(
             options.app,
             incarnation=incarnation,
-            slots=seats.slots_each,
+            slots=-(-seats.slots // seats.processes),
             pulse=times.pulse,
             kill_grace=times.kill_grace,
             import_limit=times.import_limit,
@@ -143,4 +144,4 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     if me is not None:
         sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
     keeping: list[Duty] = [Timers(store, times), Holds(store, times), Retention(store, times)]
-    return Janitor(store.now, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)
+    return Janitor(store.probe, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)

@@ -9,6 +9,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -33,6 +34,14 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 started_hooks: list[str] = []
 
 
+class Raw(str):
+    """A result that is sent as it is."""
+
+
+def pack(value: Any) -> str:
+    return str(value) if isinstance(value, Raw) else encode(value, "the result", 64 << 20)
+
+
 def unpack(payload: str) -> tuple[list[Any], dict[str, Any]]:
     args, kwargs = json.loads(payload)
     return args, kwargs
@@ -47,7 +56,7 @@ def workflow(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
                 is_async=inspect.iscoroutinefunction(function),
                 takes_context=next(iter(inspect.signature(function).parameters), "") == "ctx",
                 unpack=unpack,
-                pack=lambda value: encode(value, "the result", 64 << 20),
+                pack=pack,
                 policy=Policy(**{k: v for k, v in options.items() if k != "retry_on"}),
                 retry_on=options.get("retry_on"),
             )
@@ -471,3 +480,58 @@ def on_stop() -> None:
 
 registry.on_start += [on_start, on_start_async]
 registry.on_stop.append(on_stop)
+
+
+class Unspeakable(Retry):
+    """Its own attributes fail as well."""
+
+    @property
+    def after(self) -> float:
+        raise ValueError("no time for you")
+
+    @after.setter
+    def after(self, value: object) -> None: ...
+
+
+@workflow()
+def unspeakable() -> None:
+    raise Unspeakable
+
+
+@workflow()
+async def unspeakable_async() -> None:
+    raise Unspeakable
+
+
+class Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise ValueError("no name for you")
+
+
+class NamelessError(Exception, metaclass=Nameless): ...
+
+
+@workflow()
+def nameless() -> None:
+    raise NamelessError("no reason")
+
+
+@workflow()
+async def cancel_everybody() -> None:
+    me = asyncio.current_task()
+    for task in asyncio.all_tasks():
+        if task is not me:
+            task.cancel()
+
+
+@workflow()
+def hold_the_interpreter() -> bool:
+    """From its first line and for minutes: nothing else of Python runs in the process."""
+    return re.match(r"(a+)+$", "a" * 60 + "b") is not None
+
+
+@workflow()
+def nested(depth: int) -> Any:
+    """Deeper than the supervisor can read."""
+    return Raw("[" * depth + "]" * depth)

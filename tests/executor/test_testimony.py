@@ -135,3 +135,11 @@ def test_progress_is_json() -> None:
     assert testimony.said(Say(1, "progress", "[1]")) == "[1]"
     with pytest.raises(BadFrame):
         testimony.said(Say(1, "progress", "[1"))
+
+
+@pytest.mark.parametrize("core", ["", '"\\u0041"'])
+def test_a_result_nested_deeper_than_can_be_read_is_refused(core: str) -> None:
+    with pytest.raises(BadFrame):
+        testimony.outcome_of(Return(1, 0, "[" * 50_000 + core + "]" * 50_000, None), 1 << 20)
+    with pytest.raises(BadFrame):
+        testimony.said(Say(1, "progress", "[" * 50_000 + core + "]" * 50_000))

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import a_worker, boom, claim_all, settle
+from tests.support.eventually import eventually
 from unstuck.chance import SeededChance
 from unstuck.intake.control import Control
 from unstuck.intake.submit import Options, Submitter, fingerprint
@@ -14,6 +16,7 @@ from unstuck.model.errors import IllegalMove, InvalidPolicy, OutcomeUnknown, Sto
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
+from unstuck.store.connect import open_database
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 
@@ -26,6 +29,7 @@ class Faulty:
 
     def __init__(self, store: SqlStore, **faults: list[str]) -> None:
         self._store = store
+        self.meanwhile: Callable[[], object] = lambda: None
         self._faults = faults
 
     def __getattr__(self, verb: str) -> Any:
@@ -38,6 +42,7 @@ class Faulty:
                     raise OutcomeUnknown("the line broke")
                 case "lost answer":
                     real(*args, **kwargs)
+                    self.meanwhile()
                     raise OutcomeUnknown("the line broke")
                 case "unavailable":
                     raise StoreUnavailable("not reached")
@@ -65,8 +70,32 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_id(store: SqlStore, fau
 
     [answer] = submit.submit([job])
 
-    assert answer.id == job.id
+    assert (answer.id, answer.created) == (job.id, True)
     assert stored(store) == [job.id]
+
+
+def test_a_lost_answer_does_not_make_a_known_key_look_new(store: SqlStore) -> None:
+    first = submitter(store).job(WORKFLOW, PAYLOAD, Options().with_(key="k"))
+    store.submit([first])
+    submit = Submitter(Faulty(store, submit=["lost answer"]))
+    twins = [submit.job(WORKFLOW, PAYLOAD, Options().with_(key=key)) for key in ("k", "new", "new")]
+
+    answers = submit.submit(twins)
+
+    assert [(a.id, a.created) for a in answers] == [(first.id, False), (twins[1].id, True), (twins[1].id, False)]
+
+
+def test_a_repeated_submit_wakes_the_idle_as_the_lost_one_could_not(store: SqlStore, store_url: str) -> None:
+    job = submitter(store).job(WORKFLOW, PAYLOAD, Options())
+    store.submit([job])
+    idle = open_database(store_url)
+    idle.wait(1.0)
+    eventually(lambda: idle.wait(0.05) is False)
+
+    store.submit([job])
+
+    assert idle.wait(5.0)
+    idle.close()
 
 
 def test_a_store_that_was_never_reached_is_told_as_it_is(store: SqlStore) -> None:
@@ -149,6 +178,28 @@ def test_a_verb_whose_answer_was_lost_is_carried_out_once(store: SqlStore, verb:
     assert len(store.history("default", job.id)) <= before + 2
     kinds = [event.kind for event in store.history("default", job.id)]
     assert len(kinds) == len(set(kinds))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_resume_whose_answer_was_lost_opens_one_run_however_far_that_has_come(store: SqlStore, ends: bool) -> None:
+    """Claimed already, or even failed again: the repeat must not take that for the old run."""
+    worker = a_worker(store)
+    job = submitter(store).job(WORKFLOW, PAYLOAD, Options().with_(retries=0))
+    store.submit([job])
+    settle(store, worker, claim_all(store, worker)[0].ref, boom())
+
+    def run_at_once() -> None:
+        (attempt,) = claim_all(store, worker)
+        if ends:
+            settle(store, worker, attempt.ref, boom())
+
+    line = Faulty(store, resume=["lost answer"])
+    line.meanwhile = run_at_once
+
+    record = Control(line).resume(job.id)
+
+    assert (record.run, record.state) == (2, JobState.FAILED if ends else JobState.RUNNING)
+    assert [event.kind for event in store.history("default", job.id)].count("resumed") == 1
 
 
 def test_verbs_on_a_job_that_does_not_exist_say_so(store: SqlStore) -> None:

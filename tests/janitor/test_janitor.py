@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from unstuck.chance import SeededChance
@@ -99,3 +101,16 @@ def test_the_first_sweep_runs_the_sweeps_alone_and_tells_its_errors(clock: FakeC
     sweep.error = StoreUnavailable("away")
     with pytest.raises(StoreUnavailable):
         janitor.first_sweep()
+
+
+@pytest.mark.parametrize("every", [1.0, 5.0])
+def test_a_duty_that_the_store_always_refuses_does_not_keep_the_sweeps_from_their_turn(
+    clock: FakeClock, every: float
+) -> None:
+    """The store answers everybody else: a retention that is too slow must not end the recovery of lost jobs."""
+    sweep, slow = Note("zombies"), Note("retention", every)
+    slow.error = StoreUnavailable("too slow")
+    run_for(build(clock, Probe(), [sweep], [slow]), clock, 600)
+
+    assert max(b - a for a, b in itertools.pairwise(sweep.ran)) <= 5.0 + 1e-6
+    assert len(slow.ran) > 60

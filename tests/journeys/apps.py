@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import time
@@ -93,3 +94,30 @@ def says(ctx: unstuck.Context) -> str:
     print("hello from the handler")
     ctx.progress({"done": 1})
     return "said"
+
+
+@app.workflow
+def says_and_stays(path: str) -> None:
+    """Prints, logs, and then only a KILL ends it."""
+    print("printed before the end")
+    logging.getLogger("shop").warning("logged before the end")
+    mark(path, "begun")
+    time.sleep(60)
+
+
+@app.workflow
+def blink(ctx: unstuck.Context, path: str, seconds: float) -> None:
+    """Quick as a rule, so that workers fetch it ahead."""
+    mark(path, "begun")
+    ctx.sleep(seconds)
+    mark(path, "ended")
+
+
+_KEPT: list[bytes] = []
+
+
+@app.workflow
+def leak(path: str, mebibytes: int) -> None:
+    mark(path, "begun")
+    _KEPT.append(b"x" * (mebibytes << 20))
+    time.sleep(0.3)

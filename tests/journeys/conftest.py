@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import unstuck
 from tests.journeys.apps import app as journeys_app
 from tests.support.eventually import eventually
 from tests.support.workers import Worker, workers
@@ -27,23 +28,43 @@ def db(store_url: str) -> Iterator[Store]:
     store.close()
 
 
+#: With forked executors and with subprocess executors, on every database.
+both_modes = pytest.mark.parametrize("mode", ["fork", "spawn"])
+#: Forked executors on every database, subprocess executors on one.
+spawn_once = pytest.mark.parametrize(
+    ("mode", "store_url"), [("fork", "sqlite"), ("fork", "postgres"), ("spawn", "sqlite")], indirect=["store_url"]
+)
+only_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+
+
 @pytest.fixture
-def start(store_url: str, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
-    with workers(store_url, tmp_path) as starter:
+def mode() -> str:
+    """How executors start; `both_modes` and `spawn_once` say otherwise."""
+    return "fork"
+
+
+@pytest.fixture
+def start(store_url: str, db: Store, mode: str, tmp_path: Path) -> Iterator[Callable[..., Worker]]:
+    """Starts workers of this mode, as people choose it: by the environment."""
+    fork = "off" if mode == "spawn" else "on"
+    with workers(store_url, tmp_path, UNSTUCK_DATABASE=store_url, UNSTUCK_FORK=fork) as starter:
         yield starter
+        modes = {worker.info["mode"] for worker in db.workers() if "mode" in worker.info}
+        assert modes <= {mode}, modes
 
 
 class Jobs:
-    """Submits to the journeys' app and reads back."""
+    """Submits to an app, the journeys' own unless told otherwise, and reads back."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, app: unstuck.App = journeys_app) -> None:
         self.store = store
+        self.app = app
 
     def enqueue(self, workflow: str, *args: Any, times: int = 1, **policy: Any) -> str:
         return self.enqueue_many(workflow, *args, times=times, **policy)[0]
 
     def enqueue_many(self, workflow: str, *args: Any, times: int, **policy: Any) -> list[str]:
-        handler, chance = journeys_app.registry.handler(workflow), SystemChance()
+        handler, chance = self.app.registry.handler(workflow), SystemChance()
         new = [
             NewJob(
                 id=chance.job_id(),

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 
 import psutil
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.support.eventually import eventually
+from tests.support.outage import database_away
 from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.lifecycle import JobState
-from unstuck.store.connect import sqlite_path
 
 Start = Callable[..., Worker]
 
 
+@spawn_once
 def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:
@@ -43,28 +44,7 @@ def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
     eventually(lambda: [w for w in jobs.store.workers() if w.pid == first.process.pid and w.state == "active"])
 
 
-@contextmanager
-def database_away(url: str) -> Iterator[None]:
-    """Every write waits in vain, until the end of the block."""
-    if url.startswith("postgresql"):
-        import psycopg
-
-        with psycopg.connect(url) as connection:
-            connection.execute("LOCK TABLE unstuck_workers, unstuck_running, unstuck_jobs IN ACCESS EXCLUSIVE MODE")
-            yield
-        return
-    import sqlite3
-
-    lock = sqlite3.connect(sqlite_path(url), isolation_level=None)
-    lock.execute("PRAGMA busy_timeout = 5000")
-    lock.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        lock.execute("ROLLBACK")
-        lock.close()
-
-
+@spawn_once
 def test_a_short_outage_costs_nothing_and_finished_results_land(
     start: Start, jobs: Jobs, marks: Marks, store_url: str
 ) -> None:
@@ -79,6 +59,21 @@ def test_a_short_outage_costs_nothing_and_finished_results_land(
     assert (record.losses, len(marks.of("begun"))) == (0, 1)
 
 
+def test_a_result_that_waits_for_writes_all_but_a_lease_long_lands_as_it_was(
+    start: Start, jobs: Jobs, marks: Marks, store_url: str
+) -> None:
+    """A10: the store still answers questions meanwhile; that is no reason to give a result up."""
+    start(times=replace(COMPRESSED, lease=12.0))
+    job = jobs.enqueue("nap", marks.path, 1.0)
+    marks.wait_for("begun")
+    with database_away(store_url):
+        marks.wait_for("ended")
+        time.sleep(6.0)
+    record = jobs.until(job, JobState.COMPLETED)
+    assert (record.result, record.losses, len(marks.of("begun"))) == ('"rested"', 0, 1)
+
+
+@spawn_once
 def test_in_a_long_outage_nothing_runs_past_the_margin_and_it_runs_again_uncharged(
     start: Start, jobs: Jobs, marks: Marks, store_url: str
 ) -> None:

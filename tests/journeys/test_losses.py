@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import psutil
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, both_modes, only_sqlite, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
-from unstuck.model.lifecycle import JobState
+from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.times import Times
+from unstuck.store.connect import sqlite_path
 from unstuck.store.port import NewWorker, Share
 
 Start = Callable[..., Worker]
 
 
+@both_modes
 def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:
@@ -42,6 +46,7 @@ def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
         assert jobs.get(job).worker is not None
 
 
+@spawn_once
 def test_executors_do_not_outlive_a_killed_supervisor(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A32"""
     worker = start()
@@ -51,6 +56,7 @@ def test_executors_do_not_outlive_a_killed_supervisor(start: Start, jobs: Jobs, 
     eventually(lambda: not psutil.pid_exists(pid), timeout=6)
 
 
+@spawn_once
 def test_the_successor_of_a_killed_worker_recovers_its_jobs_before_it_claims(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:
@@ -83,7 +89,10 @@ def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs:
     assert jobs.get(lost).losses == 1
 
 
-@pytest.mark.parametrize("how", ["segfault", "exit", "kill"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [("fork", "segfault"), ("fork", "exit"), ("fork", "kill"), ("spawn", "segfault"), ("spawn", "kill")],
+)
 def test_a_killer_job_leaves_running_at_once_and_ends_by_its_own_cap(
     start: Start, jobs: Jobs, marks: Marks, how: str
 ) -> None:
@@ -99,6 +108,7 @@ def test_a_killer_job_leaves_running_at_once_and_ends_by_its_own_cap(
     assert (lost.at - claimed.at).total_seconds() < 5
 
 
+@both_modes
 def test_neighbours_of_a_killed_executor_run_again_at_no_cost(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A12: several jobs and no culprit known makes suspects, not losses; each reruns alone."""
     worker = start(concurrency=3)
@@ -113,6 +123,7 @@ def test_neighbours_of_a_killed_executor_run_again_at_no_cost(start: Start, jobs
     assert worker.process.poll() is None
 
 
+@spawn_once
 def test_a_crash_with_a_known_culprit_charges_the_culprit_alone(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A29: the crashing thread is known, so its neighbour is no suspect."""
     start(concurrency=2)
@@ -144,6 +155,7 @@ def test_a_job_four_leases_long_is_never_recovered(start: Start, jobs: Jobs, mar
     assert jobs.kinds(job) == ["submitted", "claimed", "completed"]
 
 
+@spawn_once
 def test_a_stopped_executor_is_not_waited_for_for_ever(start: Start, jobs: Jobs, marks: Marks) -> None:
     """F04: a frozen process with neighbours in it is killed."""
     start(concurrency=2)
@@ -153,3 +165,72 @@ def test_a_stopped_executor_is_not_waited_for_for_ever(start: Start, jobs: Jobs,
     eventually(lambda: not psutil.pid_exists(pid), timeout=10)
     for job in ids:
         jobs.until(job, JobState.COMPLETED, within=30)
+
+
+@pytest.mark.parametrize(
+    ("on_lost", "state", "error"), [("fail", JobState.FAILED, "WorkerLost"), ("pause", JobState.PAUSED, None)]
+)
+def test_a_job_that_must_not_run_twice_fails_or_pauses_when_its_worker_is_killed(
+    start: Start, jobs: Jobs, marks: Marks, on_lost: str, state: JobState, error: str | None
+) -> None:
+    """A6"""
+    first = start("first")
+    job = jobs.enqueue("nap", marks.path, 60.0, on_lost=on_lost)
+    marks.wait_for("begun")
+    first.kill_all()
+    start("second")
+
+    record = jobs.until(job, state, within=15)
+    if error:
+        assert record.error_type == error
+    # The second worker is at work and has left it alone.
+    jobs.until(jobs.enqueue("add", 1, 1), JobState.COMPLETED)
+    assert (jobs.state(job), len(marks.of("begun"))) == (state, 1)
+
+
+@spawn_once
+def test_a_job_that_must_not_run_twice_fails_when_its_executor_is_killed(
+    start: Start, jobs: Jobs, marks: Marks
+) -> None:
+    """A6, A12: its worker lives and says so at once."""
+    start()
+    job = jobs.enqueue("nap", marks.path, 60.0, on_lost="fail")
+    ((pid, _),) = marks.wait_for("begun")
+    os.kill(pid, signal.SIGKILL)
+    record = jobs.until(job, JobState.FAILED, within=5)
+    assert record.error_type == "ProcessDied"
+    jobs.until(jobs.enqueue("add", 1, 1), JobState.COMPLETED)
+    assert len(marks.of("begun")) == 1
+
+
+def test_a_job_lost_more_often_than_its_budget_fails(start: Start, jobs: Jobs, marks: Marks) -> None:
+    """A5: losses have a budget of their own; no failure is counted."""
+    job = jobs.enqueue("nap", marks.path, 60.0, max_lost=1, retries=0)
+    for place, name in enumerate(["first", "second"], 1):
+        worker = start(name)
+        marks.wait_for("begun", place)
+        worker.kill_all()
+    start("third")
+
+    record = jobs.until(job, JobState.FAILED, within=15)
+    assert (record.error_type, record.losses, record.failures) == ("WorkerLost", 2, 0)
+    assert jobs.kinds(job) == ["submitted", "claimed", "lost", "claimed", "failed"]
+    assert len(marks.of("begun")) == 2
+
+
+@only_sqlite
+@both_modes
+def test_two_workers_share_one_file_and_one_is_killed(start: Start, jobs: Jobs, marks: Marks, store_url: str) -> None:
+    """A4, A13 on SQLite: a writer that dies in the middle leaves a sound file, and its work to the other."""
+    first = start("first", concurrency=4, processes=2)
+    start("second", concurrency=4, processes=2)
+    ids = jobs.enqueue_many("blink", marks.path, 0.02, times=400)
+    marks.wait_for("ended", 100, within=30)
+    first.kill_all()
+
+    eventually(lambda: jobs.store.counts().get(JobState.COMPLETED) == 400, timeout=40)
+    assert {fold(jobs.kinds(job)) for job in ids} == {JobState.COMPLETED}
+    lost = sum(jobs.kinds(job).count("lost") for job in ids)
+    assert len(marks.of("begun")) <= 400 + lost
+    with closing(sqlite3.connect(sqlite_path(store_url))) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

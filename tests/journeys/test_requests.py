@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
 from unstuck.model.lifecycle import JobState
@@ -17,6 +17,7 @@ Start = Callable[..., Worker]
 
 
 @pytest.mark.parametrize("workflow", ["nap", "nap_async"])
+@both_modes
 def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
     start: Start, jobs: Jobs, marks: Marks, workflow: str
 ) -> None:
@@ -34,6 +35,7 @@ def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
     assert marks.of("ended") == []
 
 
+@spawn_once
 def test_an_interrupted_job_pauses_and_a_resumed_one_completes(start: Start, jobs: Jobs, marks: Marks) -> None:
     start()
     job = jobs.enqueue("nap", marks.path, 1.0)
@@ -45,6 +47,7 @@ def test_an_interrupted_job_pauses_and_a_resumed_one_completes(start: Start, job
     assert jobs.until(job, JobState.COMPLETED).run == 2
 
 
+@spawn_once
 def test_a_cancelled_job_whose_worker_is_killed_ends_cancelled(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A22"""
     first = start("first")
@@ -57,6 +60,7 @@ def test_a_cancelled_job_whose_worker_is_killed_ends_cancelled(start: Start, job
     assert len(marks.of("begun")) == 1
 
 
+@both_modes
 def test_a_handler_that_stops_inside_the_grace_after_its_limit_is_timed_out(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:
@@ -69,6 +73,7 @@ def test_a_handler_that_stops_inside_the_grace_after_its_limit_is_timed_out(
     assert record.failures == 0
 
 
+@spawn_once
 def test_a_handler_that_finishes_inside_the_grace_completes_late(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A24"""
     start()
@@ -76,6 +81,7 @@ def test_a_handler_that_finishes_inside_the_grace_completes_late(start: Start, j
     assert jobs.until(job, JobState.COMPLETED).late
 
 
+@spawn_once
 def test_a_deaf_handler_is_convicted_its_neighbour_finishes_and_its_process_goes(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:
@@ -98,6 +104,7 @@ def test_a_deaf_handler_is_convicted_its_neighbour_finishes_and_its_process_goes
     assert len(marks.of("begun")) == 2
 
 
+@spawn_once
 def test_a_cancelled_deaf_handler_alone_in_its_process_is_killed_at_the_end_of_its_grace(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:

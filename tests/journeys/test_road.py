@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
-import pytest
-
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
 from unstuck.model.lifecycle import JobState, fold
@@ -15,16 +14,23 @@ from unstuck.model.lifecycle import JobState, fold
 Start = Callable[..., Worker]
 
 
-@pytest.mark.parametrize("fork", [None, False], ids=["fork", "subprocess"])
-def test_sync_async_and_solitary_jobs_complete(start: Start, jobs: Jobs, fork: bool | None) -> None:
-    start(fork=fork)
+@both_modes
+def test_sync_async_and_solitary_jobs_complete(start: Start, jobs: Jobs, mode: str) -> None:
+    worker = start()
     ids = {name: jobs.enqueue(name, 2, 3) for name in ("add", "add_later", "add_alone")}
     for job in ids.values():
         record = jobs.until(job, JobState.COMPLETED, within=30)
         assert record.result == "5"
         assert jobs.kinds(job) == ["submitted", "claimed", "completed"]
 
+    def shown() -> Any:
+        record = worker.record(jobs.store)
+        return record and record.info.get("mode")
 
+    assert eventually(shown) == mode
+
+
+@spawn_once
 def test_a_thousand_jobs_run_exactly_once_each(start: Start, jobs: Jobs) -> None:
     """A1, A13"""
     ids = jobs.enqueue_many("noop", times=1000)
@@ -38,6 +44,7 @@ def test_a_thousand_jobs_run_exactly_once_each(start: Start, jobs: Jobs) -> None
         assert fold(kinds) is JobState.COMPLETED
 
 
+@spawn_once
 def test_what_a_handler_said_is_stored_with_its_attempt(start: Start, jobs: Jobs) -> None:
     start()
     job = jobs.enqueue("says")
@@ -47,6 +54,7 @@ def test_what_a_handler_said_is_stored_with_its_attempt(start: Start, jobs: Jobs
     assert jobs.store.progress_of("default", job) == '{"done":1}'
 
 
+@spawn_once
 def test_a_failing_job_runs_four_times_with_growing_gaps_and_keeps_its_own_error(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:

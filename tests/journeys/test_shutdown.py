@@ -10,7 +10,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.lifecycle import JobState
@@ -22,6 +22,7 @@ def leaves_nothing(worker: Worker, family: list[psutil.Process]) -> None:
     eventually(lambda: not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE])
 
 
+@both_modes
 def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A53: beats go on past the lease, the job completes, exit 0; jobs enqueued meanwhile stay QUEUED."""
     worker = start(times=replace(COMPRESSED, lease=5.0))
@@ -38,6 +39,7 @@ def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, 
     leaves_nothing(worker, family)
 
 
+@spawn_once
 def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
     worker = start()
     jobs.until(jobs.enqueue("add", 1, 1), JobState.COMPLETED)
@@ -50,6 +52,7 @@ def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
 
 @pytest.mark.parametrize(("policy", "state"), [("requeue", JobState.QUEUED), ("pause", JobState.PAUSED)])
 @pytest.mark.parametrize("workflow", ["nap", "deaf"])
+@spawn_once
 def test_at_the_drain_limit_an_endless_job_is_handed_back_at_no_cost(
     start: Start, jobs: Jobs, marks: Marks, policy: str, state: JobState, workflow: str
 ) -> None:
@@ -65,6 +68,7 @@ def test_at_the_drain_limit_an_endless_job_is_handed_back_at_no_cost(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@both_modes
 def test_a_second_signal_hands_everything_back_now(
     start: Start, jobs: Jobs, marks: Marks, number: signal.Signals, code: int
 ) -> None:
@@ -82,6 +86,7 @@ def test_a_second_signal_hands_everything_back_now(
     assert "Traceback" not in worker.log.read_text()
 
 
+@spawn_once
 def test_jobs_that_had_not_started_go_back_uncharged_when_a_worker_drains(
     start: Start, jobs: Jobs, marks: Marks
 ) -> None:

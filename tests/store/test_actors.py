@@ -18,7 +18,7 @@ from unstuck.model.lifecycle import JobState, RequestKind, fold
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped
 from unstuck.store.connect import open_database
-from unstuck.store.database import Database, Transaction
+from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import NewWorker, Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -53,6 +53,9 @@ class SlowCommits:
             return answer
 
         return self.inner.write(slowly, within)
+
+    def once(self, statement: str, /, **values: Any) -> list[Row]:
+        return self.write(lambda tx: tx.all(statement, **values))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

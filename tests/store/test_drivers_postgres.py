@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -262,24 +263,81 @@ def test_no_password_reaches_an_error_message(url: str) -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_prepared_statements_can_be_turned_off_in_the_url(url: str) -> None:
-    opened = open_database(f"{url}&prepare=off")
+@pytest.mark.parametrize(("setting", "some"), [("", True), ("&prepare=off", False), ("&prepare=50", False)])
+def test_prepared_statements_can_be_turned_off_in_the_url(url: str, setting: str, some: bool) -> None:
+    """A pooler that changes servers between transactions knows nothing of them."""
+    opened = open_database(f"{url}{setting}")
 
-    def prepared(tx: Transaction) -> None:
+    def prepared(tx: Any) -> int:
         for _ in range(10):
             tx.one("migration_table_exists")
+        seen = tx._connection.execute("SELECT count(*) AS n FROM pg_prepared_statements", prepare=False)
+        return int(seen.fetchone()["n"])
 
-    opened.write(prepared)
+    assert (opened.write(prepared) > 0) is some
     opened.close()
 
 
-def test_the_session_has_its_own_limits(notebook: Database, url: str) -> None:
-    backend = notebook.read(backend_of)
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(
-            "SELECT application_name FROM pg_stat_activity WHERE pid = %s", (backend,)
-        ).fetchone()
-    assert row == ("unstuck-faults",)
+def test_the_session_has_its_own_limits(url: str) -> None:
+    """So that the server gives up too when the client is gone, whatever its configuration says."""
+    opened = notes.open_notes(url, store_call=2.0, application="unstuck-limits")
+
+    limits = {row["name"]: row["setting"] for row in opened.read(lambda tx: tx.all("limits"))}
+
+    opened.close()
+    assert limits == {
+        "application_name": "unstuck-limits",
+        "client_connection_check_interval": "1000",
+        "default_transaction_isolation": "read committed",
+        "idle_in_transaction_session_timeout": "2000",
+        "lock_timeout": "800",
+        "statement_timeout": "2000",
+        "synchronous_commit": "on",
+    }
+
+
+def test_a_transaction_with_more_time_has_it_on_the_servers_side_too(url: str) -> None:
+    opened = notes.open_notes(url, store_call=2.0)
+
+    def limits_of(tx: Transaction) -> dict[str, str]:
+        return {row["name"]: row["setting"] for row in tx.all("limits")}
+
+    longer = opened.write(limits_of, 30.0)
+    usual = opened.write(limits_of)
+
+    opened.close()
+    assert (longer["statement_timeout"], longer["lock_timeout"]) == ("30000", "30000")
+    assert (usual["statement_timeout"], usual["lock_timeout"]) == ("2000", "800")
+
+
+def test_a_call_under_way_keeps_its_deadline_when_the_store_is_closed(notebook: Database) -> None:
+    stopped: list[int] = []
+    said: list[str] = []
+    entered = threading.Event()
+
+    def ask(tx: Transaction) -> None:
+        stopped.append(backend_of(tx))
+        frozen(stopped[0])
+        entered.set()
+        tx.all("notes", id=None)
+
+    def call() -> None:
+        try:
+            notebook.read(ask)
+        except StoreUnavailable as error:
+            said.append(str(error))
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    assert entered.wait(10)
+    try:
+        notebook.close()
+        caller.join(SOON + 1)
+        assert not caller.is_alive()
+    finally:
+        thawed(stopped[0])
+        caller.join(10)
+    assert "in time" in said[0]
 
 
 def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
@@ -306,11 +364,13 @@ def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
     waker.close()
 
 
-def test_a_restarted_server_is_used_again_by_itself(own_server: Postgres) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+def test_a_restarted_server_is_used_again_by_itself(own_server: Postgres, how: signal.Signals) -> None:
+    """Stopped with a word to its clients, or at once without one."""
     opened = notes.open_notes(url_of(own_server), store_call=2.0)
     notes.make(opened)
     spread(opened, 4)
-    own_server.stop()
+    own_server.stop(how)
 
     with pytest.raises(StoreUnavailable):
         notes.add(opened, 1)

@@ -324,6 +324,108 @@ def test_a_fork_in_the_middle_of_a_read_is_refused_in_the_child_only(path: Path)
     opened.close()
 
 
+def test_a_child_that_was_refused_stays_refused_after_forks_of_its_own(path: Path) -> None:
+    opened = notes.open_notes(str(path), store_call=0.5)
+    notes.make(opened)
+    entered, leave = threading.Event(), threading.Event()
+
+    def look(tx: Transaction) -> None:
+        tx.all("notes", id=None)
+        entered.set()
+        leave.wait(10)
+
+    reader = threading.Thread(target=opened.read, args=(look, 10.0))
+    reader.start()
+    assert entered.wait(10)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            grandchild = os.fork()
+            if grandchild:
+                os.waitpid(grandchild, 0)
+            notes.count(opened)
+        except StoreUnavailable as error:
+            code = 0 if "fork" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    leave.set()
+    reader.join(10)
+    opened.close()
+
+
+def open_on(path: Path) -> list[str]:
+    """What this process has open of that database."""
+    links = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        except OSError:
+            continue
+    return [link for link in links if link.startswith(str(path)) and not link.endswith("-lock")]
+
+
+def test_a_read_that_comes_while_a_fork_is_prepared_waits_for_it(path: Path, notebook: Database) -> None:
+    """The child would inherit its connection, and with it locks that only the parent has."""
+    assert isinstance(notebook, SqliteDatabase)
+    notes.add(notebook, 1)
+    assert notes.count(notebook) == 1
+    answers: list[int] = []
+    reader = threading.Thread(target=lambda: answers.append(notes.count(notebook)))
+    notebook.before_fork()
+    try:
+        reader.start()
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="fork"):
+            notebook.read(lambda tx: tx.all("notes", id=None), 0.2)
+        assert time.monotonic() - began < 1
+        assert (answers, open_on(path)) == ([], [])
+    finally:
+        notebook.after_fork_in_parent()
+    reader.join(10)
+    assert answers == [1]
+
+
+def test_forks_among_busy_readers_disturb_neither_side(path: Path, notebook: Database) -> None:
+    """Reads that never leave a gap: the fork must not wait for one, and its child must not be refused."""
+    over = threading.Event()
+    problems: list[BaseException] = []
+
+    def look(tx: Transaction) -> None:
+        tx.all("notes", id=None)
+        time.sleep(0.02)
+
+    def read_on() -> None:
+        while not over.is_set():
+            try:
+                notebook.read(look)
+            except BaseException as problem:
+                problems.append(problem)
+
+    readers = [threading.Thread(target=read_on) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    codes = []
+    for id in range(5):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = 3 if open_on(path) else 2
+                notes.add(notebook, id)
+                code = code if code == 3 else 0
+            finally:
+                os._exit(code)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    over.set()
+    for reader in readers:
+        reader.join(10)
+
+    assert (codes, problems) == ([0] * 5, [])
+    assert notes.ids(notebook) == list(range(5))
+
+
 def test_the_parent_can_close_while_its_child_goes_on(path: Path) -> None:
     """SQLite deletes the WAL with the last connection it knows of: the child's must be known."""
     opened = notes.open_notes(str(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -45,7 +44,7 @@ def test_the_history_of_every_job_folds_to_its_row(store: SqlStore, clock: Store
             case 3 | 4 | 5 if held:
                 attempt = held.pop(dice.choice(sorted(held)))
                 reports = [Report(attempt.ref, dice.choice(OUTCOMES))]
-                stale = Report(replace(attempt.ref, token=attempt.ref.token + 1), Returned("no"))
+                stale = Report(attempt.ref._replace(token=attempt.ref.token + 1), Returned("no"))
                 assert store.settle(worker.number, [*reports, stale])[1].state is None
             case 6:
                 _try(lambda job=job: store.cancel(TENANT, job, by="p"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.builders import TENANT, a_job, a_worker, boom, claim_all, claimed, settle, submitted
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
@@ -40,6 +42,34 @@ def test_a_cursor_of_somebody_else_is_refused(store: SqlStore) -> None:
     for cursor in ("x", "", "-1", "1e3", "9" * 30):
         with pytest.raises(InvalidInput):
             store.jobs(TENANT, JobFilter(), after=cursor)
+
+
+@pytest.mark.parametrize("odd", ["a\x00b", "a\ud800"])
+def test_a_name_that_no_job_can_have_is_an_unknown_one(store: SqlStore, odd: str) -> None:
+    submitted(store)
+    assert store.get(TENANT, odd) is None
+    assert store.get(odd, "x") is None
+    assert store.find(TENANT, odd) == []
+    assert store.history(TENANT, odd) == []
+    assert store.attempts(TENANT, odd) == []
+    assert store.progress_of(TENANT, odd) is None
+    assert store.workflow(odd) is None
+    assert store.jobs(odd, JobFilter()).jobs == ()
+    for filter in (JobFilter(workflow=odd), JobFilter(queue=odd), JobFilter(error_type=odd)):
+        assert store.jobs(TENANT, filter).jobs == ()
+    assert set(store.counts(odd).values()) == {0}
+    verbs: list[Callable[[], object]] = [
+        lambda: store.cancel(TENANT, odd, by="me"),
+        lambda: store.interrupt(TENANT, odd, by="me"),
+        lambda: store.resume(TENANT, odd, by="me"),
+        lambda: store.resolve(TENANT, odd, by="me", result="1"),
+        lambda: store.hurry(TENANT, odd, by="me"),
+        lambda: store.cancel(odd, "x", by="me"),
+    ]
+    for verb in verbs:
+        with pytest.raises(UnknownJob) as unknown:
+            verb()
+        str(unknown.value).encode()  # a message that can be printed
 
 
 def test_lists_are_filtered_by_state_workflow_queue_and_error(store: SqlStore) -> None:

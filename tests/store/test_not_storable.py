@@ -14,7 +14,7 @@ from unstuck.model.errors import NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.store.database import Transaction
-from unstuck.store.port import Remark, Report, Verdict
+from unstuck.store.port import Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -82,11 +82,9 @@ def test_an_impossible_duration_is_measured_by_the_store_instead(store: SqlStore
         assert record(store, attempt.id).state is JobState.COMPLETED
 
 
-def test_progress_and_resolutions_that_cannot_be_stored_are_refused(store: SqlStore) -> None:
+def test_a_resolution_that_cannot_be_stored_is_refused(store: SqlStore) -> None:
     worker = a_worker(store)
     attempt = claimed(store, worker, retries=0)
-    with pytest.raises(NotStorable):
-        store.remark([Remark(attempt.ref, progress='"\x00"')])
     settle(store, worker, attempt.ref, Raised(ErrorInfo("E", "m"), retry=False))
     with pytest.raises(NotStorable):
         store.resolve(TENANT, attempt.id, by="me", result='"\ud800"')

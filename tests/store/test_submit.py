@@ -23,6 +23,8 @@ from tests.support.builders import (
 )
 from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
+from unstuck.model.settlement import Returned
+from unstuck.store.port import Report
 from unstuck.store.sql_store import SqlStore
 
 
@@ -161,6 +163,18 @@ def test_a_timer_of_an_earlier_stay_does_not_end_a_later_one(store: SqlStore, cl
     clock.advance(seconds=7)
     store.release_due()
     assert record(store, attempt.id).error_type == "QueueTimeout"
+
+
+def test_timers_of_stays_that_ended_well_do_not_hold_up_a_real_expiry(store: SqlStore, clock: StoreClock) -> None:
+    worker = a_worker(store, lease=1e6)
+    store.submit([a_job(expires_after=60.0) for _ in range(35)])
+    store.settle(worker.number, [Report(a.ref, Returned("1")) for a in claim_all(store, worker)])
+    late = submitted(store, expires_after=60.0)
+    clock.advance(seconds=61)
+
+    assert store.release_due(batch=10) == 1
+
+    assert record(store, late.id).error_type == "QueueTimeout"
 
 
 @pytest.mark.parametrize("text", ['"a\x00b"', '"\ud800"'])

@@ -202,6 +202,20 @@ def test_the_backstop_convicts_what_is_far_past_its_limit(store: SqlStore, clock
     assert kinds(store, overdue.id)[-1] == "stuck"
 
 
+def test_the_backstop_leaves_attempts_of_a_dead_worker_to_recovery(store: SqlStore, clock: StoreClock) -> None:
+    """Its lease has ended but its lost_grace has not: nobody is stuck, and the loss budget decides. (A5, 11b)"""
+    worker = a_worker(store, lease=300)
+    attempt = claimed(store, worker, timeout=10.0, grace=10.0)
+    moved = []
+    for _ in range(80):
+        clock.advance(seconds=5)
+        if moved := store.convict_overdue(kill_grace=5, lease=300) or store.recover_lost(lost_grace=60):
+            break
+    assert [found.id for found in moved] == [attempt.id]
+    back = record(store, attempt.id)
+    assert (back.state, back.error_type, back.losses, back.held) == (JobState.QUEUED, "WorkerLost", 1, False)
+
+
 def test_the_limit_counts_from_the_start_of_the_handler(store: SqlStore, clock: StoreClock) -> None:
     """A23 (the backstop's part)"""
     worker = a_worker(store, lease=1e6)
@@ -225,8 +239,9 @@ def test_a_held_job_is_not_claimed_until_its_hold_is_lifted(store: SqlStore, clo
     assert [a.id for a in claim_all(store, other)] == [free.id]
     assert store.attempts(TENANT, one.id)[0].stack == "here"
 
-    assert store.lift_hold(one.ref.job) is True
-    assert store.lift_hold(one.ref.job) is False
+    assert store.lift_hold(other.number, one.ref.job) is False, "a hold is its own worker's to lift"
+    assert store.lift_hold(worker.number, one.ref.job) is True
+    assert store.lift_hold(worker.number, one.ref.job) is False
     assert [a.id for a in claim_all(store, other)] == [one.id]
     assert store.lift_holds(margin=8) == 0
     clock.advance(seconds=31)
@@ -267,7 +282,7 @@ def test_a_held_job_is_not_forgotten(store: SqlStore, clock: StoreClock) -> None
     settle(store, worker, attempt.ref, Stuck(ErrorInfo("ExecutionStuck", "x")))
     clock.advance(days=8)
     assert store.forget_ended(7 * 86400) == 0
-    store.lift_hold(attempt.ref.job)
+    store.lift_hold(worker.number, attempt.ref.job)
     assert store.forget_ended(7 * 86400) == 1
 
 

@@ -44,7 +44,7 @@ class FakeFleet:
     def start(self) -> None:
         self.orders.append(("start",))
 
-    def spawn(self, executor: int, *, alone: bool = False) -> None:
+    def spawn(self, executor: int, *, alone: bool = False, slots: int | None = None) -> None:
         self.orders.append(("spawn", executor, alone))
         self.fed[executor] = []
         self._views[executor] = ExecutorView(executor, 1000 + executor, "active", 0.0, 0.0, 0, 0, (), ())

@@ -44,7 +44,7 @@ def a_holding(stage: Stage = Stage.RUNNING, *, at: float = 0.0, alone: bool = Fa
 
 
 def a_post(number: int = 1, *holdings: Holding, alone: bool = False, state: Any = "active", **facts: Any) -> Post:
-    post = Post(number, alone, since=0.0, state=state, **facts)
+    post = Post(number, alone, since=0.0, state=state, **{"slots": 4, **facts})
     for holding in holdings:
         holding.executor = number
         post.holdings[holding.ref] = holding
@@ -57,7 +57,7 @@ def a_view(*posts: Post, **facts: Any) -> View:
         posts=posts,
         standing=facts.pop("standing", ()),
         times=times,
-        seats=facts.pop("seats", Seats(slots_each=10, processes=1)),
+        seats=facts.pop("seats", Seats(slots=10, processes=1)),
         limits=facts.pop("limits", Limits()),
         fence=facts.pop("fence", Fence.after(1e9, times)),
         **facts,

@@ -188,7 +188,7 @@ class ModelStore:
         guilty = [
             j
             for j in self.jobs.values()
-            if j.worker is not None and self._overdue_at(j, kill_grace + lease) <= self.now
+            if j.worker is not None and self.alive(j.worker) and self._overdue_at(j, kill_grace + lease) <= self.now
         ]
         for job in guilty:
             self._end(job, Stuck(ErrorInfo("ExecutionStuck", "")))

@@ -94,8 +94,9 @@ class Worker:
 
 
 @contextmanager
-def workers(url: str, folder: Path) -> Iterator[Any]:
-    """Gives a function that starts workers; ends them all, and shows what they said if the test failed."""
+def workers(url: str, folder: Path, **variables: str) -> Iterator[Any]:
+    """Gives a function that starts workers with these environment variables; ends them all, and shows what they
+    said if the test failed."""
     started: list[Worker] = []
 
     def start(
@@ -111,7 +112,7 @@ def workers(url: str, folder: Path) -> Iterator[Any]:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", **variables},
             )
         worker = Worker(name, process, log, times)
         started.append(worker)

@@ -61,7 +61,7 @@ class Shop:
             clock=MachineClock(),
             chance=SystemChance(),
             times=TIMES,
-            seats=Seats(**{"slots_each": 2, "processes": 1, **seats}),
+            seats=Seats(**{"slots": 2, "processes": 1, **seats}),
             limits=Limits(),
         )
         self.incarnation = Incarnation(parts, self.shutdown)
@@ -197,8 +197,10 @@ def test_an_attempt_that_the_database_took_away_is_stopped_and_its_executor_ende
 
     eventually(lambda: shop.fleet.told("drain"))
     eventually(lambda: shop.fleet.told("kill"))
+    assert shop.record(id).held
     shop.finish(job)
     assert shop.record(id).error_type == "ExecutionStuck"
+    eventually(lambda: not shop.record(id).held)
 
 
 def test_the_lease_is_granted_to_the_executors_with_every_beat(build: Callable[..., Shop]) -> None:

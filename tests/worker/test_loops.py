@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 
@@ -79,3 +81,61 @@ def test_a_worker_whose_loop_hangs_ends_itself_with_a_named_reason() -> None:
     ended = subprocess.run([sys.executable, "-c", _HANGS], capture_output=True, text=True, timeout=30)
     assert ended.returncode == STALLED
     assert "the claim loop has not ticked" in ended.stderr
+
+
+_ENDS = "from unstuck.worker.loops import end_process; end_process('a test says so')"
+
+
+def test_a_process_that_ends_itself_does_not_wait_for_the_reader_of_its_last_words() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    try:
+        process = subprocess.Popen([sys.executable, "-c", _ENDS], stderr=writer)
+        assert process.wait(20) == STALLED
+    finally:
+        process.kill()
+        os.close(reader)
+        os.close(writer)
+
+
+def test_a_process_that_ends_itself_needs_no_reader_at_all() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.Popen([sys.executable, "-c", _ENDS], stderr=writer)
+    os.close(writer)
+    assert process.wait(20) == STALLED
+
+
+def test_the_watchdog_says_the_last_error_of_a_loop_that_only_fails() -> None:
+    clock, reasons = FakeClock(), list[str]()
+
+    def tick() -> float:
+        raise ValueError("a mistake of ours")
+
+    main = Loop("main", tick, clock, silence=3.0)
+    watchdog = Watchdog([main], clock, end=reasons.append)
+    while not reasons:
+        main.turn()
+        watchdog.tick()
+    assert "the main loop has not ticked" in reasons[0]
+    assert "a mistake of ours" in reasons[0]
+
+
+def test_a_turn_that_fails_rests_and_one_that_works_counts_as_a_sign_of_life() -> None:
+    clock, answers = FakeClock(), iter([True, False])
+
+    def tick() -> float:
+        if next(answers):
+            raise ValueError("once")
+        return 0.0
+
+    loop = Loop("main", tick, clock, silence=3.0)
+    loop.turn()
+    assert clock.boot() > 1000.0
+    assert loop.stamped_at == 1000.0
+    loop.turn()
+    assert loop.stamped_at == clock.boot()

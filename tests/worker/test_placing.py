@@ -7,7 +7,7 @@ from unstuck.worker.ledger import Stage
 from unstuck.worker.placing import Seats, place, room
 from unstuck.worker.shares import Room
 
-SEATS = Seats(slots_each=4, processes=2)
+SEATS = Seats(slots=8, processes=2)
 
 
 def test_the_least_loaded_executor_takes_the_next_job() -> None:
@@ -37,7 +37,36 @@ def test_room_is_the_free_slots_and_what_may_wait_ahead() -> None:
 
 def test_those_who_stand_take_their_slot_already() -> None:
     standing = [a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED, alone=True)]
-    assert room([a_post(1)], standing, SEATS, may_fetch_ahead=False) == Room(slots=3, ahead=0, solo=1)
+    assert room([a_post(1)], standing, SEATS, may_fetch_ahead=False) == Room(slots=2, ahead=0, solo=2)
+
+
+def test_a_suspect_takes_a_slot_wherever_it_is_and_an_isolated_job_one_of_the_processes_beside() -> None:
+    """Claimed for a slot, it may not let another be claimed for the same one."""
+    suspects = [a_holding(alone=True), a_holding(Stage.CLAIMED, alone=True)]
+    isolated = a_holding(isolation="process")
+    posts = [a_post(1), a_post(2, suspects[0], alone=True), a_post(3, isolated, alone=True)]
+
+    assert room(posts, suspects[1:], SEATS, may_fetch_ahead=False) == Room(slots=2, ahead=0, solo=1)
+
+
+def test_what_is_stuck_or_revoked_holds_no_slot() -> None:
+    posts = [a_post(1), a_post(2, a_holding(Stage.STUCK, alone=True), alone=True, state="draining")]
+
+    assert room(posts, [], SEATS, may_fetch_ahead=False) == Room(slots=4, ahead=0, solo=2)
+
+
+def test_jobs_that_go_on_in_a_draining_executor_keep_their_slots() -> None:
+    draining = a_post(1, a_holding(Stage.STUCK), a_holding(), a_holding(), state="draining")
+
+    assert room([draining, a_post(2), a_post(3)], [], SEATS, may_fetch_ahead=False).slots == 6
+
+
+def test_an_executor_with_fewer_slots_takes_fewer_jobs() -> None:
+    small, big = a_post(1, slots=2), a_post(2, slots=3)
+    seats, standing = place([a_holding(Stage.CLAIMED) for _ in range(5)], [small, big])
+
+    assert ({n: len(h) for n, h in seats.items()}, standing) == ({1: 2, 2: 3}, [])
+    assert room([small, big], [], Seats(5, 2), may_fetch_ahead=False).slots == 5
 
 
 def test_without_executors_there_is_no_room() -> None:

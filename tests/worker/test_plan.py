@@ -12,6 +12,7 @@ from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker import plan as plans
 from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.placing import Seats
 from unstuck.worker.plan import Ask, Convict, Drain, GiveBack, Kill, Limits, Recall, Spawn, Tell, plan
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
@@ -152,12 +153,12 @@ def test_a_worn_out_executor_is_drained_and_its_replacement_comes_at_once(
     (drain,) = plan(a_view(post, limits=limits), now=1.0)
     assert isinstance(drain, Drain)
     post.state = "draining"
-    assert list(plan(a_view(post, limits=limits), now=1.0)) == [Spawn(alone=False)]
+    assert list(plan(a_view(post, limits=limits), now=1.0)) == [Spawn(alone=False, slots=10)]
 
 
 def test_executors_that_die_at_start_are_not_started_again_before_their_rest_is_over() -> None:
     assert list(plan(a_view(spawn_from=10.0), now=9.9)) == []
-    assert list(plan(a_view(spawn_from=10.0), now=10.0)) == [Spawn(alone=False)]
+    assert list(plan(a_view(spawn_from=10.0), now=10.0)) == [Spawn(alone=False, slots=10)]
 
 
 def test_nothing_is_started_before_the_app_is_imported_or_during_a_shutdown() -> None:
@@ -198,3 +199,48 @@ def test_a_recall_that_is_never_answered_ends_the_executor() -> None:
 
 def test_the_third_signal_kills_everything_at_once() -> None:
     assert Kill(1, plans.HANDED_BACK) in plan(a_view(a_post(1, a_holding()), phase=Phase.LEAVING), now=1.0)
+
+
+def test_worn_out_executors_are_replaced_a_few_at_a_time() -> None:
+    """Each has a replacement at once: without a bound a worker would run many times its concurrency."""
+    posts = [a_post(n, a_holding(at=0.0), jobs_done=5) for n in (1, 2, 3, 4)]
+    view = a_view(*posts, limits=Limits(max_jobs=5), seats=Seats(40, processes=4))
+
+    assert [a.executor for a in plan(view, now=1.0) if isinstance(a, Drain)] == [1, 2]
+    posts[0].state = posts[1].state = "draining"
+    assert Drain not in map(type, plan(view, now=1.0))
+    rest = a_view(*posts[1:], limits=Limits(max_jobs=5), seats=Seats(40, processes=4))
+    assert [a.executor for a in plan(rest, now=1.0) if isinstance(a, Drain)] == [3]
+
+
+def test_a_third_doomed_process_is_killed_for_its_own_reason() -> None:
+    """Its other jobs are innocent: what its death means for them depends on the reason."""
+    posts = [a_post(n, told(None, at=18.0), a_holding(at=20.0), state="draining") for n in (1, 2, 3)]
+
+    assert [a for a in plan(a_view(*posts), now=24.0) if isinstance(a, Kill)] == [Kill(1, plans.LEASE_GOING)]
+
+
+def test_suspects_get_a_process_for_each_slot_they_hold_up_to_a_bound() -> None:
+    suspects = tuple(a_holding(Stage.CLAIMED, at=0.0, alone=True) for _ in range(12))
+    few = a_view(a_post(1), standing=suspects[:3], seats=Seats(10, processes=1))
+    many = a_view(a_post(1), standing=suspects, seats=Seats(100, processes=1))
+
+    assert list(plan(few, now=0.1)) == 3 * [Spawn(alone=True)]
+    assert list(plan(many, now=0.1)) == 9 * [Spawn(alone=True)]
+
+
+def test_what_waits_for_a_process_of_its_own_goes_back_rarely() -> None:
+    suspect = a_holding(Stage.CLAIMED, at=0.0, alone=True)
+    view = a_view(a_post(1), a_post(2, a_holding(), alone=True), standing=(suspect,), seats=Seats(1, processes=1))
+
+    assert GiveBack not in map(type, plan(view, now=59.9))
+    assert GiveBack in map(type, plan(view, now=60.0))
+
+
+def test_the_slots_are_shared_out_among_the_processes_to_the_last_one() -> None:
+    """--concurrency 10 --processes 4"""
+    seats = Seats(10, processes=4)
+    assert list(plan(a_view(seats=seats), now=1.0)) == [Spawn(False, n) for n in (3, 3, 2, 2)]
+
+    left = [a_post(1, slots=3), a_post(2, slots=3), a_post(3, slots=2)]
+    assert list(plan(a_view(*left, seats=seats), now=1.0)) == [Spawn(False, 2)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import threading
 
 from unstuck.model.times import Times
 from unstuck.worker.shutdown import Phase, Shutdown, signals_handled
@@ -45,3 +47,17 @@ def test_a_real_signal_is_only_noted_and_the_old_handler_comes_back() -> None:
         assert shutdown.is_asked
         assert nudges == [1]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_handler_of_a_signal_takes_no_lock() -> None:
+    """It runs between any two steps of the main thread, which may hold that very lock."""
+    shutdown, files = Shutdown(Times()), set[str]()
+    with signals_handled(shutdown, lambda: None):
+        sys.setprofile(lambda frame, event, arg: files.add(frame.f_code.co_filename))
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            sys.setprofile(None)
+
+    assert shutdown.is_asked
+    assert threading.__file__ not in files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -162,12 +163,20 @@ def _count_text(counts: dict[JobState, int]) -> str:
 def _hints(url: str, snapshot: Snapshot | None) -> list[str]:
     job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
     return [
-        f"export UNSTUCK_DATABASE={url}",
+        f"{_activation()}export UNSTUCK_DATABASE={url}",
         "unstuck jobs list        unstuck stats --watch        unstuck workers        unstuck health",
         f"unstuck jobs show {job}   (or cancel, logs --follow, …)",
         "unstuck enqueue greet '\"you\"' --wait",
         f"kill -9 {_a_victim(snapshot)}   a process dies: watch its jobs run again      Ctrl-C here ends the demo",
     ]
+
+
+def _activation() -> str:
+    """`unstuck` must be found in that other terminal too; after `make demo` it is in a virtual environment."""
+    folder = Path(sys.executable).parent
+    if shutil.which("unstuck") or not (folder / "unstuck").exists():
+        return ""
+    return f"PATH={folder}:$PATH; "
 
 
 def _a_victim(snapshot: Snapshot | None) -> str:
@@ -193,4 +202,4 @@ def _summarize(watcher: Watcher, before: dict[JobState, int], url: str) -> None:
         f"{tally.retries} failed attempts were tried again, {tally.losses} died with their process and ran again, "
         f"{open_} will go on when a worker is back."
     )
-    output.say(f"look around:  unstuck jobs list --database {url}")
+    output.say(f"look around:  {_activation()}unstuck jobs list --database {url}")

@@ -11,7 +11,7 @@ from unstuck.cli import exits, options, output
 from unstuck.cli.db import versions
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
-from unstuck.cli.workers import import_error, is_worth_showing
+from unstuck.cli.workers import import_error, is_worth_showing, start_error
 from unstuck.model.errors import StoreError
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import JobFilter
@@ -107,6 +107,7 @@ def _workers(session: Session, needed: bool) -> list[Check]:
         w.name for w, state in found if state in ("lost", "offline", "fenced") and is_worth_showing(w, state, now)
     ]
     broken = [w.name for w in alive if import_error(w.info)]
+    barren = [w.name for w in alive if start_error(w.info)]
     checks = [
         Check(
             "workers",
@@ -119,6 +120,8 @@ def _workers(session: Session, needed: bool) -> list[Check]:
         checks.append(Check("silent", False, f"{', '.join(silent)}: no beat for too long", fatal=False))
     if broken:
         checks.append(Check("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers"))
+    if barren:
+        checks.append(Check("processes", False, f"{', '.join(barren)} cannot start them: unstuck workers"))
     return checks
 
 

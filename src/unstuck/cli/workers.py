@@ -51,15 +51,26 @@ def _print_worker(worker: WorkerRecord, state: str, now: datetime) -> None:
         why = worker.info.get("mode_reason")
         output.say(f"  processes start by {mode}{f': {why}' if why else ''}")
     if problem := import_error(worker.info):
-        output.say(output.styled("  its app cannot be imported; it is tried again, later each time:", "red"))
-        for line in problem.rstrip().splitlines():
-            output.say(f"    {line}")
+        _print_problem("its app cannot be imported", problem)
+    if problem := start_error(worker.info):
+        _print_problem("its processes cannot start", problem)
     for process in processes(worker.info):
         output.say(f"  {process_line(process)}")
 
 
+def _print_problem(what: str, problem: str) -> None:
+    output.say(output.styled(f"  {what}; it is tried again, later each time:", "red"))
+    for line in problem.rstrip().splitlines():
+        output.say(f"    {line}")
+
+
 def import_error(info: dict[str, Any]) -> str | None:
     found = info.get("import_error")
+    return str(found) if found else None
+
+
+def start_error(info: dict[str, Any]) -> str | None:
+    found = info.get("start_error")
     return str(found) if found else None
 
 

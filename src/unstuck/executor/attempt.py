@@ -190,6 +190,24 @@ def _returned(attempt: Attempt, handler: Handler, value: Any) -> End:
 
 
 def _failed(attempt: Attempt, error: BaseException) -> End:
+    try:
+        return _explained(attempt, error)
+    except BaseException as trouble:
+        # Its own attributes fail, or there is no memory left for its story: what happened is said without it.
+        return _undescribed(attempt, error, trouble)
+
+
+def _undescribed(attempt: Attempt, error: BaseException, trouble: BaseException) -> Raise:
+    message = f"its failure could not be described ({_class_name(trouble)})"
+    return Raise(attempt.number, attempt.elapsed_ms(), _class_name(error), message, None, None, None, None)
+
+
+def _class_name(error: BaseException) -> str:
+    """As the interpreter keeps it, whatever its metaclass would say."""
+    return clean_text(type.__dict__["__name__"].__get__(type(error)), 200)
+
+
+def _explained(attempt: Attempt, error: BaseException) -> End:
     match error:
         case Cancelled():
             return _stopped(attempt, error)
@@ -237,7 +255,7 @@ def _seconds(after: object) -> float | None:
 
 def describe(error: BaseException) -> tuple[str, str, str | None]:
     """Class name, message and stack, bounded, whatever the exception's own methods do."""
-    name = clean_text(str(type(error).__name__), 200)
+    name = _class_name(error)
     try:
         message = str(error)
     except BaseException:

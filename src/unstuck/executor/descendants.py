@@ -13,7 +13,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from unstuck.executor.process import EXECUTOR_TAG, INCARNATION_TAG
+from unstuck.executor.process import EXECUTOR_TAG
+from unstuck.machine import INCARNATION_TAG
 
 #: Rounds of killing: a process that forks faster than we look is caught by the next one.
 _ROUNDS = 50

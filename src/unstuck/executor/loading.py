@@ -13,6 +13,7 @@ import os
 import sys
 from types import ModuleType
 
+from unstuck.executor.process import die_with_parent
 from unstuck.model.errors import InvalidInput
 from unstuck.model.workflow import Registry
 
@@ -53,4 +54,5 @@ def _file(path: str) -> ModuleType:
 
 
 if __name__ == "__main__":
+    die_with_parent(os.getppid())  # an import that hangs must not stay behind when who asked is terminated
     print(json.dumps(getattr(load_app(sys.argv[1]), "given", {})))

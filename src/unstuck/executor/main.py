@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import faulthandler
+import functools
 import inspect
 import os
 import queue
@@ -150,10 +151,8 @@ class Executor:
     def _serve_alone(self) -> None:
         while (attempt := self._solo.get()) is not None:
             if attempt.is_async:
-                self._on_loop += 1
-                task = self._loop.create_task(self._run_on_loop(attempt), context=self._context_of(attempt))
-                task.add_done_callback(lambda _: self._loop.stop())
-                while not task.done():
+                self._start_on_loop(attempt)
+                while attempt.number in self._attempts:
                     self._loop.run_forever()
             else:
                 self._run_on_thread(attempt)
@@ -185,27 +184,43 @@ class Executor:
     def _run_on_thread(self, attempt: Attempt) -> None:
         if self._waiting.pop(attempt.number, None) is None:
             return
-        self._started(attempt)
-        context = self._context_of(attempt)
-        self._finished(attempt, context.run(execute, attempt, self._registry))
+        try:
+            self._started(attempt)
+            context = self._context_of(attempt)
+            self._finished(attempt, context.run(execute, attempt, self._registry))
+        except BaseException:
+            # Nothing a handler does leads here. A process that cannot report must end: its death reports for it.
+            os._exit(70)
+
+    def _start_on_loop(self, attempt: Attempt) -> None:
+        self._on_loop += 1
+        task = self._loop.create_task(self._run_on_loop(attempt), context=self._context_of(attempt))
+        task.add_done_callback(functools.partial(self._left_loop, attempt))
 
     async def _run_on_loop(self, attempt: Attempt) -> None:
+        if self._waiting.pop(attempt.number, None) is None:
+            return
         try:
-            if self._waiting.pop(attempt.number, None) is not None:
-                self._started(attempt)
-                end = await execute_async(attempt, self._registry)
-                cancel_leftovers(attempt)
-                self._finished(attempt, end)
-        finally:
-            self._on_loop -= 1
-            if self._loop_backlog:
-                self._fill_loop()
+            self._started(attempt)
+            end = await execute_async(attempt, self._registry)
+            cancel_leftovers(attempt)
+            self._finished(attempt, end)
+        except BaseException:
+            os._exit(70)
+
+    def _left_loop(self, attempt: Attempt, _: object) -> None:
+        self._on_loop -= 1
+        if attempt.number in self._waiting:
+            # A handler cancelled all tasks it could find, this one before its first step: it begins anew.
+            attempt.task = None
+            self._loop_backlog.appendleft(attempt)
+        self._fill_loop()
+        if self._alone:
+            self._loop.stop()
 
     def _fill_loop(self) -> None:
         while self._loop_backlog and self._on_loop < self._slots:
-            attempt = self._loop_backlog.popleft()
-            self._on_loop += 1
-            self._loop.create_task(self._run_on_loop(attempt), context=self._context_of(attempt))
+            self._start_on_loop(self._loop_backlog.popleft())
 
     def _started(self, attempt: Attempt) -> None:
         now = boot()

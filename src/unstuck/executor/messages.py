@@ -123,6 +123,7 @@ class Fork(Message, tag=1):
 
     executor: int
     alone: bool
+    slots: int
 
 
 # zygote → supervisor

@@ -9,7 +9,6 @@ import signal
 import sys
 from types import FrameType
 
-INCARNATION_TAG = "UNSTUCK_INCARNATION"
 EXECUTOR_TAG = "UNSTUCK_EXECUTOR"
 
 _PR_SET_PDEATHSIG = 1

@@ -57,7 +57,6 @@ class Order:
     app: str
     incarnation: str
     supervisor: int
-    slots: int
     pulse: float
     fork: bool | None
     control: int
@@ -158,7 +157,7 @@ class Zygote:
             os.close(self._wake_in)
             os.close(self._wake_out)
             mine = self._order
-            executor = begin(fds, order.executor, mine.incarnation, parent, mine.slots, mine.pulse, order.alone)
+            executor = begin(fds, order.executor, mine.incarnation, parent, order.slots, mine.pulse, order.alone)
             executor.serve(self._registry)
         except BaseException:
             traceback.print_exc()
@@ -174,7 +173,7 @@ class Zygote:
                 incarnation=mine.incarnation,
                 executor=order.executor,
                 parent=os.getpid(),
-                slots=mine.slots,
+                slots=order.slots,
                 pulse=mine.pulse,
                 alone=order.alone,
                 socket=fds.socket,
@@ -266,7 +265,10 @@ def _import(order: Order) -> Registry:
         control.sendall(pack([AppFailed(clean_text(traceback.format_exc(limit=-60), _MAX_ERROR))]))
         os._exit(1)
     mode: Literal["fork", "spawn"] = "spawn" if reason else "fork"
-    control.sendall(pack([AppImported(records, registry.code_version, mode, reason or "")]))
+    try:
+        control.sendall(pack([AppImported(records, registry.code_version, mode, reason or "")]))
+    except OSError:
+        os._exit(0)  # the supervisor went away meanwhile: nobody needs this app
     control.close()
     if reason:
         _become_guard(order)

@@ -27,7 +27,7 @@ from unstuck.model.payload import encode
 #: A caller in Python must pass these as themselves: a datetime is no text there, though it travels as text.
 _NATIVE = (bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
 _ANYTHING = (Any, object, inspect.Parameter.empty)
-_LARGEST_RESULT = 64 << 20
+_LARGEST_RESULT = 8 << 20
 _NO_ARGUMENTS = '{"args":[],"kwargs":{}}'
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

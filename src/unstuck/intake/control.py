@@ -21,27 +21,35 @@ class Control:
     def cancel(self, job: str, reason: str | None = None, *, by: str | None = None) -> JobRecord:
         """At rest: CANCELLED now. Running: asked to stop. Ended: IllegalMove, and nothing changes."""
         return self._ask(
-            job, JobState.CANCELLED, lambda: self._store.cancel(self._tenant, job, by or self._by, reason)
+            job,
+            lambda: self._store.cancel(self._tenant, job, by or self._by, reason),
+            lambda after: after.state is JobState.CANCELLED,
         )
 
     def interrupt(self, job: str, reason: str | None = None, *, by: str | None = None) -> JobRecord:
         """As cancel, but PAUSED, so that it can be resumed."""
         return self._ask(
-            job, JobState.PAUSED, lambda: self._store.interrupt(self._tenant, job, by or self._by, reason)
+            job,
+            lambda: self._store.interrupt(self._tenant, job, by or self._by, reason),
+            lambda after: after.state is JobState.PAUSED,
         )
 
     def resume(self, job: str, *, from_start: bool = False, by: str | None = None) -> JobRecord:
         """A new, clean run at the job's old age."""
+        before = self._get(job)
         return self._ask(
             job,
-            JobState.QUEUED,
             lambda: self._store.resume(self._tenant, job, by or self._by, from_start=from_start),
+            # By its run: the new one may be claimed by now, or have ended just as the old one did.
+            lambda after: after.run > before.run,
         )
 
     def resolve(self, job: str, result: str, *, by: str | None = None) -> JobRecord:
         """A person supplies the result (JSON text)."""
         return self._ask(
-            job, JobState.COMPLETED, lambda: self._store.resolve(self._tenant, job, by or self._by, result)
+            job,
+            lambda: self._store.resolve(self._tenant, job, by or self._by, result),
+            lambda after: after.state is JobState.COMPLETED,
         )
 
     def retry(self, job: str, *, by: str | None = None) -> JobRecord:
@@ -53,19 +61,22 @@ class Control:
             return self.resume(job, from_start=True, by=by)
         raise IllegalMove(job, record.state, Move.RETRY, MOVES[record.state])
 
-    def _ask(self, job: str, wanted: JobState, move: Callable[[], JobRecord]) -> JobRecord:
+    def _ask(self, job: str, move: Callable[[], JobRecord], is_done: Callable[[JobRecord], bool]) -> JobRecord:
         try:
             return move()
         except OutcomeUnknown:
-            return self._ask_again(job, wanted, move)
+            return self._ask_again(job, move, is_done)
 
-    def _ask_again(self, job: str, wanted: JobState, move: Callable[[], JobRecord]) -> JobRecord:
-        """The answer was lost. If the repeat finds the job where it should go, the first one had been carried out."""
+    def _ask_again(self, job: str, move: Callable[[], JobRecord], is_done: Callable[[JobRecord], bool]) -> JobRecord:
+        """The answer was lost. A job that stands where it should go shows that the question had arrived."""
+        record = self._get(job)
+        if is_done(record):
+            return record
         try:
             return move()
         except IllegalMove:
             record = self._get(job)
-            if record.state is not wanted:
+            if not is_done(record):
                 raise
             return record
 

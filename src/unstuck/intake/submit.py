@@ -175,7 +175,8 @@ class Submitter:
             if repeat:
                 threading.Event().wait(_PAUSE * 2**repeat)
             try:
-                return self._store.submit(jobs)
+                answers = self._store.submit(jobs)
+                return answers if lost is None else _claimed_back(jobs, answers)
             except OutcomeUnknown as error:
                 lost = error
             except (StoreUnavailable, StoreBusy):
@@ -185,6 +186,13 @@ class Submitter:
         assert lost is not None
         lost.add_note(f"the jobs would be {', '.join(job.id for job in jobs[:10])}; look for them before you repeat")
         raise lost
+
+
+def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[Submitted]:
+    """To the repeat they are known already; but under ids that nobody else has, the lost call created them."""
+    return [
+        Submitted(answer.id, answer.created or answer.id == job.id) for job, answer in zip(jobs, answers, strict=True)
+    ]
 
 
 def fingerprint(workflow: str, payload: str) -> str:

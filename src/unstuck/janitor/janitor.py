@@ -115,11 +115,20 @@ class Janitor:
         rest = min(_LONGEST_REST, turn.duty.every * 2.0 ** min(turn.failures - 1, 10))
         turn.due_at = self._clock.boot() + self._jittered(rest)
         if isinstance(error, StoreError):
-            self._is_cut_off = True
+            self._is_cut_off = self._is_away()
             turn.due_at = self._clock.boot() + self._jittered(turn.duty.every)
         else:
             logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
         emit("duty_failed", level=logging.WARNING, duty=turn.duty.name, error=str(error), failures=turn.failures)
+
+    def _is_away(self) -> bool:
+        """Whether the store itself is gone. If it answers, only this duty is in trouble, and the sweeps go on: a
+        retention that is too slow on every worker must not end recovery everywhere."""
+        try:
+            self._probe()
+        except StoreError:
+            return True
+        return False
 
     def _jittered(self, seconds: float) -> float:
         """Never later than asked: the bounds count on it; a little earlier, so that workers do not march in step."""

@@ -1,10 +1,14 @@
-"""JobRecord, AttemptRecord and their kin: frozen values, as the store gives them out."""
+"""JobRecord, AttemptRecord and their kin: values, as the store gives them out.
+
+Those that are made for every single job (AttemptRef, ClaimedJob, and Report, Settled, Finished elsewhere) are not
+frozen dataclasses: freezing alone cost a fifth of the supervisor's time per job. Nobody changes them all the same.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.policy import Policy
@@ -13,8 +17,7 @@ DEFAULT_TENANT = "default"
 DEFAULT_QUEUE = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptRef:
+class AttemptRef(NamedTuple):
     """The name of one attempt, and the fence: every write of a worker carries all three."""
 
     job: int
@@ -95,7 +98,7 @@ class AttemptRecord:
     output: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ClaimedJob:
     """What a worker gets: enough to run it and to settle it, nothing it would have to ask for again."""
 

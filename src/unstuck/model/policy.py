@@ -103,7 +103,7 @@ _RANGES: list[tuple[str, float, float]] = [
     ("backoff_base", 0.0, LONGEST),
     ("backoff_factor", 1.0, 1000.0),
     ("backoff_cap", 0.0, LONGEST),
-    ("max_result", 2, 64 << 20),
+    ("max_result", 2, 8 << 20),
 ]
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_lost": ("retry", "fail", "pause"),

@@ -36,7 +36,7 @@ class Standing:
     request: RequestKind | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Returned:
     """The handler returned; `result` is JSON text that was checked to be storable."""
 

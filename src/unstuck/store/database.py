@@ -45,6 +45,10 @@ class Database(Protocol):
         """SQLite gives the closure one snapshot, PostgreSQL one per statement: read what must agree in one."""
         ...
 
+    def once(self, statement: str, /, **values: Any) -> list[Row]:
+        """One statement that writes: a transaction by itself, in one round trip where the database allows it."""
+        ...
+
     def hint(self) -> None:
         """Wake idle workers. Call it after the commit; cheap when nobody is idle; never raises for a lost store."""
         ...

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 from unstuck.model.job import NewJob
 from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.rows import span
+from unstuck.store.rows import packed, span
 
 RouteName = tuple[str, str, str]
 
@@ -38,6 +39,13 @@ class Dimensions:
     def policy_number(self, policy: Policy) -> int:
         return self._policy_numbers[policy]
 
+    def policies(self, database: Database, numbers: Iterable[int]) -> dict[int, Policy]:
+        """Outside of a transaction: a read of its own for those not met before."""
+        unknown = [number for number in numbers if number not in self._policies]
+        if unknown:
+            database.read(lambda t: [self.policy(t, number) for number in unknown])
+        return self._policies
+
     def policy(self, transaction: Transaction, number: int) -> Policy:
         known = self._policies.get(number)
         if known is None:
@@ -50,22 +58,30 @@ def route_name(job: NewJob) -> RouteName:
 
 
 def _make_routes(t: Transaction, names: list[RouteName]) -> dict[RouteName, int]:
-    found: dict[RouteName, int] = {}
-    for name in names:
-        facts = dict(zip(("tenant", "queue", "workflow"), name, strict=True))
-        t.run("add_route", **facts)
-        found[name] = _must(t.one("find_route", **facts))["id"]
-    return found
+    if not names:
+        return {}
+    rows = packed([dict(zip(("tenant", "queue", "workflow"), name, strict=True)) for name in names])
+    t.run("add_routes", rows=rows)
+    return {(row["tenant"], row["queue"], row["workflow"]): row["id"] for row in t.all("find_routes", rows=rows)}
 
 
 def _make_policies(t: Transaction, policies: list[Policy]) -> dict[Policy, int]:
-    found: dict[Policy, int] = {}
-    for policy in policies:
-        limit = None if policy.timeout == "unlimited" else span(float(policy.timeout))
-        digest = _digest(policy)
-        t.run("add_policy", digest=digest, body=policy.to_json(), timeout_us=limit, grace_us=span(policy.grace))
-        found[policy] = _must(t.one("find_policy", digest=digest))["id"]
-    return found
+    if not policies:
+        return {}
+    rows = packed([_columns(policy) for policy in policies])
+    t.run("add_policies", rows=rows)
+    numbers = {row["digest"]: row["id"] for row in t.all("find_policies", rows=rows)}
+    return {policy: numbers[_digest(policy)] for policy in policies}
+
+
+def _columns(policy: Policy) -> dict[str, Any]:
+    limit = None if policy.timeout == "unlimited" else span(float(policy.timeout))
+    return {
+        "digest": _digest(policy),
+        "body": policy.to_json(),
+        "timeout_us": limit,
+        "grace_us": span(policy.grace),
+    }
 
 
 def _must(row: Row | None) -> Row:

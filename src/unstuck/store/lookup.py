@@ -14,6 +14,19 @@ _RESTING = frozenset({JobState.PENDING, JobState.WAITING, JobState.PAUSED})
 _NEWEST = 1 << 62
 
 
+def can_exist(*names: str | None) -> bool:
+    """False for what no database can hold (NUL, lone surrogates): submit refused it, so there is nothing to find."""
+    return all(name is None or ("\x00" not in name and _has_bytes(name)) for name in names)
+
+
+def _has_bytes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def page(
     t: Transaction, dimensions: Dimensions, tenant: str, filter: JobFilter, limit: int, after: str | None
 ) -> Page:

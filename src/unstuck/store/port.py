@@ -77,7 +77,7 @@ class Share:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Report:
     """How an attempt ended, as its worker saw it. `output` is what the handler printed and logged, capped."""
 
@@ -103,7 +103,7 @@ class Verdict(StrEnum):
     FENCED = "fenced"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settled:
     ref: AttemptRef
     verdict: Verdict
@@ -209,7 +209,10 @@ class WorkerPort(Protocol):
         ...
 
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
-        """Keep what running attempts said, each under its fence: output is appended and capped, progress replaced."""
+        """Keep what running attempts said, each under its fence: output is appended and capped, progress replaced.
+
+        A progress that cannot be stored is left out; nothing else of its batch is.
+        """
         ...
 
     def unregister_worker(self, worker: int) -> None:
@@ -256,7 +259,10 @@ class Store(WorkerPort, Protocol):
         ...
 
     def convict_overdue(self, kill_grace: float, lease: float, batch: int = 500) -> list[Recovered]:
-        """The backstop: attempts far past their limit or request are FAILED / ExecutionStuck, with a hold."""
+        """The backstop: attempts far past their limit or request are FAILED / ExecutionStuck, with a hold.
+
+        Only of workers whose lease holds: those of others are lost, not stuck.
+        """
         ...
 
     def expire_worker(self, worker: int, seen_lease_until: datetime, reason: str) -> bool:
@@ -271,8 +277,8 @@ class Store(WorkerPort, Protocol):
         """Holds whose worker's lease has ended by more than the margin are removed."""
         ...
 
-    def lift_hold(self, job: int) -> bool:
-        """By the supervisor that saw the process die."""
+    def lift_hold(self, worker: int, job: int) -> bool:
+        """By the supervisor that saw the process die: its own hold, never one that another worker wrote since."""
         ...
 
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
@@ -303,6 +309,10 @@ class Store(WorkerPort, Protocol):
         ...
 
     def workers(self) -> list[WorkerRecord]: ...
+
+    def probe(self) -> None:
+        """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""
+        ...
 
     # --- wake-ups: hints only ---------------------------------------------------------------------------------
     def wait_for_work(self, timeout: float) -> bool:

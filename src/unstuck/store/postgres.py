@@ -102,6 +102,11 @@ class _Call:
             return self.write(work, limit)
         return work(_Transaction(self._driver, self._statements))
 
+    def once(self, statement: str, values: dict[str, Any]) -> list[Row]:
+        """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent."""
+        self.commit_sent = True
+        return _Transaction(self._driver, self._statements).all(statement, **values)
+
     def _commit(self) -> None:
         if boot() >= self._deadline:
             self._roll_back()
@@ -175,7 +180,14 @@ class _Listener:
         if connection is not None:
             connection.close()
 
-    def close_late(self) -> None:
+    def leave(self) -> None:
+        """For good: nobody needs to notify us any more."""
+        if self._connection is not None and self._marked_until:
+            try:
+                self._say(self._connection, "forget_idle", listener=self._name)
+            except (psycopg.Error, OSError):
+                pass  # then the mark ends by itself, and a sweep takes it away
+        self.close()
         while self._late:
             self._late.pop().close()
 
@@ -258,10 +270,14 @@ class PostgresDatabase:
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return self._call(lambda call, limit: call.read(work, limit), within)
 
+    def once(self, statement: str, /, **values: Any) -> list[Row]:
+        return self._call(lambda call, _: call.once(statement, values), None)
+
     def hint(self) -> None:
+        """What it belongs to is committed: nothing that goes wrong here, even a lack of threads, is its failure."""
         try:
             self.read(lambda tx: tx.all("notify_idle"))
-        except StoreError as error:
+        except (StoreError, psycopg.Error, OSError, RuntimeError) as error:
             emit("store.hint_failed", level=logging.DEBUG, error=error)
 
     def wait(self, timeout: float) -> bool:
@@ -297,8 +313,7 @@ class PostgresDatabase:
     def close(self) -> None:
         self._pool.close()
         if self._waiting.acquire(timeout=self.store_call):
-            self._listener.close()
-            self._listener.close_late()
+            self._listener.leave()
             self._waiting.release()
         self._watchdog.close()
         _databases.discard(self)
@@ -327,6 +342,8 @@ class PostgresDatabase:
                     raise StoreBusy(f"PostgreSQL is contended: {one_line(error)}; nothing was written") from error
                 pause = 0.05 * _chance.fraction()
             except psycopg.Error as error:
+                if _says_hung_up(error):
+                    connection.driver.close()
                 if not (connection.is_lost and was_used and not call.commit_sent and boot() < deadline):
                     raise _in_our_words(error, connection, call.commit_sent) from error
                 pause = 0.0  # it had died in the pool: the next one is new
@@ -337,6 +354,12 @@ class PostgresDatabase:
                     self._pool.drop_idle()
             if pause:
                 _never.wait(min(pause, max(0.0, deadline - boot())))
+
+
+def _says_hung_up(error: psycopg.Error) -> bool:
+    """What has no code does not come from the server. libpq says so when it cannot send, after a crash for example,
+    and then still believes that the connection lives."""
+    return error.sqlstate is None and type(error) in (psycopg.DatabaseError, psycopg.OperationalError)
 
 
 def _in_our_words(error: psycopg.Error, connection: PooledConnection, commit_sent: bool) -> BaseException:

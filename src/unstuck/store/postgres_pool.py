@@ -102,6 +102,8 @@ class Dialler:
             (
                 f"SET statement_timeout = {limit}; SET lock_timeout = {max(1, round(limit * LOCK_SHARE))};"
                 f"SET idle_in_transaction_session_timeout = {limit}; SET synchronous_commit = on;"
+                # Compiling a claim costs more than running it, and a long queue makes the planner want to.
+                "SET jit = off;"
                 "SET client_min_messages = warning; SET default_transaction_isolation = 'read committed';"
                 # A backend that waits for a lock should notice that its client has left (PostgreSQL 14 or newer).
                 "SELECT set_config(name, '1000', false) FROM pg_settings"

@@ -1,27 +1,72 @@
-"""Remark: what running handlers say, kept under the fence of their attempts."""
+"""Remark: what running handlers say, kept under the fence of their attempts.
+
+Theory of operation. A batch is three statements, whatever its length, because each is a round trip: lock the attempts
+that are still open, all of them before anything is written, then write the outputs, then the progress.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from typing import Any
 
-from unstuck.model.payload import clean_text
+from unstuck.model.errors import NotStorable
+from unstuck.model.job import AttemptRef
+from unstuck.model.payload import check_text, clean_text
 from unstuck.store.changes import MAX_OUTPUT
 from unstuck.store.database import Transaction
 from unstuck.store.port import Remark, Verdict
+from unstuck.store.rows import packed, ref_of
+from unstuck.telemetry import emit
 
 
 def remark(t: Transaction, remarks: Sequence[Remark]) -> list[Verdict]:
-    """In the order of the jobs, as every settle locks them: two batches never wait for each other in a circle."""
-    places = sorted(range(len(remarks)), key=lambda place: remarks[place].ref.job)
-    kept = {place: _keep(t, remarks[place]) for place in places}
-    return [kept[place] for place in range(len(remarks))]
+    """Answers in the order of the remarks; several about one attempt are one."""
+    still_open = _still_open(t, remarks)
+    accepted = [said for said in remarks if said.ref in still_open]
+    if outputs := _outputs(accepted):
+        t.run("append_outputs", rows=packed(outputs), cap=MAX_OUTPUT)
+    if progress := _progress(accepted):
+        t.run("set_progress", rows=packed(progress))
+    return [Verdict.DONE if said.ref in still_open else Verdict.FENCED for said in remarks]
 
 
-def _keep(t: Transaction, remark: Remark) -> Verdict:
-    fence = {"job": remark.ref.job, "token": remark.ref.token, "claim": remark.ref.claim}
-    rows = 1
-    if remark.output is not None:
-        rows = t.run("append_output", **fence, text=clean_text(remark.output, MAX_OUTPUT), cap=MAX_OUTPUT)
-    if rows and remark.progress is not None:
-        rows = t.run("set_progress", **fence, value=remark.progress)
-    return Verdict.DONE if rows else Verdict.FENCED
+def _still_open(t: Transaction, remarks: Sequence[Remark]) -> set[AttemptRef]:
+    refs = sorted({said.ref for said in remarks}, key=lambda ref: ref.job)
+    rows = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in refs]
+    return {ref_of(row) for row in t.all("open_attempts_of", rows=packed(rows))}
+
+
+def _outputs(remarks: Sequence[Remark]) -> list[dict[str, Any]]:
+    """One row per attempt: a statement may not write the same row twice."""
+    texts: dict[AttemptRef, str] = {}
+    for said in remarks:
+        if said.output is not None:
+            texts[said.ref] = texts.get(said.ref, "") + said.output
+    return [
+        {"job": ref.job, "token": ref.token, "output": clean_text(text, MAX_OUTPUT)}
+        for ref, text in sorted(texts.items(), key=_by_job)
+    ]
+
+
+def _progress(remarks: Sequence[Remark]) -> list[dict[str, Any]]:
+    last = {said.ref: said.progress for said in remarks if said.progress is not None}
+    return [
+        {"job": ref.job, "token": ref.token, "progress": value}
+        for ref, value in sorted(last.items(), key=_by_job)
+        if _is_storable(ref, value)
+    ]
+
+
+def _is_storable(ref: AttemptRef, value: str) -> bool:
+    """One that no database can keep is left out: it must not take what others said with it."""
+    try:
+        check_text(value, "the progress")
+    except NotStorable as problem:
+        emit("store.progress_refused", level=logging.WARNING, job=ref.job, problem=problem)
+        return False
+    return True
+
+
+def _by_job(item: tuple[AttemptRef, str]) -> int:
+    return item[0].job

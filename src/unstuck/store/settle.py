@@ -28,7 +28,7 @@ from unstuck.model.settlement import (
 )
 from unstuck.model.settlement import settle as decide
 from unstuck.store.changes import Changes, cleaned
-from unstuck.store.database import Row, Transaction
+from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.port import Report, Settled, Verdict
 from unstuck.store.rows import packed, ref_of, span
@@ -73,6 +73,24 @@ def settle(
     if stale := [ref for ref in first if ref not in states]:
         states |= _settled_before(t, stale)
     return [_answer(report.ref, states.get(report.ref)) for report in reports], woke
+
+
+def close_plainly(
+    database: Database, tools: Settling, worker: int, by: str, reports: Sequence[Report]
+) -> dict[AttemptRef, Settled]:
+    """Attempts that returned without another word, by one statement that is its own transaction: most of all there
+    are. What it does not close (stale, asked something, settled before) is not among the answers."""
+    if tools.split:
+        return {}
+    first: dict[AttemptRef, Report] = {}
+    for report in reports:
+        first.setdefault(report.ref, report)
+    plain = [r for r in first.values() if isinstance(r.outcome, Returned) and not r.output and storable(r) is r]
+    if not plain:
+        return {}
+    rows = [_returned_columns(report, by) for report in sorted(plain, key=lambda r: r.ref.job)]
+    closed = database.once("settle_returned", worker=worker, rows=packed(rows))
+    return {ref: Settled(ref, Verdict.DONE, JobState.COMPLETED) for ref in map(ref_of, closed)}
 
 
 def _answer(ref: AttemptRef, state: JobState | None) -> Settled:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from unstuck.chance import Chance, SystemChance
-from unstuck.model.errors import StoreBusy, UnknownWorker, UnstuckError
+from unstuck.model.errors import StoreBusy, UnknownJob, UnknownWorker, UnstuckError
 from unstuck.model.job import (
     AttemptRecord,
     AttemptRef,
@@ -20,8 +20,9 @@ from unstuck.model.job import (
     WorkflowRecord,
 )
 from unstuck.model.lifecycle import JobState, Move, RequestKind
-from unstuck.model.payload import check_text, clean_text
-from unstuck.store import beat, claim, control, lookup, remark, settle, submit, sweep
+from unstuck.model.payload import MAX_NAME, clean_text
+from unstuck.store import beat, control, lookup, remark, settle, submit, sweep
+from unstuck.store import claim as claims
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -56,6 +57,7 @@ from unstuck.store.rows import (
 from unstuck.telemetry import emit
 
 LOOKS = 100
+EXPIRE_ROUNDS = 50
 
 
 class SqlStore:
@@ -86,14 +88,11 @@ class SqlStore:
         return [Front(**row) for row in self._database.read(lambda t: t.all("fronts", after=after, most=limit))]
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
-        return self._database.write(partial(self._claim, worker=worker, name=claim, shares=shares))
-
-    def _claim(self, t: Transaction, worker: int, name: str, shares: Sequence[Share]) -> list[ClaimedJob]:
-        known = self._worker(t, worker)
+        known = self._known_worker(worker)
         if known is None:
             return []
-        data = packed({"by": known["name"], "claim": name, "code_version": known["code_version"]})
-        return claim.claim(t, worker, name, shares, data, self._dimensions, self._split)
+        data = packed({"by": known["name"], "claim": claim, "code_version": known["code_version"]})
+        return claims.claim(self._database, worker, claim, shares, data, self._dimensions)
 
     def beat(
         self,
@@ -139,16 +138,18 @@ class SqlStore:
 
     def _settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
         def work(t: Transaction) -> tuple[list[Settled], bool]:
-            known = self._worker(t, worker)
-            by = known["name"] if known else f"worker {worker}"
-            return settle.settle(t, self._tools, worker, by, reports)
+            return settle.settle(t, self._tools, worker, by, rest)
 
-        return self._waking(work)
+        known = self._known_worker(worker)
+        by = known["name"] if known else f"worker {worker}"
+        # What returned and said nothing closes by one statement; whatever that does not close takes the long way.
+        closed = settle.close_plainly(self._database, self._tools, worker, by, reports)
+        rest = [report for report in reports if report.ref not in closed]
+        answers = {answer.ref: answer for answer in self._waking(work)} if rest else {}
+        return [answers.get(report.ref) or closed[report.ref] for report in reports]
 
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
-        for said in remarks:
-            check_text(said.progress or "", "the progress")
-        return self._database.write(lambda t: remark.remark(t, remarks))
+        return self._database.write(lambda t: remark.remark(t, remarks)) if remarks else []
 
     def unregister_worker(self, worker: int) -> None:
         self._waking(lambda t: (None, beat.leave(t, self._tools, worker)))
@@ -161,11 +162,12 @@ class SqlStore:
         submit.check(jobs)
         self._dimensions.ensure(self._database, jobs)
         answers = self._database.write(lambda t: submit.submit(t, jobs, self._dimensions, self._split))
-        if any(answer.created for answer in answers):
-            self._database.hint()
+        self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
 
     def workflow(self, name: str) -> WorkflowRecord | None:
+        if not lookup.can_exist(name):
+            return None
         row = self._database.read(lambda t: t.one("workflow", name=name))
         return None if row is None else workflow_of(row)
 
@@ -197,6 +199,8 @@ class SqlStore:
         self, tenant: str, job: str, by: str, step: Callable[[Control, Transaction], JobRecord | Again]
     ) -> JobRecord:
         """A job that keeps moving under our eyes is looked at again, each time in a new transaction."""
+        if not lookup.can_exist(tenant, job):
+            raise UnknownJob(clean_text(job, MAX_NAME))
         verb = Control(self._dimensions, tenant, job, by)
         for _ in range(LOOKS):
             record = self._database.write(lambda t: step(verb, t))
@@ -220,13 +224,23 @@ class SqlStore:
         released = self._database.write(lambda t: sweep.release_due(t, batch, self._split))
         if released:
             self._database.hint()
-        return released + self._database.write(lambda t: sweep.expire_stays(t, batch))
+        return released + self._expire_stays(batch)
+
+    def _expire_stays(self, batch: int) -> int:
+        """Batch after batch, up to a bound: timers of stays that ended well must not hold up the others."""
+        expired = 0
+        for _ in range(EXPIRE_ROUNDS):
+            some, has_more = self._database.write(lambda t: sweep.expire_stays(t, batch))
+            expired += some
+            if not has_more:
+                break
+        return expired
 
     def lift_holds(self, margin: float, batch: int = 500) -> int:
         return self._hinting(self._database.write(lambda t: t.run("lift_holds", margin=span(margin), batch=batch)))
 
-    def lift_hold(self, job: int) -> bool:
-        return self._hinting(self._database.write(lambda t: t.run("lift_hold", job=job))) == 1
+    def lift_hold(self, worker: int, job: int) -> bool:
+        return self._hinting(self._database.write(lambda t: t.run("lift_hold", worker=worker, job=job))) == 1
 
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: sweep.forget_ended(t, retention, batch))
@@ -235,7 +249,7 @@ class SqlStore:
         return self._database.write(lambda t: t.run("forget_keys", retention=span(retention), batch=batch))
 
     def forget_workers(self, retention: float, batch: int = 100) -> int:
-        return self._database.write(lambda t: t.run("forget_workers", retention=span(retention), batch=batch))
+        return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
 
     # --- observe --------------------------------------------------------------------------------------------------
 
@@ -244,30 +258,42 @@ class SqlStore:
             row = t.one("job", tenant=tenant, uid=job)
             return None if row is None else job_of(row, self._dimensions.policy(t, row["policy"]))
 
-        return self._database.read(work)
+        return self._database.read(work) if lookup.can_exist(tenant, job) else None
 
     def find(self, tenant: str, prefix: str, limit: int = 5) -> list[str]:
+        if not lookup.can_exist(tenant, prefix):
+            return []
         facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit}
         return [row["uid"] for row in self._database.read(lambda t: t.all("find", **facts))]
 
     def history(self, tenant: str, job: str) -> list[EventRecord]:
+        if not lookup.can_exist(tenant, job):
+            return []
         return [event_of(row) for row in self._database.read(lambda t: t.all("history", tenant=tenant, uid=job))]
 
     def attempts(self, tenant: str, job: str) -> list[AttemptRecord]:
         def work(t: Transaction) -> tuple[list[Row], list[Row]]:
             return t.all("history", tenant=tenant, uid=job), t.all("outputs", tenant=tenant, uid=job)
 
+        if not lookup.can_exist(tenant, job):
+            return []
         events, outputs = self._database.read(work)
         return attempts_of([event_of(row) for row in events], outputs)
 
     def progress_of(self, tenant: str, job: str) -> str | None:
+        if not lookup.can_exist(tenant, job):
+            return None
         row = self._database.read(lambda t: t.one("progress_of", tenant=tenant, uid=job))
         return None if row is None else str(row["value"])
 
     def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> Page:
+        if not lookup.can_exist(tenant, filter.workflow, filter.queue, filter.error_type):
+            return Page(())
         return self._database.read(lambda t: lookup.page(t, self._dimensions, tenant, filter, limit, after))
 
     def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
+        if not lookup.can_exist(tenant):
+            return dict.fromkeys(JobState, 0)
         return self._database.read(lambda t: lookup.counts(t, tenant, ceiling))
 
     def workers(self) -> list[WorkerRecord]:
@@ -280,6 +306,9 @@ class SqlStore:
 
     def migrate(self) -> list[str]:
         return self._database.migrate()
+
+    def probe(self) -> None:
+        self._database.write(lambda t: t.run("probe"))
 
     def schema_version(self) -> int:
         return self._database.schema_version()
@@ -301,10 +330,13 @@ class SqlStore:
             self._database.hint()
         return moved
 
-    def _worker(self, t: Transaction, worker: int) -> Row | None:
+    def _known_worker(self, worker: int) -> Row | None:
         """Name, host and code version of an incarnation never change."""
         known = self._named.get(worker)
-        if known is None and (known := t.one("worker_named", worker=worker)) is not None:
+        if (
+            known is None
+            and (known := self._database.read(lambda t: t.one("worker_named", worker=worker))) is not None
+        ):
             self._named[worker] = known
         return known
 

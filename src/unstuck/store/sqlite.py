@@ -26,7 +26,7 @@ from typing import Any
 from unstuck.clock import boot, wall
 from unstuck.model.errors import StoreUnavailable
 from unstuck.store import migrations
-from unstuck.store.database import T, Transaction
+from unstuck.store.database import Row, T, Transaction
 from unstuck.store.filesystems import network_filesystem
 from unstuck.store.migrations import SchemaTransaction
 from unstuck.store.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
@@ -36,6 +36,10 @@ from unstuck.store.wake import Wake
 
 OLDEST_SQLITE = (3, 38, 0)  # RETURNING and ->>
 MIGRATE_WITHIN = 60.0
+
+
+class _Closed(Exception):
+    """These readers were closed, for good or for a fork; nothing was read."""
 
 
 class _Readers:
@@ -74,6 +78,8 @@ class _Readers:
 
     def _take(self, deadline: float) -> sqlite3.Connection:
         with self._lock:
+            if not self.is_open:
+                raise _Closed
             self.in_use += 1
             if self._free:
                 return self._free.pop()
@@ -122,19 +128,26 @@ class SqliteDatabase:
         self._writer: Writer | None = None
         self._readers = _Readers(self._open)
         self._closed = False
+        self._is_in_use = False  # by reads or writes that would not end for a fork
         self._forked_in_use = False
         _databases.add(self)
 
     def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return self._hand_over(work, self.store_call if within is None else within)
 
+    def once(self, statement: str, /, **values: Any) -> list[Row]:
+        return self.write(lambda t: t.all(statement, **values))
+
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         deadline = boot() + (self.store_call if within is None else within)
-        self._refuse_closed()
         while True:
+            self._refuse_closed()
             try:
                 with self._readers.borrow(deadline) as connection:
                     return self._look(connection, work, deadline)
+            except _Closed:
+                self._outwait_fork(deadline)
+                continue
             except sqlite3.Error as error:
                 if not is_busy(error) or boot() >= deadline:
                     raise translated(error) from error
@@ -195,6 +208,12 @@ class SqliteDatabase:
         answer: T = task.result(lambda: writer.is_blocked)
         return answer
 
+    def _outwait_fork(self, deadline: float) -> None:
+        """A read that began now would be inherited by the child; after the fork there are new readers."""
+        if not self._lock.acquire(timeout=max(0.0, deadline - boot())):
+            raise StoreUnavailable("a fork of this process did not end in time; nothing was read")
+        self._lock.release()
+
     def _look(self, connection: sqlite3.Connection, work: Callable[[Transaction], T], deadline: float) -> T:
         connection.set_progress_handler(lambda: boot() > deadline, 50_000)
         connection.execute("BEGIN DEFERRED")
@@ -243,17 +262,17 @@ class SqliteDatabase:
         self._lock.acquire()
         writer = self._writer
         stopped = writer is None or writer.stop(self.store_call)
-        self._forked_in_use = not (self._readers.close(self.store_call) and stopped)
+        self._is_in_use = not (self._readers.close(self.store_call) and stopped)
 
     def after_fork_in_parent(self) -> None:
         """A writer that was too slow to stop finishes on its own; the next call starts another."""
-        self._forked_in_use = False
         self._writer = None
         self._readers = _Readers(self._open)
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """What could not be closed before the fork is kept for ever: closing it here would hurt the parent."""
+        self._forked_in_use = self._forked_in_use or self._is_in_use
         if self._writer is not None:
             self._writer.forget_lock()
             _inherited.append(self._writer)

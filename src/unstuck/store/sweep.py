@@ -14,6 +14,8 @@ from unstuck.store.settle import Outcomes, Settling, close, report_of
 #: A worker that had announced its end, or fenced itself because the store was away, costs its jobs nothing.
 _UNCHARGED = frozenset({"draining", "fenced", "gone"})
 
+MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener
+
 
 def recover_lost(t: Transaction, tools: Settling, lost_grace: float, batch: int) -> tuple[list[Recovered], bool]:
     found: list[Recovered] = []
@@ -68,12 +70,15 @@ def release_due(t: Transaction, batch: int, split: bool) -> int:
     return released
 
 
-def expire_stays(t: Transaction, batch: int) -> int:
-    """Jobs that stayed QUEUED too long fail. A timer of an earlier stay finds another expires_at and goes."""
+def expire_stays(t: Transaction, batch: int) -> tuple[int, bool]:
+    """Jobs that stayed QUEUED too long fail: how many, and whether there may be more timers that came due.
+
+    A timer of an earlier stay finds another expires_at and goes; a queue that moves leaves one per job.
+    """
     rows = t.all("expiring_jobs", batch=batch)
     if not rows:
         t.run("drop_orphan_timers")
-        return 0
+        return 0, False
     late = [row for row in rows if row["expires_at"] is not None and row["expires_at"] <= row["now"]]
     taken = _take_from_queue(t, late)
     changes = Changes()
@@ -83,7 +88,7 @@ def expire_stays(t: Transaction, batch: int) -> int:
             taken.discard(row["job"])
     changes.write(t)
     t.run("take_timers", kind="expire", rows=packed([{"due_at": r["due_at"], "job": r["job"]} for r in rows]))
-    return len(changes.ends)
+    return len(changes.ends), len(rows) >= batch
 
 
 def _take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:
@@ -132,3 +137,8 @@ def forget_ended(t: Transaction, retention: float, batch: int) -> int:
     for table in ("forget_events", "forget_outputs", "forget_progress", "forget_past_runs"):
         t.run(table, jobs=gone)
     return t.run("forget_jobs", jobs=gone)
+
+
+def forget_workers(t: Transaction, retention: float, batch: int) -> int:
+    t.run("forget_marks", age=span(MARK_AGE), batch=batch)
+    return t.run("forget_workers", retention=span(retention), batch=batch)

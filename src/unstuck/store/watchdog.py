@@ -59,18 +59,22 @@ class Watchdog:
     def release(self, line: Line) -> None:
         with self._changed:
             self._lines.discard(line)
+            if self._closed and not self._lines:
+                self._changed.notify()
 
     def close(self) -> None:
+        """The thread ends with the last call under way: those keep their deadlines."""
         with self._changed:
             self._closed = True
             self._changed.notify()
 
     def _loop(self) -> None:
         with self._changed:
-            while not self._closed:
+            while self._lines or not self._closed:
                 now = boot()
                 for line in [line for line in self._lines if line.deadline <= now]:
                     self._lines.discard(line)
                     line.cut()
                 self._sleeps_until = min((line.deadline for line in self._lines), default=float("inf"))
                 self._changed.wait(None if self._sleeps_until == float("inf") else self._sleeps_until - now)
+            self._thread = None  # a connection that comes late is watched by the next one

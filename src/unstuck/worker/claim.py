@@ -217,6 +217,10 @@ class Claimer:
     def _claim(self, shares: Sequence[Share], now: float) -> None:
         claim = self._chance.nonce()
         self._ledger.announce(claim)
+        if not self._is_open:
+            # Closed before the main thread could see our announcement: it may count on nothing being under way.
+            self._ledger.give_up(claim)
+            return
         jobs = self._ask(claim, shares)
         self._ledger.admit(claim, jobs, self._clock.boot())
         self._most = min(BATCH, 2 * self._most)

@@ -47,8 +47,8 @@ from unstuck.executor.messages import (
     pack_all,
 )
 from unstuck.executor.page import HEADER, Page, memory_file, page_size
-from unstuck.executor.process import INCARNATION_TAG
 from unstuck.executor.zygote import Order
+from unstuck.machine import INCARNATION_TAG
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import clean_text
@@ -93,6 +93,7 @@ class Birth:
     """An executor that is still to be ordered from the zygote, with the descriptors it will get."""
 
     member: Member
+    slots: int
     descriptors: tuple[int, ...]
 
 
@@ -143,11 +144,11 @@ class Fleet:
     def start(self) -> None:
         self._restart_at = self._clock.boot()
 
-    def spawn(self, executor: int, *, alone: bool = False) -> None:
+    def spawn(self, executor: int, *, alone: bool = False, slots: int | None = None) -> None:
         if executor in self._members:
             raise ValueError(f"there is an executor {executor} already")
         try:
-            birth = self._conceive(executor, alone)
+            birth = self._conceive(executor, alone, slots or self._slots)
         except OSError as error:
             status = f"could not be started: {error}"
             self._events.append(ExecutorDied(executor, 0, status, running=(), unstarted=()))
@@ -155,9 +156,9 @@ class Fleet:
         self._births.append(birth)
         self._order_births()
 
-    def _conceive(self, executor: int, alone: bool) -> Birth:
+    def _conceive(self, executor: int, alone: bool, slots: int) -> Birth:
         """Its descriptors, both ends of each; nothing stays open if one of them cannot be had."""
-        cells = 2 * self._slots + AHEAD
+        cells = 2 * slots + AHEAD
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
@@ -180,7 +181,7 @@ class Fleet:
             self._watch(output, lambda _: self._drain_spill(spill))
             undo.pop_all()
         self._members[executor] = member
-        return Birth(member, (theirs.detach(), page_fd, their_stack, their_output))
+        return Birth(member, slots, (theirs.detach(), page_fd, their_stack, their_output))
 
     def feed(self, executor: int, jobs: Sequence[ClaimedJob]) -> None:
         member = self._members.get(executor)
@@ -259,7 +260,8 @@ class Fleet:
         if self._closed:
             return
         self._closed = True
-        for member in self._members.values():
+        # One that was never started is gone at once, and out of the members.
+        for member in tuple(self._members.values()):
             self._kill(member, "the worker ends")
         if self._zygote is not None:
             self._end_zygote(self._zygote, patience=2.0)
@@ -276,19 +278,29 @@ class Fleet:
 
     def _start_zygote(self) -> None:
         self._restart_at = math.inf
-        ours, theirs = socket.socketpair()
-        output, their_output = os.pipe()
-        order = Order(
-            app=self._app,
-            incarnation=self._incarnation,
-            supervisor=os.getpid(),
-            slots=self._slots,
-            pulse=self._pulse,
-            fork=False if os.environ.get("UNSTUCK_FORK", "").lower() in {"off", "0", "no"} else self._fork,
-            control=theirs.fileno(),
-            page=self._guard_fd,
-        )
         try:
+            self._zygote = self._launch_zygote()
+        except OSError as error:
+            self._import_failed(f"the app's process could not be started: {error}")
+
+    def _launch_zygote(self) -> ZygoteHandle:
+        """Nothing stays open if it cannot be had."""
+        with contextlib.ExitStack() as ends, contextlib.ExitStack() as undo:
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            ends.callback(theirs.close)
+            output, their_output = os.pipe()
+            undo.callback(os.close, output)
+            ends.callback(os.close, their_output)
+            order = Order(
+                app=self._app,
+                incarnation=self._incarnation,
+                supervisor=os.getpid(),
+                pulse=self._pulse,
+                fork=False if os.environ.get("UNSTUCK_FORK", "").lower() in {"off", "0", "no"} else self._fork,
+                control=theirs.fileno(),
+                page=self._guard_fd,
+            )
             process = subprocess.Popen(
                 order.argv(),
                 stdin=subprocess.DEVNULL,
@@ -298,20 +310,13 @@ class Fleet:
                 pass_fds=(order.control, order.page),
                 start_new_session=True,
             )
-        except OSError as error:
-            ours.close()
-            os.close(output)
-            self._import_failed(f"the app's process could not be started: {error}")
-            return
-        finally:
-            theirs.close()
-            os.close(their_output)
+            undo.pop_all()
         ours.setblocking(False)
         spill = Spill(output, "app")
         zygote = ZygoteHandle(process, ours, spill, self._clock.boot() + self._import_limit)
-        self._zygote = zygote
         self._watch(ours, lambda _: self._hear_zygote(zygote))
         self._watch(output, lambda _: self._drain_spill(spill))
+        return zygote
 
     def _hear_zygote(self, zygote: ZygoteHandle) -> None:
         try:
@@ -393,7 +398,7 @@ class Fleet:
         zygote = self._zygote
         while self._births and zygote is not None and zygote.imported:
             birth = self._births[0]
-            frame = pack([Fork(birth.member.number, birth.member.alone)])
+            frame = pack([Fork(birth.member.number, birth.member.alone, birth.slots)])
             try:
                 socket.send_fds(zygote.control, [frame], list(birth.descriptors))
             except BlockingIOError:
@@ -413,8 +418,8 @@ class Fleet:
         member.oom_counters = oom_counters(member.pid)
         member.oom_before = oom_kills(member.oom_counters)
         if hasattr(os, "pidfd_open"):
-            # Already reaped? Then its Exited is on the way.
-            with contextlib.suppress(ProcessLookupError):
+            # Already reaped? Then its Exited is on the way. No descriptor left? Exited will do as well.
+            with contextlib.suppress(OSError):
                 member.pidfd = os.pidfd_open(member.pid)
                 self._watch(member.pidfd, lambda _: self._seen_dead(member))
         if member.killed:
@@ -545,7 +550,8 @@ class Fleet:
         try:
             for message in member.inbox.take(data):
                 self._take(member, message)
-        except BadFrame as error:
+        except Exception as error:
+            # BadFrame or whatever else its words led to: it costs this executor, never the supervisor.
             self._unwatch(member.wire)
             self._kill(member, f"it sent what no executor sends: {error}")
             return False

@@ -56,6 +56,7 @@ from unstuck.worker.shutdown import Phase, Shutdown
 
 LOOK_EVERY = 0.05
 DESCRIBE_EVERY = 0.5
+_REGISTER_EVERY = 1.0
 _SPAWN_REST = 0.1
 _LONGEST_SPAWN_REST = 10.0
 
@@ -127,6 +128,7 @@ class Incarnation:
         self._imported: Imported | None = None
         self._import_error: str | None = None
         self._failed_spawns = 0
+        self._start_error: str | None = None
         self._spawn_from = 0.0
         self._look_at = 0.0
         self._describe_at = 0.0
@@ -140,14 +142,13 @@ class Incarnation:
     def run(self) -> End:
         try:
             heard = self._import()
-            record = self._register(_version(heard))
+            record = self._register(heard)
             if record is None:
                 return End.LEFT
             self._start(record, heard)
             try:
                 while not self._is_over():
-                    self._main.stamp()
-                    self._main.once()
+                    self._main.turn()
                 return End.FENCED if self._is_fenced else End.LEFT
             finally:
                 self._leave(record)
@@ -162,10 +163,10 @@ class Incarnation:
             heard += self.fleet.hear(0.5)
         return heard
 
-    def _register(self, code_version: str) -> WorkerRecord | None:
+    def _register(self, heard: list[FleetEvent]) -> WorkerRecord | None:
         """Until it works: a database that is not there yet is no reason to die. None: asked to stop before."""
         parts = self.parts
-        me = identify(parts.incarnation, parts.name, parts.queues, code_version, self.times.lease)
+        me = identify(parts.incarnation, parts.name, parts.queues, _version(heard), self.times.lease)
         while not self.shutdown.is_asked:
             sent_at = self.clock.boot()
             try:
@@ -176,8 +177,15 @@ class Incarnation:
                 raise
             except StoreError as error:
                 emit("cannot_register", level=logging.WARNING, error=str(error))
-                self.clock.wait(self.shutdown.noted, 1.0)
+                heard += self._hear_until(sent_at + _REGISTER_EVERY)
         return None
+
+    def _hear_until(self, until: float) -> list[FleetEvent]:
+        """A wait that a signal ends: its handler may take no lock, so there is no Event to wait for."""
+        heard: list[FleetEvent] = []
+        while not self.shutdown.is_asked and (left := until - self.clock.boot()) > 0:
+            heard += self.fleet.hear(left)
+        return heard
 
     def _start(self, record: WorkerRecord, heard: list[FleetEvent]) -> None:
         parts, number = self.parts, record.number
@@ -328,7 +336,7 @@ class Incarnation:
         return 0.0
 
     def _look(self, now: float) -> None:
-        self.roster.look(self.fleet.views())
+        self.roster.look(self.fleet.views(), now)
         for action in list(plan(self._view(), now)):
             self._act(action, now)
         if now >= self._describe_at:
@@ -368,8 +376,8 @@ class Incarnation:
                 self._recall(executor, refs)
             case plans.GiveBack(ref, reason):
                 self._give_back(ref, reason)
-            case plans.Spawn(alone):
-                self.fleet.spawn(self.roster.open(alone, now).number, alone=alone)
+            case plans.Spawn(alone, slots):
+                self.fleet.spawn(self.roster.open(alone, now, slots).number, alone=alone, slots=slots)
 
     def _kill(self, executor: int, reason: str) -> None:
         post = self.roster.posts.get(executor)
@@ -391,8 +399,6 @@ class Incarnation:
         grace = holding.job.policy.grace
         message = f"Execution did not respond to cancellation within {grace:g} seconds. Worker process recycled."
         self.ledger.convict(holding)
-        if post := self.roster.posts.get(holding.executor or 0):
-            post.convicted.add(ref.job)
         emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
         outcome = Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, message))
         self._report(Report(ref, outcome, duration_ms=_since(holding.started_at, now)))
@@ -438,7 +444,13 @@ class Incarnation:
     def _publish(self) -> None:
         is_open = self._phase is Phase.WORKING and self.ledger.unsettled <= 4 * self.parts.seats.ahead
         self.ledger.publish(
-            room(self._feedable(), self.standing, self.parts.seats, may_fetch_ahead=not self._is_congested)
+            room(
+                self.roster.posts.values(),
+                self.standing,
+                self.parts.seats,
+                may_fetch_ahead=not self._is_congested,
+                unresponsive=self.times.unresponsive,
+            )
             if is_open
             else Room(0)
         )
@@ -464,7 +476,7 @@ class Incarnation:
             case Finished():
                 self._on_finished(event, now)
             case Started():
-                self._on_started(event)
+                self._on_started(event, now)
             case Recalled():
                 self._on_recalled(event, now)
             case Said():
@@ -487,15 +499,14 @@ class Incarnation:
         self.claimer.serve(Served.of(event.workflows, self.parts.queues))
 
     def _on_ready(self, event: ExecutorReady) -> None:
-        self._failed_spawns = 0
+        self._failed_spawns, self._start_error = 0, None
         if (post := self.roster.posts.get(event.executor)) and post.state == "starting":
             post.state, post.pid = "active", event.pid
 
-    def _on_started(self, event: Started) -> None:
+    def _on_started(self, event: Started, now: float) -> None:
         holding = self.ledger.get(event.ref)
         if holding is not None and holding.stage is Stage.FED:
-            holding.stage = Stage.RUNNING
-            holding.started_at = event.at
+            holding.begin(event.at, now)
 
     def _on_finished(self, event: Finished, now: float) -> None:
         holding = self.ledger.get(event.ref)
@@ -504,7 +515,7 @@ class Incarnation:
         self.roster.unseat(holding, now)
         self._is_congested = False
         if holding.stage in (Stage.STUCK, Stage.REVOKED):
-            self.ledger.drop(event.ref)
+            self._body_ended(holding)
             return
         self.ledger.end(event.ref)
         self.pace.note(holding.job.workflow, event.duration_ms)
@@ -517,9 +528,14 @@ class Incarnation:
                 continue
             self.roster.unseat(holding, now)
             if holding.stage is Stage.REVOKED:
-                self.ledger.drop(ref)
+                self._body_ended(holding)
             elif self.ledger.end(ref):
                 self._report(Report(ref, NotStarted("it had not started in time")))
+
+    def _body_ended(self, holding: Holding) -> None:
+        """Of an attempt that is ours no more: a hold that was written because its body lived may go."""
+        self.ledger.drop(holding.ref)
+        self.settler.lift(holding.ref.job)
 
     def _on_died(self, event: ExecutorDied, now: float) -> None:
         post = self.roster.close(event.executor)
@@ -532,15 +548,16 @@ class Incarnation:
         for report in reports_on_death(event, post, ours):
             if self.ledger.end(report.ref):
                 self._report(report)
-        for ref in post.holdings:
-            self.ledger.drop(ref)
-        for job in post.convicted:
-            self.settler.lift(job)
+        for holding in post.holdings.values():
+            if holding.stage in (Stage.STUCK, Stage.REVOKED):
+                self._body_ended(holding)
+            self.ledger.drop(holding.ref)
 
     def _back_off_spawns(self, post: Post, event: ExecutorDied, now: float) -> None:
         """An executor that never became ready will not next time either: later each time."""
         if post.state == "starting" and not post.killed and not event.expected:
             self._failed_spawns += 1
+            self._start_error = event.status
             rest = min(_LONGEST_SPAWN_REST, _SPAWN_REST * 2.0 ** min(self._failed_spawns, 10))
             self._spawn_from = now + rest
             emit("executor_failed_to_start", level=logging.ERROR, status=event.status, again_in=rest)
@@ -651,6 +668,8 @@ class Incarnation:
             }
         if self._import_error is not None:
             info["import_error"] = self._import_error
+        if self._start_error is not None:
+            info["start_error"] = self._start_error
         self._described = (state, info)
 
 

@@ -54,6 +54,16 @@ class Holding:
     def ref(self) -> AttemptRef:
         return self.job.ref
 
+    def begin(self, at: float, now: float) -> None:
+        """Its handler runs, since `at` if that can be true: the executor's word is not trusted."""
+        self.stage = Stage.RUNNING
+        self.started_at = at if (self.fed_at or 0.0) <= at <= now else now
+
+    @property
+    def is_suspect(self) -> bool:
+        """Claimed for a slot like any other, but it must run by itself."""
+        return self.job.alone and self.job.policy.isolation != "process"
+
     @property
     def needs_solitude(self) -> bool:
         """A suspect, or a workflow that wants a process to itself."""

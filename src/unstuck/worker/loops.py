@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import threading
 from collections.abc import Callable, Sequence
 
@@ -31,6 +32,8 @@ class Loop:
         self._wake = threading.Event()
         self._stopping = False
         self._failures = 0
+        #: What its tick raised last, until one works again.
+        self.trouble = ""
         self._thread = threading.Thread(target=self._run, name=f"unstuck-{name}", daemon=True)
         self.stamped_at = clock.boot()
 
@@ -64,22 +67,32 @@ class Loop:
                 self._clock.wait(self._wake, rest)
             self._wake.clear()
 
+    def turn(self) -> None:
+        """For who runs the loop on its own thread: a tick, and a rest if it fails. Only one that works is a sign of
+        life, so an error that lasts is seen by the watchdog."""
+        rest = self.once()
+        if not self._failures:
+            self.stamp()
+        if rest > 0:
+            self._clock.wait(self._wake, rest)
+
     def once(self) -> float:
         """One tick; whatever it raises is said, and answered with a rest."""
         try:
             rest = self._tick()
         except StoreError as error:
             emit("store_trouble", level=logging.WARNING, loop=self.name, error=str(error))
-            return self._rest()
+            return self._rest(error)
         except Exception as error:
             logging.getLogger("unstuck").exception("the %s loop failed", self.name)
             emit("loop_failed", level=logging.ERROR, loop=self.name, error=repr(error))
-            return self._rest()
-        self._failures = 0
+            return self._rest(error)
+        self._failures, self.trouble = 0, ""
         return rest
 
-    def _rest(self) -> float:
+    def _rest(self, error: Exception) -> float:
         self._failures += 1
+        self.trouble = f"; its last error was {error!r}"
         return min(_LONGEST_REST, 0.05 * 2.0 ** min(self._failures, 10))
 
 
@@ -103,12 +116,19 @@ class Watchdog:
             return self._every
         for loop in self._loops:
             if now - loop.stamped_at > loop.silence:
-                self._end(f"the {loop.name} loop has not ticked for {now - loop.stamped_at:.1f} s")
+                self._end(f"the {loop.name} loop has not ticked for {now - loop.stamped_at:.1f} s{loop.trouble}")
         return self._every
 
 
 def end_process(reason: str) -> None:
     """The zygote hears of our death and ends the executors: nothing outlives us."""
-    # Not by way of logging: the loop that stands still may hold its lock.
-    os.write(2, f"unstuck: {reason}; this worker ends itself (exit code {STALLED})\n".encode())
-    os._exit(STALLED)
+    words = f"unstuck: {reason[:2000]}; this worker ends itself (exit code {STALLED})\n"
+    try:
+        # Not by way of logging: the loop that stands still may hold its lock. And only if somebody reads: a full pipe
+        # would keep us alive.
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, words.encode("utf-8", "replace"))
+    except (OSError, ValueError):
+        pass
+    finally:
+        os._exit(STALLED)

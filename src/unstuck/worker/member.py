@@ -107,6 +107,12 @@ class Member:
     def unstarted(self) -> tuple[AttemptRef, ...]:
         return tuple(fed.ref for number, fed in self.fed.items() if not self.has_started(number))
 
+    def unsaid(self) -> dict[AttemptRef, float]:
+        """What the page alone says to have begun, and when."""
+        silent = ((number, fed) for number, fed in self.fed.items() if not fed.started)
+        cells = ((number, fed.ref, self.page.cell(fed.place)) for number, fed in silent)
+        return {ref: cell.started_at for number, ref, cell in cells if cell.number == number}
+
     def crash_stack(self) -> str | None:
         text = os.pread(self.stack, _MAX_STACK, 0).decode("utf-8", "replace")
         return clean_text(text, _MAX_STACK) or None
@@ -144,4 +150,5 @@ class Member:
             running=self.running(),
             unstarted=self.unstarted(),
             reason=self.reason,
+            unsaid=self.unsaid(),
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from unstuck.worker.ledger import Holding
@@ -11,18 +12,16 @@ from unstuck.worker.shares import Room
 
 #: What may wait in executors beyond their slots: enough that they never run dry between two claims.
 LEAST_AHEAD = 200
+#: Suspects that run at once: a process each is what clears them, but a crash may leave hundreds.
+MOST_SUSPECTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Seats:
     """How much a worker can hold."""
 
-    slots_each: int
+    slots: int
     processes: int
-
-    @property
-    def slots(self) -> int:
-        return self.slots_each * self.processes
 
     @property
     def ahead(self) -> int:
@@ -30,15 +29,20 @@ class Seats:
 
     @property
     def solos(self) -> int:
-        """Processes for a single job each, beside the shared ones."""
+        """Processes for jobs that want one each, beside the shared ones."""
         return self.processes
+
+    @property
+    def suspects(self) -> int:
+        """Processes for suspects: each holds the slot it was claimed for, wherever it runs."""
+        return min(self.slots, MOST_SUSPECTS)
 
 
 def place(waiting: Sequence[Holding], posts: Sequence[Post]) -> tuple[dict[int, list[Holding]], list[Holding]]:
-    """Feedable posts in, seats and those left standing out: the least loaded post takes the next job."""
+    """Feedable posts in, seats and those left standing out: the post with most free slots takes the next."""
     shared = [post for post in posts if not post.alone]
     solos = [post for post in posts if post.alone and post.load == 0]
-    loads = {post.number: post.load for post in shared}
+    loads = {post.number: post.load - post.slots for post in shared}
     seats: dict[int, list[Holding]] = {}
     standing: list[Holding] = []
     for holding in waiting:
@@ -56,13 +60,28 @@ def place(waiting: Sequence[Holding], posts: Sequence[Post]) -> tuple[dict[int, 
     return seats, standing
 
 
-def room(posts: Sequence[Post], standing: Sequence[Holding], seats: Seats, *, may_fetch_ahead: bool) -> Room:
-    """Feedable posts in, what a claim may ask for out."""
-    shared = [post for post in posts if not post.alone]
-    alone_standing = sum(holding.needs_solitude for holding in standing)
-    free = sum(max(0, seats.slots_each - post.load) for post in shared) - (len(standing) - alone_standing)
-    over = sum(max(0, post.load - seats.slots_each) for post in shared)
-    ahead = max(0, seats.ahead - over) if may_fetch_ahead and shared else 0
-    busy_solos = sum(post.alone and post.load > 0 for post in posts)
-    solo = max(0, seats.solos - busy_solos - alone_standing) if shared else 0
-    return Room(max(0, free), ahead, solo)
+def room(
+    posts: Collection[Post],
+    standing: Sequence[Holding],
+    seats: Seats,
+    *,
+    may_fetch_ahead: bool,
+    unresponsive: float = math.inf,
+) -> Room:
+    """What a claim may ask for."""
+    shared = [post for post in posts if not post.alone and post.is_feedable(unresponsive)]
+    if not shared:
+        return Room(0)
+    alone = [h for post in posts if post.alone for h in post.live]
+    waiting = [*standing, *alone]
+    isolated = sum(holding.needs_solitude and not holding.is_suspect for holding in waiting)
+    # Jobs that go on in an executor that drains keep their slots: its replacement has only the others.
+    staying = sum(
+        min(post.slots, len(post.live))
+        for post in posts
+        if post.state == "draining" and not (post.alone or post.killed)
+    )
+    free = sum(max(0, post.slots - post.load) for post in shared) - (len(waiting) - isolated) - staying
+    over = sum(max(0, post.load - post.slots) for post in shared)
+    ahead = max(0, seats.ahead - over) if may_fetch_ahead else 0
+    return Room(max(0, free), ahead, max(0, seats.solos - isolated))

@@ -25,8 +25,9 @@ from unstuck.worker.shutdown import Phase
 #: What has not started so long after it was fed goes back: another worker may have a slot.
 UNSTARTED_LIMIT = 1.0
 #: A job that needs a process to itself may wait longer for one: given back, it would only come again.
-SOLITARY_LIMIT = 10.0
+SOLITARY_LIMIT = 60.0
 IDLE_SOLO_LIMIT = 2.0
+#: Executors that may linger beside their replacements, for the jobs that are still in them.
 MAX_DOOMED = 2
 
 
@@ -103,6 +104,7 @@ class GiveBack:
 @dataclass(frozen=True, slots=True)
 class Spawn:
     alone: bool
+    slots: int = 1
 
 
 Action = Kill | Drain | Convict | Tell | Ask | Recall | GiveBack | Spawn
@@ -159,7 +161,7 @@ def end_doomed(view: View, now: float) -> Iterator[Action]:
             yield Kill(post.number, _why_doomed(post))
     if len(doomed) > MAX_DOOMED:
         oldest = min(doomed, key=lambda post: post.since)
-        yield Kill(oldest.number, STUCK_INSIDE)
+        yield Kill(oldest.number, _why_doomed(oldest))
 
 
 def is_over(view: View, holding: Holding, now: float) -> bool:
@@ -244,9 +246,11 @@ def give_back_standing(view: View, now: float) -> Iterator[Action]:
 
 
 def drain_worn(view: View) -> Iterator[Action]:
-    for post in view.posts:
-        if post.state == "active" and not post.killed and (reason := _worn(post, view.limits)):
-            yield Drain(post.number, reason)
+    """A few at a time: each has its replacement at once, and the jobs in it go on."""
+    draining = sum(post.state == "draining" and not post.killed for post in view.posts)
+    worn = [post for post in view.posts if post.state == "active" and not post.killed and _worn(post, view.limits)]
+    for post in worn[: max(0, MAX_DOOMED - draining)]:
+        yield Drain(post.number, _worn(post, view.limits))
 
 
 def _worn(post: Post, limits: Limits) -> str:
@@ -270,12 +274,17 @@ def spawn_missing(view: View, now: float) -> Iterator[Action]:
     if not is_wanted or now < view.spawn_from:
         return
     coming = [post for post in view.posts if post.state in ("starting", "active") and not post.killed]
-    shared = sum(not post.alone for post in coming)
-    yield from (Spawn(alone=False) for _ in range(view.seats.processes - shared))
+    shared = [post for post in coming if not post.alone]
+    slots = view.seats.slots - sum(post.slots for post in shared)
+    for missing in range(view.seats.processes - len(shared), 0, -1):
+        share = -(-slots // missing)
+        slots -= share
+        yield Spawn(alone=False, slots=share)
     solos = [post for post in coming if post.alone]
     idle = sum(post.load == 0 for post in solos)
     needed = sum(holding.needs_solitude for holding in view.standing) - idle
-    yield from (Spawn(alone=True) for _ in range(min(needed, view.seats.solos - len(solos))))
+    limit = view.seats.solos + view.seats.suspects
+    yield from (Spawn(alone=True) for _ in range(min(needed, limit - len(solos))))
 
 
 def _running(view: View) -> Iterator[Holding]:

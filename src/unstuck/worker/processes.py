@@ -42,7 +42,7 @@ class ExecutorReady:
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Started:
     """The handler's first line is about to run; `at` is BOOTTIME seconds."""
 
@@ -51,7 +51,7 @@ class Started:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Finished:
     executor: int
     ref: AttemptRef
@@ -114,6 +114,8 @@ class ExecutorView:
     running: tuple[AttemptRef, ...]
     unstarted: tuple[AttemptRef, ...]
     reason: str = ""
+    #: Those among `running` of which only the shared page says so, and when they began: their executor cannot speak.
+    unsaid: dict[AttemptRef, float] = field(default_factory=dict)
 
 
 class FleetPort(Protocol):
@@ -121,8 +123,9 @@ class FleetPort(Protocol):
         """Begin: start the zygote and import the app. Never blocks; Imported or ImportFailed will be heard."""
         ...
 
-    def spawn(self, executor: int, *, alone: bool = False) -> None:
-        """Start an executor under this number; ExecutorReady will be heard, or ExecutorDied."""
+    def spawn(self, executor: int, *, alone: bool = False, slots: int | None = None) -> None:
+        """Start an executor under this number; ExecutorReady will be heard, or ExecutorDied. `slots`: how many jobs
+        run in it at once, if not as many as in any other."""
         ...
 
     def feed(self, executor: int, jobs: Sequence[ClaimedJob]) -> None: ...

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from unstuck.clock import Clock
-from unstuck.model.errors import StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.store.port import Asked, Store, Verdict
 from unstuck.telemetry import emit
+
+#: So many asks per tick: between two ticks the watchdog sees a sign of life, and people's requests get their turn.
+_ASKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +66,21 @@ class Requests:
         return max(0.0, self._polled_at + self._times.cancel_poll / 2 - self._clock.boot())
 
     def _make_durable(self) -> None:
-        while self._asks:
+        for _ in range(min(_ASKS, len(self._asks))):
             ask = self._asks.popleft()
             if self._write(ask) is Verdict.FENCED:
                 self._revoked(ask.ref)
             else:
                 self._heard(Asked(ask.ref, ask.kind, ask.reason))
+        if self._asks:
+            self._arrived.set()
 
     def _write(self, ask: Ask) -> Verdict:
         try:
             return self._store.ask(ask.ref, ask.kind, ask.reason)
-        except StoreError as error:
+        except Exception as error:
             # The limit has passed whether or not the store is there to hear of it; the settlement says it again.
-            emit("request_not_durable", job=ask.ref.job, kind=ask.kind, error=str(error))
+            emit("request_not_durable", level=logging.WARNING, job=ask.ref.job, kind=ask.kind, error=str(error))
             return Verdict.DONE
 
     def _poll(self) -> None:

@@ -17,6 +17,7 @@ class Post:
     number: int
     alone: bool
     since: float
+    slots: int = 1
     state: ProcessState = "starting"
     pid: int = 0
     pulse_age: float = 0.0
@@ -25,13 +26,16 @@ class Post:
     idle_since: float = 0.0
     #: Why it was told to go: what its death means for its jobs depends on it.
     killed: str = ""
-    #: Numbers of jobs whose hold ends with this process.
-    convicted: set[int] = field(default_factory=set)
     holdings: dict[AttemptRef, Holding] = field(default_factory=dict)
 
     @property
     def bodies(self) -> list[Holding]:
         return [h for h in self.holdings.values() if h.has_body]
+
+    @property
+    def live(self) -> list[Holding]:
+        """Those that hold a slot: not the stuck and the revoked."""
+        return [h for h in self.holdings.values() if h.stage < Stage.STUCK]
 
     @property
     def load(self) -> int:
@@ -48,9 +52,9 @@ class Roster:
         self.posts: dict[int, Post] = {}
         self._last = 0
 
-    def open(self, alone: bool, now: float) -> Post:
+    def open(self, alone: bool, now: float, slots: int = 1) -> Post:
         self._last += 1
-        post = Post(self._last, alone, since=now, idle_since=now)
+        post = Post(self._last, alone, since=now, slots=slots, idle_since=now)
         self.posts[post.number] = post
         return post
 
@@ -71,7 +75,7 @@ class Roster:
             del post.holdings[holding.ref]
             post.idle_since = now
 
-    def look(self, views: Iterable[ExecutorView]) -> None:
+    def look(self, views: Iterable[ExecutorView], now: float) -> None:
         for view in views:
             post = self.posts.get(view.executor)
             if post is None:
@@ -80,3 +84,6 @@ class Roster:
             post.jobs_done, post.memory = view.jobs_done, view.memory
             if post.state != "draining" or view.state == "exited":
                 post.state = view.state
+            for ref, at in view.unsaid.items():
+                if (holding := post.holdings.get(ref)) and holding.stage is Stage.FED:
+                    holding.begin(at, now)

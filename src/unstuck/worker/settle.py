@@ -10,10 +10,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from unstuck.clock import Clock
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import ErrorType, StoreError
 from unstuck.model.job import AttemptRef
+from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.store.port import Remark, Report, Settled, Store, Verdict
 from unstuck.telemetry import emit
 from unstuck.worker.ledger import Ledger
@@ -23,6 +25,13 @@ _REST = 1.0
 #: How long a busy settler waits for company: a commit costs more than this.
 _COALESCE = 0.003
 _COMPANY = 100
+_TRIES = 3
+#: A result below this is never what a store call cannot carry.
+_LARGE = 64 << 10
+_UNSTORABLE = Raised(
+    ErrorInfo(ErrorType.RESULT_NOT_STORABLE, "the database could not take the result within one store call"),
+    retry=False,
+)
 
 
 class Settler:
@@ -41,8 +50,9 @@ class Settler:
         self._lifts: list[int] = []
         self._arrived = threading.Event()
         self._was_busy = False
-        self._retries = 0
         self._most = BATCH
+        #: How often a report failed all by itself while the store answered others.
+        self._doubts: dict[AttemptRef, int] = {}
 
     # --- from the supervisor's thread ---------------------------------------------------------------------------
     def report(self, reports: Iterable[Report]) -> None:
@@ -70,11 +80,9 @@ class Settler:
             self._flush()
         except StoreError:
             # Kept, and tried again for as long as this worker lives: the fence decides whether it still counts.
-            self._retries += 1
+            # The loop rests a little, and no longer than that: once the store is back, recovery waits but a beat.
             self._most = max(1, self._most // 4)  # a batch that a slow store cannot take in time would never land
-            self._clock.wait(threading.Event(), min(_REST, 0.05 * 2 ** min(self._retries, 5)))
             raise
-        self._retries = 0
         return 0.0
 
     def _wait_for_reports(self) -> bool:
@@ -90,35 +98,40 @@ class Settler:
         return bool(self._reports or self._lifts or self._remarks)
 
     def _flush(self) -> None:
+        """What was said up to now, then the reports that were there by now: a handler that never stops talking must
+        not keep others from ending, and what it said is stored before the report that ends it."""
         self._was_busy = True
-        self._write_remarks()
-        self._settle()
+        with self._lock:
+            batch = [self._reports[i] for i in range(min(self._most, len(self._reports)))]
+            said = list(self._remarks.values())
+            self._remarks = {}
+        self._write_remarks(said)
+        if batch:
+            self._settle(batch)
         self._lift_holds()
 
-    def _write_remarks(self) -> None:
-        """All of them: what a handler said must be stored before the report that ends it."""
-        while said := self._take_remarks():
+    def _write_remarks(self, said: list[Remark]) -> None:
+        most = self._most
+        for start in range(0, len(said), most):
             try:
-                self._store.remark(said)
+                self._store.remark(said[start : start + most])
             except StoreError:
                 with self._lock:
-                    for remark in said:
+                    for remark in said[start:]:
                         self._remarks[remark.ref] = _joined(remark, self._remarks.get(remark.ref))
                 raise
 
-    def _take_remarks(self) -> list[Remark]:
+    def _settle(self, batch: list[Report]) -> None:
+        try:
+            answers = self._store.settle(self._worker, batch)
+        except StoreError:
+            if len(batch) == 1:
+                self._doubt_first()
+            raise
         with self._lock:
-            return [self._remarks.pop(ref) for ref in list(self._remarks)[:BATCH]]
-
-    def _settle(self) -> None:
-        with self._lock:
-            batch = [self._reports[i] for i in range(min(self._most, len(self._reports)))]
-        if not batch:
-            return
-        answers = self._store.settle(self._worker, batch)
-        with self._lock:
-            for _ in batch:
+            for report in batch:
                 self._reports.popleft()
+                self._doubts.pop(report.ref, None)
         self._most = min(BATCH, 2 * self._most)
         self._ledger.settled(report.ref for report in batch)
         for answer in answers:
@@ -126,17 +139,33 @@ class Settler:
                 emit("fenced", job=answer.ref.job, token=answer.ref.token)
         self._settled(answers)
 
-    def _lift_holds(self) -> None:
+    def _doubt_first(self) -> None:
+        """It failed all by itself. If the store answers others, it is this report that no call can carry: it must not
+        keep those behind it waiting. A large result is given up in the end, rather than its job left RUNNING."""
+        try:
+            self._store.probe()
+        except StoreError:
+            return
         with self._lock:
-            lifts, self._lifts = self._lifts, []
-        while lifts:
-            try:
-                self._store.lift_hold(lifts[0])
-            except StoreError:
-                with self._lock:
-                    self._lifts[:0] = lifts
-                raise
-            lifts.pop(0)
+            first = self._reports.popleft()
+            self._doubts[first.ref] = self._doubts.get(first.ref, 0) + 1
+            if self._doubts[first.ref] >= _TRIES and _is_large(first.outcome):
+                first = replace(first, outcome=_UNSTORABLE, output=None)
+            self._reports.append(first)
+
+    def _lift_holds(self) -> None:
+        """A hold is written by its verdict: the lift must not come before it."""
+        with self._lock:
+            unwritten = {report.ref.job for report in self._reports}
+            ripe = [job for job in self._lifts if job not in unwritten]
+        for job in ripe:
+            self._store.lift_hold(self._worker, job)
+            with self._lock:
+                self._lifts.remove(job)
+
+
+def _is_large(outcome: Outcome) -> bool:
+    return isinstance(outcome, Returned) and len(outcome.result or "") >= _LARGE
 
 
 def _joined(earlier: Remark | None, later: Remark | None) -> Remark:

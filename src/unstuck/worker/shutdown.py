@@ -1,4 +1,4 @@
-"""Signals: drain, hand back, give up. A handler only notes the signal; the loop asks what it means.
+"""Signals: drain, hand back, give up. A handler only notes the signal, without a lock; the loop asks what it means.
 
 First TERM, INT or HUP (or `stop()`): drain. No new claims, what has not started goes back, what runs may finish.
 At the drain limit: hand back. Running handlers are asked to stop (a durable DRAIN request), killed after their grace.
@@ -37,12 +37,10 @@ class Shutdown:
         self._asked = 0
         self._since: float | None = None
         self._last_signal = signal.SIGTERM
-        self.noted = threading.Event()
 
     def ask(self, number: int = signal.SIGTERM) -> None:
         self._asked += 1
         self._last_signal = signal.Signals(number)
-        self.noted.set()
 
     @property
     def is_asked(self) -> bool:

@@ -69,5 +69,5 @@ def _check_result(text: str, limit: int) -> None:
             decode(text, "the result")
         else:
             _json_syntax.decode(text)
-    except (msgspec.DecodeError, NotStorable) as error:
+    except (msgspec.DecodeError, NotStorable, RecursionError) as error:
         raise BadFrame(f"a result that is not JSON: {error}") from None

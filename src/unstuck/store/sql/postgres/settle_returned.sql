@@ -1,17 +1,29 @@
 -- The fast path: attempts that returned and were asked nothing. The fence is in the DELETE itself; what it does not answer
--- was stale, asked something, or settled before, and takes the general path.
-WITH closed AS (
-    DELETE FROM unstuck_running AS a
-     USING json_to_recordset(CAST(:rows AS json)) AS r (
+-- was stale, asked something, or settled before, and takes the general path. LATERAL ... LIMIT 1 finds each row by its key
+-- whatever the statistics say of this ever-changing table: a join would be planned as if nothing ran, and become quadratic.
+WITH report AS MATERIALIZED (
+    SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS r (
                job BIGINT, token BIGINT, claim TEXT, result TEXT, duration_ms BIGINT, data TEXT)
-     WHERE a.job = r.job AND a.token = r.token AND a.claim = r.claim AND a.worker = :worker AND a.request IS NULL
-    RETURNING a.job, a.route, a.run, a.token, a.claim, a.n + 1 AS n, a.claimed_at, r.result, r.duration_ms, r.data,
-              unstuck_now() AS now
+), closed AS (
+    DELETE FROM unstuck_running
+     WHERE ctid = ANY (ARRAY(
+           SELECT found.ctid
+             FROM report
+            CROSS JOIN LATERAL (
+                  SELECT a.ctid
+                    FROM unstuck_running AS a
+                   WHERE a.job = report.job AND a.token = report.token AND a.claim = report.claim
+                     AND a.worker + 0 = :worker AND a.request IS NULL
+                   LIMIT 1
+                     FOR UPDATE) AS found))
+    RETURNING job, route, run, token, claim, n + 1 AS n, claimed_at, unstuck_now() AS now
 ), ended AS (
     INSERT INTO unstuck_done (job, route, run, state, token, n, worker, claimed_at, finished_at, duration_ms, result)
-    SELECT job, route, run, 'COMPLETED', token, n, :worker, claimed_at, now, duration_ms, result FROM closed
+    SELECT closed.job, route, run, 'COMPLETED', closed.token, n, :worker, claimed_at, now, report.duration_ms, report.result
+      FROM closed JOIN report ON report.job = closed.job AND report.token = closed.token AND report.claim = closed.claim
 ), told AS (
     INSERT INTO unstuck_events (job, n, at, kind, run, token, data)
-    SELECT job, n, now, 'completed', run, token, data FROM closed
+    SELECT closed.job, n, now, 'completed', run, closed.token, report.data
+      FROM closed JOIN report ON report.job = closed.job AND report.token = closed.token AND report.claim = closed.claim
 )
 SELECT job, token, claim FROM closed

@@ -1,6 +1,8 @@
--- A key lives for its retention and never less than its job.
+-- A key lives for its retention and never less than its job. The age is asked for twice: while this waits for a submit that
+-- takes the key over, the row becomes young, and only conditions on the row itself are looked at again.
 DELETE FROM unstuck_keys
- WHERE (tenant, key) IN (SELECT k.tenant, k.key
+ WHERE created_at <= (SELECT unstuck_now() - :retention)
+   AND (tenant, key) IN (SELECT k.tenant, k.key
                            FROM unstuck_keys k
                           WHERE k.created_at <= (SELECT unstuck_now() - :retention)
                             AND NOT EXISTS (SELECT 1 FROM unstuck_jobs j

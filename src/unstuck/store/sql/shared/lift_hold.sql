@@ -1,1 +1,1 @@
-DELETE FROM unstuck_holds WHERE job = :job
+DELETE FROM unstuck_holds WHERE job = :job AND worker = :worker

@@ -1,3 +1,3 @@
 INSERT INTO unstuck_progress (job, token, value, at)
-SELECT job, token, :value, unstuck_now() FROM unstuck_running WHERE job = :job AND token = :token AND claim = :claim
+SELECT value ->> 'job', value ->> 'token', value ->> 'progress', unstuck_now() FROM json_each(:rows) WHERE true
 ON CONFLICT (job) DO UPDATE SET token = excluded.token, value = excluded.value, at = excluded.at

@@ -1,3 +1,3 @@
 INSERT INTO unstuck_routes (tenant, queue, workflow)
-VALUES (:tenant, :queue, :workflow)
+SELECT value ->> 'tenant', value ->> 'queue', value ->> 'workflow' FROM json_each(:rows) WHERE true
 ON CONFLICT (tenant, queue, workflow) DO NOTHING

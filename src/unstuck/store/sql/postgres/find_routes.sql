@@ -1,0 +1,3 @@
+SELECT d.id, d.tenant, d.queue, d.workflow
+  FROM json_to_recordset(CAST(:rows AS json)) AS r (tenant TEXT, queue TEXT, workflow TEXT)
+  JOIN unstuck_routes d ON d.tenant = r.tenant AND d.queue = r.queue AND d.workflow = r.workflow

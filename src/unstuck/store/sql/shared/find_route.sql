@@ -1,1 +1,0 @@
-SELECT id FROM unstuck_routes WHERE tenant = :tenant AND queue = :queue AND workflow = :workflow

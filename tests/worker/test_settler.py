@@ -1,0 +1,138 @@
+"""The settler on a real store whose answers are spoiled now and then: every job ends, no hold stays behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.support.builders import TENANT, a_worker, claimed, record
+from unstuck.clock import MachineClock
+from unstuck.model.errors import StoreError, StoreUnavailable
+from unstuck.model.lifecycle import JobState
+from unstuck.model.settlement import ErrorInfo, Returned, Stuck
+from unstuck.store.port import Remark, Report, Settled, Verdict
+from unstuck.store.sql_store import SqlStore
+from unstuck.worker.ledger import Ledger
+from unstuck.worker.settle import Settler
+
+HUGE = "9" * 100_000
+
+
+class Spoiled:
+    """The store, except that some calls never get through."""
+
+    def __init__(self, store: SqlStore, *, refuses: Callable[[Sequence[Report]], bool] = lambda _: False) -> None:
+        self._store = store
+        self.refuses = refuses
+        self.before_remark: Callable[[], object] = lambda: None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        if self.refuses(reports):
+            raise StoreUnavailable("it took too long")
+        return self._store.settle(worker, reports)
+
+    def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
+        self.before_remark()
+        return self._store.remark(remarks)
+
+
+def a_settler(store: Any, worker: int) -> Settler:
+    return Settler(store, worker, Ledger(), MachineClock(), settled=lambda _: None)
+
+
+def run(settler: Settler, ticks: int) -> None:
+    for _ in range(ticks):
+        try:
+            settler.tick()
+        except StoreError:
+            pass
+
+
+def test_a_result_that_no_call_can_carry_fails_its_own_job_and_keeps_nobody_else_waiting(store: SqlStore) -> None:
+    worker = a_worker(store)
+    bad, good = claimed(store, worker, workflow="w"), claimed(store, worker, workflow="v")
+    spoiled = Spoiled(store, refuses=lambda reports: any(r.outcome == Returned(HUGE) for r in reports))
+    settler = a_settler(spoiled, worker.number)
+    settler.report([Report(bad.ref, Returned(HUGE)), Report(good.ref, Returned("1"))])
+
+    run(settler, 25)
+
+    assert record(store, good.id).state is JobState.COMPLETED
+    assert (record(store, bad.id).state, record(store, bad.id).error_type) == (JobState.FAILED, "ResultNotStorable")
+
+
+def test_results_are_kept_while_the_store_is_away_however_long(store: SqlStore) -> None:
+    worker = a_worker(store)
+    job = claimed(store, worker)
+    away = threading.Event()
+
+    class Away(Spoiled):
+        def probe(self) -> None:
+            if not away.is_set():
+                raise StoreUnavailable("away")
+
+    settler = a_settler(Away(store, refuses=lambda _: not away.is_set()), worker.number)
+    settler.report([Report(job.ref, Returned("1"))])
+    run(settler, 8)
+    assert record(store, job.id).state is JobState.RUNNING
+
+    away.set()
+    run(settler, 2)
+
+    assert (record(store, job.id).state, record(store, job.id).result) == (JobState.COMPLETED, "1")
+
+
+def test_a_hold_is_lifted_after_its_verdict_was_written_never_before(store: SqlStore) -> None:
+    worker = a_worker(store)
+    others = [claimed(store, worker, workflow=f"w{n}") for n in range(3)]
+    stuck = claimed(store, worker, workflow="stuck")
+    refusals = [3]
+
+    def refuses(reports: Sequence[Report]) -> bool:
+        refusals[0] -= 1
+        return refusals[0] >= 0
+
+    settler = a_settler(Spoiled(store, refuses=refuses), worker.number)
+    settler.report([Report(job.ref, Returned("1")) for job in others])
+    settler.report([Report(stuck.ref, Stuck(ErrorInfo("ExecutionStuck", "…")))])
+    settler.lift(stuck.ref.job)
+
+    run(settler, 12)
+
+    assert record(store, stuck.id).state is JobState.FAILED
+    assert not record(store, stuck.id).held
+
+
+def test_a_handler_that_never_stops_talking_keeps_no_other_from_ending(store: SqlStore) -> None:
+    worker = a_worker(store)
+    chatty, quiet = claimed(store, worker, workflow="w"), claimed(store, worker, workflow="v")
+    spoiled = Spoiled(store)
+    settler = a_settler(spoiled, worker.number)
+    spoiled.before_remark = lambda: settler.say(chatty.ref, "progress", "1")
+    settler.say(chatty.ref, "progress", "0")
+    settler.report([Report(quiet.ref, Returned("1"))])
+
+    settler.tick()
+
+    assert record(store, quiet.id).state is JobState.COMPLETED
+
+
+def test_what_a_handler_said_is_stored_before_the_report_that_ends_it(store: SqlStore) -> None:
+    """A52, as far as it reaches here."""
+    worker = a_worker(store)
+    job = claimed(store, worker)
+    settler = a_settler(store, worker.number)
+    settler.say(job.ref, "output", "first\n")
+    settler.say(job.ref, "output", "second\n")
+    settler.say(job.ref, "progress", "0.5")
+    settler.report([Report(job.ref, Returned("1"))])
+
+    settler.tick()
+
+    [attempt] = store.attempts(TENANT, job.id)
+    assert attempt.output == "first\nsecond\n"
+    assert store.progress_of(TENANT, job.id) == "0.5"
