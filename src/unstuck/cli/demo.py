@@ -21,8 +21,8 @@ from unstuck.model.errors import StoreError
 from unstuck.model.lifecycle import JobState
 
 if TYPE_CHECKING:
-    from unstuck.demo.snapshot import Snapshot, Watcher
-    from unstuck.demo.trickle import Trickle
+    from unstuck.cli.stage.snapshot import Snapshot, Watcher
+    from unstuck.cli.stage.trickle import Trickle
 
 app = options.single()
 
@@ -48,8 +48,8 @@ def demo(
     # The example app asks the environment for its database, as yours would.
     os.environ["UNSTUCK_DATABASE"] = url
     from unstuck.chance import SystemChance
-    from unstuck.demo.snapshot import Watcher
-    from unstuck.demo.trickle import Trickle
+    from unstuck.cli.stage.snapshot import Watcher
+    from unstuck.cli.stage.trickle import Trickle
     from unstuck.examples.demo import app as shop
 
     FOLDER.mkdir(exist_ok=True)
@@ -121,7 +121,7 @@ def _looks(stage: Stage) -> Iterator[tuple[float, Snapshot]]:
 def _window(stage: Stage) -> None:
     from rich.live import Live
 
-    from unstuck.demo.screen import draw
+    from unstuck.cli.stage.screen import draw
 
     screen = output.console()
     with Live(console=screen, screen=True, auto_refresh=False, redirect_stderr=False) as live:

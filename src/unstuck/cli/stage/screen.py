@@ -13,8 +13,8 @@ from rich.text import Text
 
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
+from unstuck.cli.stage.snapshot import Change, Running, Snapshot
 from unstuck.cli.workers import processes
-from unstuck.demo.snapshot import Change, Running, Snapshot
 from unstuck.model.lifecycle import JobState
 
 SHOWN = (
