@@ -204,6 +204,13 @@ def test_middleware_and_hooks_are_kept_in_order(app: App) -> None:
     assert (app.registry.on_start, app.registry.on_stop) == ([connect], [leave])
 
 
+def test_middleware_that_could_not_be_called_is_refused_at_import_not_at_every_job(app: App) -> None:
+    with pytest.raises(unstuck.InvalidInput, match="middleware wrong must take the Context alone"):
+
+        @app.middleware
+        def wrong(ctx: object, call: object) -> None: ...
+
+
 def test_asynchronous_middleware_is_refused(app: App) -> None:
     async def timed(ctx: Any) -> Any:
         yield

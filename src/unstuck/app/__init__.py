@@ -99,6 +99,13 @@ class App:
             raise InvalidInput(
                 f"middleware {name_of(function)} must be a plain generator: it wraps sync handlers too"
             )
+        try:
+            inspect.signature(function).bind(object())
+        except TypeError as problem:
+            raise InvalidInput(
+                f"middleware {name_of(function)} must take the Context alone, and yield once where the handler runs: "
+                f"{problem}"
+            ) from None
         wrapped: Callable[[Any], AbstractContextManager[object]] = (
             contextmanager(function) if inspect.isgeneratorfunction(function) else function
         )

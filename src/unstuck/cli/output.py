@@ -93,7 +93,9 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
 
     grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for header in headers:
-        grid.add_column(header, overflow="fold", no_wrap=header not in _FOLDING)
+        # One line per job in a terminal: what is cut there, `jobs show` has whole; a pipe gets all of it.
+        is_cut = header == "ERROR" and sys.stdout.isatty()
+        grid.add_column(header, overflow="ellipsis" if is_cut else "fold", no_wrap=is_cut or header not in _FOLDING)
     for row in rows:
         grid.add_row(*(Text(_cell(value), style=STYLES.get(_cell(value), "")) for value in row))
     if not grid.row_count:

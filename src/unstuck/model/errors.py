@@ -188,7 +188,8 @@ class StillRunning(UnstuckError, TimeoutError):
     """The wait ran out; the job goes on."""
 
     def __init__(self, job: str, state: str, waited: float) -> None:
-        super().__init__(f"job {job} is still {state} after {waited:g} s; it goes on")
+        outlook = "it stays so until somebody resumes or resolves it" if state == "PAUSED" else "it goes on"
+        super().__init__(f"job {job} is still {state} after {waited:g} s; {outlook}")
         self.job = job
         self.state = state
 
