@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -535,3 +536,43 @@ def hold_the_interpreter() -> bool:
 def nested(depth: int) -> Any:
     """Deeper than the supervisor can read."""
     return Raw("[" * depth + "]" * depth)
+
+
+@workflow()
+def stops_unasked() -> None:
+    raise Cancelled("nobody asked")
+
+
+@workflow()
+async def stops_unasked_async() -> None:
+    raise Cancelled("nobody asked")
+
+
+@workflow()
+def forks_and_returns(path: str) -> int:
+    child = os.fork()
+    if child == 0:
+        return -1
+    os.waitpid(child, 0)
+    return child
+
+
+@workflow()
+async def forks_and_awaits(path: str) -> int:
+    child = os.fork()
+    await asyncio.sleep(0.05)
+    if child == 0:
+        Path(path).write_text("the copy went on")
+        return -1
+    os.waitpid(child, 0)  # noqa: ASYNC222
+    return child
+
+
+@workflow()
+def terminates_a_program() -> int:
+    program = subprocess.Popen(["sleep", "60"])
+    program.terminate()
+    try:
+        return program.wait(5)
+    finally:
+        program.kill()

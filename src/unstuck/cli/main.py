@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _never_without_streams()
     _never_fail_on_a_letter()
     try:
         code = dispatch(arguments)
@@ -28,6 +29,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = exits.INTERRUPTED
     return code
+
+
+def _never_without_streams() -> None:
+    """A service manager may start a worker with closed descriptors; Python then has None where streams should be."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def dispatch(arguments: list[str]) -> int:

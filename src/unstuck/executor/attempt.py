@@ -209,7 +209,9 @@ def _class_name(error: BaseException) -> str:
 
 def _explained(attempt: Attempt, error: BaseException) -> End:
     match error:
-        case Cancelled():
+        # Only if somebody asked: raised of its own accord it is a failure like any other, or it would go back at no
+        # cost, be due at once, and never end.
+        case Cancelled() if attempt.context.cancelled or attempt.context.has_lost_lease:
             return _stopped(attempt, error)
         case asyncio.CancelledError() if attempt.context.cancelled:
             return _stopped(attempt, error)

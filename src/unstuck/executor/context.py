@@ -39,6 +39,7 @@ class Context:
         "attempt",
         "deadline",
         "fence",
+        "has_lost_lease",
         "job",
         "kind",
         "queue",
@@ -78,6 +79,7 @@ class Context:
         #: What was asked (cancel, interrupt, timeout, drain, …) and why, once `cancelled` is true.
         self.kind: str | None = None
         self.reason = ""
+        self.has_lost_lease = False
         self._asked: threading.Event | None = None
         self._loop = loop
         self._say = say
@@ -99,6 +101,7 @@ class Context:
         self.check()
         until = self._lease_until() if self._lease_until else 0.0
         if until and boot() >= until:
+            self.has_lost_lease = True
             raise Cancelled("the worker's lease has run out")
 
     def remaining(self) -> float | None:

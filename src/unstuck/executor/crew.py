@@ -7,6 +7,7 @@ its way within milliseconds. `feed` and `reinforce` are called by the control th
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -60,6 +61,9 @@ class Crew:
         return True
 
     def _serve(self) -> None:
+        # The control thread, which hires, blocks TERM and INT; what a handler starts would inherit that and could
+        # not be terminated.
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         bell = threading.Lock()
         bell.acquire()
         while True:

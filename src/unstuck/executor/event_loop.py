@@ -8,6 +8,7 @@ what a handler leaves behind is cancelled when it ends: nothing of a settled att
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Generator
 from typing import Any
 
@@ -20,14 +21,18 @@ from unstuck.executor.page import Page
 class MarkedSteps(Coroutine[Any, Any, Any]):
     """A coroutine that names its job in the page while it is on the loop."""
 
-    __slots__ = ("_coroutine", "_number", "_page")
+    __slots__ = ("_coroutine", "_number", "_page", "_pid")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], page: Page, number: int) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], page: Page, number: int, pid: int) -> None:
         self._coroutine = coroutine
         self._page = page
         self._number = number
+        self._pid = pid
 
     def send(self, value: Any) -> Any:
+        if os.getpid() != self._pid:
+            # A handler forked, and this is the child with a copy of the loop: not one step of anybody's job here.
+            os._exit(70)
         self._page.put_on_loop(self._number)
         try:
             return self._coroutine.send(value)
@@ -59,6 +64,7 @@ def make_loop(page: Page, pulse: float) -> asyncio.AbstractEventLoop:
     """A loop that knows whose task is whose, and beats."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
+    pid = os.getpid()
 
     def make_task(
         loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
@@ -67,7 +73,7 @@ def make_loop(page: Page, pulse: float) -> asyncio.AbstractEventLoop:
         owner = context.get(running) if context is not None else running.get()
         if not isinstance(owner, Attempt):
             return asyncio.Task(coroutine, loop=loop, **options)
-        task = asyncio.Task(MarkedSteps(coroutine, page, owner.number), loop=loop, **options)
+        task = asyncio.Task(MarkedSteps(coroutine, page, owner.number, pid), loop=loop, **options)
         if owner.task is None:
             owner.task = task
         else:

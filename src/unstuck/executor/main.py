@@ -90,6 +90,7 @@ def begin(
 
 class Executor:
     def __init__(self, wire: socket.socket, page: Page, slots: int, pulse: float, alone: bool) -> None:
+        self._pid = os.getpid()
         self._wire = wire
         self._page = page
         self._slots = slots
@@ -229,6 +230,9 @@ class Executor:
         self._say(Begun(attempt.number, now))
 
     def _finished(self, attempt: Attempt, end: End) -> None:
+        if os.getpid() != self._pid:
+            # A handler forked, and this is the child, back from it: it must not go on as a second executor.
+            os._exit(70)
         self._page.leave(attempt.place)
         with self._books:
             if attempt.progress is not None:
