@@ -261,6 +261,7 @@ def test_the_death_of_the_zygote_is_survived(mode: str) -> None:
         died = watch.died(executor, within=5.0)
         assert died.running == (ref,)
         assert "zygote" in died.status
+        assert died.with_others
         assert watch.import_failed().again_in == 1.0
 
         again = watch.executor()

@@ -55,6 +55,12 @@ def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:
     assert set(blames(post, died(post)).values()) == {"suspect"}
 
 
+def test_a_job_alone_in_a_process_that_fell_with_its_zygote_is_a_suspect_not_the_culprit() -> None:
+    """Any job of the worker may have done it; the cap of suspect runs ends the one that did."""
+    post = a_post(1, one := a_holding())
+    assert blames(post, died(post, with_others=True)) == {one.ref.job: "suspect"}
+
+
 def test_a_process_we_killed_for_the_lease_or_a_shutdown_charges_nobody() -> None:
     for reason in (plans.LEASE_GOING, plans.HANDED_BACK):
         post = a_post(1, a_holding(), a_holding(), killed=reason)

@@ -67,7 +67,7 @@ def _blame(
         return "neighbour"
     if event.expected or post.killed in _OUR_DOING:
         return "uncharged"
-    if post.killed == FROZEN or len(bodies) > 1:
+    if post.killed == FROZEN or event.with_others or len(bodies) > 1:
         return "suspect"
     return "own"
 

@@ -362,6 +362,7 @@ class Fleet:
         how = f"exit {status}" if status is not None and status >= 0 else f"signal {-(status or 0)}"
         for member in self._born():
             member.fault = member.fault or f"its zygote ended ({how})"
+            member.fell_with_zygote = True
             member.status_by = min(member.status_by, self._clock.boot() + self._pulse)
         if not zygote.imported:
             self._import_failed(f"the process ended while it imported the app ({how})")
@@ -456,6 +457,7 @@ class Fleet:
                 stack=stack,
                 out_of_memory=out_of_memory,
                 expected=member.is_blameless or (member.is_drained and not member.running()),
+                with_others=member.fell_with_zygote,
             )
         )
         self._release(member)

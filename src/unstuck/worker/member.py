@@ -54,6 +54,7 @@ class Member:
     fault: str = ""
     is_drained: bool = False
     is_blameless: bool = False
+    fell_with_zygote: bool = False
     killed: bool = False
     ready_by: float = math.inf
     stop_by: float = math.inf

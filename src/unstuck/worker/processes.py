@@ -83,6 +83,7 @@ class ExecutorDied:
     """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known.
 
     `expected`: drained to its end, or ended by the guard because the lease had run out; no job of it is to blame.
+    `with_others`: it went down with the zygote and all its siblings; which job of the worker did it, nobody can say.
     """
 
     executor: int
@@ -94,6 +95,7 @@ class ExecutorDied:
     stack: str | None = None
     out_of_memory: bool = False
     expected: bool = False
+    with_others: bool = False
     outputs: dict[AttemptRef, str] = field(default_factory=dict)
 
 
