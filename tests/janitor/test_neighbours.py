@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.eventually import eventually
 from unstuck import machine
+from unstuck.chance import SystemChance
 from unstuck.janitor.neighbours import Neighbours
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
@@ -89,9 +90,10 @@ def test_an_executor_that_still_lives_delays_the_verdict_and_asks_for_another_lo
 
 
 def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: SqlStore, look: Neighbours) -> None:
-    with a_process(tag="other") as escaped:
-        a_worker(store, "other", 2**22 + 1, start=1)
-        eventually(lambda: list(machine.tagged("other")) == [escaped.pid])
+    tag = SystemChance().nonce()  # its own: the same test on the other database may run at this very moment
+    with a_process(tag) as escaped:
+        a_worker(store, tag, 2**22 + 1, start=1)
+        eventually(lambda: list(machine.tagged(tag)) == [escaped.pid])
         assert look.tick(0.0) == 0
     assert look.tick(0.0) == 1
 

@@ -509,7 +509,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
 
 MOUNTS = """
 22 1 8:1 / / rw - ext4 /dev/sda1 rw
-30 22 0:40 / /home rw - nfs4 server:/home rw
+30 22 0:40 / /srv rw - nfs4 server:/srv rw
 31 30 8:2 / /srv/me/local rw - xfs /dev/sdb rw
 32 22 0:41 / /mnt/with\\040space rw - fuse.sshfs me@host:/ rw
 """

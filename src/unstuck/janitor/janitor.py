@@ -8,6 +8,7 @@ off too can renew and settle what they had finished.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -66,19 +67,23 @@ class Janitor:
         self._turns = [Turn(duty, now, is_sweep=True) for duty in sweeps]
         self._turns += [Turn(duty, now, is_sweep=False) for duty in keeping]
         self._is_cut_off = False
+        # The first sweep runs on the claimer's thread: it must not pass by what the janitor's own thread is just
+        # recovering, or a claim would come before it.
+        self._at_work = threading.Lock()
 
     def first_sweep(self) -> None:
         """Recover what is lost before the first claim. A store that is away is the caller's to wait for; a mistake
         in one duty must not keep a worker from working."""
-        for turn in self._turns:
-            if not turn.is_sweep:
-                continue
-            try:
-                turn.duty.tick(self._clock.boot())
-            except StoreError:
-                raise
-            except Exception:
-                logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
+        with self._at_work:
+            for turn in self._turns:
+                if not turn.is_sweep:
+                    continue
+                try:
+                    turn.duty.tick(self._clock.boot())
+                except StoreError:
+                    raise
+                except Exception:
+                    logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
 
     def tick(self) -> float:
         """Every duty that is due takes its turn; the answer is how long until the next is."""
@@ -86,7 +91,8 @@ class Janitor:
             self._try_again()
         for turn in self._turns:
             if turn.due_at <= self._clock.boot() and not (self._is_cut_off and turn.is_sweep):
-                self._take(turn)
+                with self._at_work:
+                    self._take(turn)
         return max(0.01, min(turn.due_at for turn in self._turns) - self._clock.boot())
 
     def _try_again(self) -> None:
