@@ -29,6 +29,24 @@ def main() -> None:
     profile_cells = commands.add_parser("profile-cell", help="(by profile) the same, in the contender's interpreter")
     profile_cells.add_argument("contender", choices=ENTRIES)
     profile_cells.add_argument("--jobs", type=int)
+    flats = commands.add_parser("flat", help="a single claim beside much that waits, has ended or is shut")
+    flats.add_argument("--stores", default="postgres,sqlite")
+    flats.add_argument("--only", help="some of the worlds, by name, separated by commas; always beside the empty one")
+    flats.add_argument("--repeats", type=int, default=300)
+    flats.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/flat.jsonl")
+    for name, text, jobs in (
+        ("targets", "drain with all jobs in 2000 targets beside the same without, on both databases", None),
+        ("old-transaction", "drain while somebody holds an old transaction open (PostgreSQL)", 60_000),
+    ):
+        pairs = commands.add_parser(name, help=text)
+        pairs.add_argument("--rounds", type=int, default=3)
+        pairs.add_argument("--jobs", type=int, default=jobs)
+        pairs.add_argument(
+            "--no-keep", dest="keep", action="store_false", help="do not append to results/drain.jsonl"
+        )
+    fair = commands.add_parser("fairness", help="a tenant with 10 jobs beside one with 1 000 000")
+    fair.add_argument("--stores", default="postgres,sqlite")
+    fair.add_argument("--rounds", type=int, default=7)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -38,8 +56,23 @@ def main() -> None:
         case "setup":
             environment.setup()
         case "drain":
-            names = asked.only.split(",") if asked.only else list(ENTRIES)
+            names = asked.only.split(",") if asked.only else drain.PEERS
             drain.run(names, asked.rounds, asked.jobs, asked.keep)
+        case "targets":
+            beside = {"2000-targets": "no-targets", "sqlite-2000-targets": "sqlite-no-targets"}
+            sys.exit(not drain.compare(beside, 0.6, asked.rounds, asked.jobs, asked.keep))
+        case "old-transaction":
+            beside = {"old-transaction": "unstuck-sync"}
+            sys.exit(not drain.compare(beside, 0.5, asked.rounds, asked.jobs, asked.keep))
+        case "fairness":
+            from bench import fairness
+
+            sys.exit(not fairness.run(asked.stores.split(","), asked.rounds))
+        case "flat":
+            from bench import flat
+
+            only = asked.only.split(",") if asked.only else []
+            sys.exit(not flat.run(asked.stores.split(","), only, asked.repeats, asked.keep))
         case "profile":
             profile.run(asked.contender, asked.jobs)
         case "profile-cell":

@@ -53,6 +53,8 @@ class Entry:
     place: str
     store: StoreKind
     environment: Literal["own", "peers"]
+    #: Which table it belongs to: beside peers, or beside ourselves in an easier setting.
+    beside: Literal["peers", "ourselves"] = "peers"
 
 
 ENTRIES = {
@@ -63,6 +65,11 @@ ENTRIES = {
     "unstuck-sqlite-async": Entry("bench.contenders.ours:OnSqliteAsync", "sqlite", "own"),
     "unstuck-sqlite-sync": Entry("bench.contenders.ours:OnSqliteSync", "sqlite", "own"),
     "huey-sqlite": Entry("bench.contenders.huey_:HueySqlite", "sqlite", "peers"),
+    "no-targets": Entry("bench.contenders.ours:OnPostgresPlaced", "postgres", "own", "ourselves"),
+    "2000-targets": Entry("bench.contenders.ours:OnPostgresTargets", "postgres", "own", "ourselves"),
+    "sqlite-no-targets": Entry("bench.contenders.ours:OnSqlitePlaced", "sqlite", "own", "ourselves"),
+    "sqlite-2000-targets": Entry("bench.contenders.ours:OnSqliteTargets", "sqlite", "own", "ourselves"),
+    "old-transaction": Entry("bench.contenders.ours:BesideOldTransaction", "postgres", "own", "ourselves"),
 }
 
 

@@ -18,12 +18,16 @@ from bench import environment, postgres
 from bench.contender import ENTRIES
 
 RESULTS = environment.ROOT / "bench" / "results" / "drain.jsonl"
-YARDSTICK = {"postgres": "pgqueuer", "sqlite": "huey-sqlite"}
+PEERS = [name for name, entry in ENTRIES.items() if entry.beside == "peers"]
+YARDSTICKS = ("pgqueuer", "huey-sqlite")
 CELL_LIMIT = 400.0
 
 
-def run(names: Sequence[str], rounds: int, jobs: int | None, keep: bool) -> None:
-    environment.setup()
+def run(
+    names: Sequence[str], rounds: int, jobs: int | None, keep: bool, yardsticks: Sequence[str] = YARDSTICKS
+) -> list[dict[str, Any]]:
+    if any(ENTRIES[name].environment == "peers" for name in names):
+        environment.setup()
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     lines: list[dict[str, Any]] = []
     with surroundings(names) as variables:
@@ -35,7 +39,20 @@ def run(names: Sequence[str], rounds: int, jobs: int | None, keep: bool) -> None
     if keep:
         with open(RESULTS, "a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-    print("\n" + table(lines))
+    print("\n" + table(lines, yardsticks))
+    return lines
+
+
+def compare(pairs: dict[str, str], bound: float, rounds: int, jobs: int | None, keep: bool) -> bool:
+    """Drains of ourselves, each beside an easier setting; whether each keeps at least `bound` of that one's speed."""
+    names = [name for harder, easier in pairs.items() for name in (easier, harder)]
+    medians = _medians([line for line in run(names, rounds, jobs, keep, list(pairs.values())) if "error" not in line])
+    kept = True
+    for harder, easier in pairs.items():
+        ratio = medians[harder]["jobs_per_s"] / medians[easier]["jobs_per_s"]
+        print(f"{harder}: {ratio:.2f} × {easier} (at least {bound})")
+        kept &= ratio >= bound
+    return kept
 
 
 @contextmanager
@@ -93,10 +110,11 @@ def say(line: dict[str, Any]) -> None:
     )
 
 
-def table(lines: Sequence[dict[str, Any]]) -> str:
-    """Medians as Markdown, one ratio column per store: to PgQueuer, or to Huey on SQLite."""
+def table(lines: Sequence[dict[str, Any]], yardsticks: Sequence[str]) -> str:
+    """Medians as Markdown, one ratio column per yardstick: to PgQueuer, to Huey on SQLite, or to ourselves."""
     out = []
-    for store, yardstick in YARDSTICK.items():
+    for yardstick in yardsticks:
+        store = ENTRIES[yardstick].store
         rows = _medians([line for line in lines if ENTRIES[line["contender"]].store == store and "error" not in line])
         if not rows:
             continue

@@ -36,6 +36,14 @@ class Server:
     url: str
     pid: int
 
+    def create(self, database: str) -> str:
+        """An empty database, and its URL."""
+        import psycopg
+
+        with psycopg.connect(f"{self.url}/postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {database}".encode())
+        return f"{self.url}/{database}"
+
 
 @contextmanager
 def server(extra_settings: str = "") -> Iterator[Server]:

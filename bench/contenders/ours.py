@@ -8,13 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
+
 from bench.contender import Contender, analyze, count, postgres_url, recreate_database
 from bench.probe import run_directory
 
 APP = "bench.contenders.ours_app:app"
 DATABASE = "bench_unstuck"
 CHUNK = 5000
-UNSETTLED = "SELECT (SELECT count(*) FROM unstuck_ready) + (SELECT count(*) FROM unstuck_running)"
+PLACES = 2_000
+UNSETTLED = """
+SELECT (SELECT count(*) FROM unstuck_line) + (SELECT count(*) FROM unstuck_ready)
+       + (SELECT count(*) FROM unstuck_running)"""
 COMPLETED = "SELECT count(*) FROM unstuck_done WHERE state = 'COMPLETED'"
 
 
@@ -35,11 +40,23 @@ class Ours(Contender):
 
         workflow = getattr(ours_app, self.workflow)
         for start in range(0, jobs, CHUNK):
-            workflow.enqueue_many([()] * min(CHUNK, jobs - start))
+            workflow.enqueue_many([self.arguments(number) for number in range(start, min(start + CHUNK, jobs))])
         ours_app.app.close()
+
+    def arguments(self, _: int) -> tuple[int, ...]:
+        return ()
 
     def worker_commands(self) -> list[list[str]]:
         return [[sys.executable, "-m", "unstuck", "worker", APP, "--concurrency", "400", "--processes", "2"]]
+
+
+class Placed:
+    """Jobs that are told of a place; `workflow` decides whether it is their target."""
+
+    workflow = "no_op_for"
+
+    def arguments(self, number: int) -> tuple[int, ...]:
+        return (number % PLACES,)
 
 
 class OnPostgresSync(Ours):
@@ -63,6 +80,29 @@ class OnPostgresSync(Ours):
 
 class OnPostgresAsync(OnPostgresSync):
     workflow = "no_op_async"
+
+
+class OnPostgresPlaced(Placed, OnPostgresSync):
+    pass
+
+
+class OnPostgresTargets(OnPostgresPlaced):
+    workflow = "no_op_on"
+
+
+class BesideOldTransaction(OnPostgresSync):
+    """Somebody's forgotten transaction, older than every claim: nothing that dies can be cleared away."""
+
+    def fill(self, jobs: int) -> None:
+        super().fill(jobs)
+        self.forgotten = psycopg.connect(self.url())
+        self.forgotten.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        self.forgotten.execute("SELECT pg_current_xact_id(), (SELECT count(*) FROM unstuck_routes)")
+
+    def completed(self) -> int:
+        status = self.forgotten.info.transaction_status
+        assert status is psycopg.pq.TransactionStatus.INTRANS, "the old transaction did not last"
+        return super().completed()
 
 
 class OnSqliteSync(Ours):
@@ -95,3 +135,11 @@ class OnSqliteSync(Ours):
 
 class OnSqliteAsync(OnSqliteSync):
     workflow = "no_op_async"
+
+
+class OnSqlitePlaced(Placed, OnSqliteSync):
+    pass
+
+
+class OnSqliteTargets(OnSqlitePlaced):
+    workflow = "no_op_on"

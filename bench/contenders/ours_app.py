@@ -1,4 +1,4 @@
-"""The app that our workers import: two no-op workflows, one of each colour."""
+"""The app that our workers import: no-op workflows, one of each colour, and two that are told of a place."""
 
 from __future__ import annotations
 
@@ -15,4 +15,15 @@ def no_op() -> None:
 
 @app.workflow
 async def no_op_async() -> None:
+    probe.hit()
+
+
+@app.workflow
+def no_op_for(place: int) -> None:
+    probe.hit()
+
+
+@app.workflow(target="{place}")
+def no_op_on(place: int) -> None:
+    """The same, one at a time per place."""
     probe.hit()

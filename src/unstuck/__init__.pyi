@@ -18,6 +18,7 @@ from unstuck.model.errors import InvalidPolicy as InvalidPolicy
 from unstuck.model.errors import InvalidSettings as InvalidSettings
 from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
+from unstuck.model.errors import NotBlocking as NotBlocking
 from unstuck.model.errors import NotStorable as NotStorable
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
@@ -26,7 +27,10 @@ from unstuck.model.errors import StillRunning as StillRunning
 from unstuck.model.errors import StoreBusy as StoreBusy
 from unstuck.model.errors import StoreError as StoreError
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
+from unstuck.model.errors import TooManyQueued as TooManyQueued
 from unstuck.model.errors import UnknownJob as UnknownJob
+from unstuck.model.errors import UnknownTarget as UnknownTarget
+from unstuck.model.errors import UnknownTenant as UnknownTenant
 from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
 from unstuck.model.job import AttemptRecord as AttemptRecord
@@ -34,6 +38,8 @@ from unstuck.model.job import EventRecord as EventRecord
 from unstuck.model.job import JobRecord as JobRecord
 from unstuck.model.lifecycle import JobState as JobState
 from unstuck.model.policy import Policy as Policy
+from unstuck.model.reasons import Reason as Reason
+from unstuck.model.reasons import Why as Why
 from unstuck.version import __version__ as __version__
 
 __all__ = [
@@ -56,18 +62,24 @@ __all__ = [
     "JobRecord",
     "JobState",
     "KeyConflict",
+    "NotBlocking",
     "NotStorable",
     "OutcomeUnknown",
     "Policy",
+    "Reason",
     "Retry",
     "SchemaMismatch",
     "StillRunning",
     "StoreBusy",
     "StoreError",
     "StoreUnavailable",
+    "TooManyQueued",
     "UnknownJob",
+    "UnknownTarget",
+    "UnknownTenant",
     "UnknownWorkflowName",
     "UnstuckError",
+    "Why",
     "Workflow",
     "__version__",
     "current",

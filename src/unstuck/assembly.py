@@ -56,17 +56,24 @@ def build_worker(options: WorkerOptions) -> Supervisor:
 
 
 def _prepare(options: WorkerOptions) -> None:
-    """An empty database gets its tables; one that has them is never upgraded silently."""
-    from unstuck.model.errors import StoreUnavailable
+    """What cannot be used is told at once; what is not there yet, or busy, the worker waits for, and says so."""
+    from unstuck.model.errors import SchemaMismatch, StoreError
 
     store = open_store(options.database, options.times)
     try:
-        if store.schema_version() == 0:
-            store.migrate()
-    except StoreUnavailable:
-        pass  # not there yet: the worker waits for it, and says so
+        _make_tables(store)
+    except SchemaMismatch:
+        raise
+    except StoreError:
+        pass
     finally:
         store.close()
+
+
+def _make_tables(store: Store) -> None:
+    """An empty database gets its tables; one that has them is never upgraded silently."""
+    if store.schema_version() == 0:
+        store.migrate()
 
 
 def _check(options: WorkerOptions) -> None:
@@ -113,6 +120,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             store=store,
             beat_store=open_store(options.database, times, application=f"unstuck beat {incarnation[:8]}"),
             fleet=fleet,
+            prepare=lambda: _make_tables(store),
             chores=lambda me: build_janitor(store, times, me),
             clock=clock,
             chance=chance,
@@ -131,9 +139,12 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     """The duties that every worker and server does; `me` knows its host, so it may look after its neighbours."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
+    from unstuck.janitor.alerts import Alerts
     from unstuck.janitor.holds import Holds
+    from unstuck.janitor.inbox import Inbox
     from unstuck.janitor.janitor import Janitor
     from unstuck.janitor.neighbours import Neighbours
+    from unstuck.janitor.orphans import Orphans
     from unstuck.janitor.overdue import Overdue
     from unstuck.janitor.retention import Retention
     from unstuck.janitor.timers import Timers
@@ -143,5 +154,21 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     sweeps: list[Duty] = [zombies, Overdue(store, times)]
     if me is not None:
         sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
-    keeping: list[Duty] = [Timers(store, times), Holds(store, times), Retention(store, times)]
+    keeping: list[Duty] = [Timers(store, times), Inbox(store, times), Holds(store, times), Retention(store, times)]
+    keeping += [Orphans(store, times), Alerts(store, times, _reasons(store, times))]
     return Janitor(store.probe, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)
+
+
+def _reasons(store: Store, times: Times) -> Callable[[str, str], tuple[str, str] | None]:
+    """Why a job is not running, for a room that must not know who answers."""
+    from unstuck.model.errors import UnknownJob
+    from unstuck.observe.why import why
+
+    def reason(tenant: str, job: str) -> tuple[str, str] | None:
+        try:
+            found = why(store, tenant, job, times)
+        except UnknownJob:
+            return None
+        return (found.codes[0] if found.codes else "unknown", found.verdict)
+
+    return reason

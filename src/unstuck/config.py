@@ -191,7 +191,7 @@ def _file_layer(directory: Path, problems: list[str]) -> list[tuple[str, dict[st
                 values: Any = tomllib.load(file)
         except FileNotFoundError:
             continue
-        except (OSError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:  # not TOML, not UTF-8, brackets without end
             if not table:
                 problems.append(f"{name} cannot be read: {error}")
                 return []

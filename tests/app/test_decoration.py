@@ -67,7 +67,7 @@ def test_a_workflow_called_directly_is_the_plain_function(app: App) -> None:
         ({"on_lost": "explode"}, "on_lost"),
         ({"isolation": "thread"}, "isolation"),
         ({"colour": "red"}, "there is no option colour"),
-        ({"target": "{x}"}, "there is no option target"),
+        ({"target": "{x}"}, "names x, which is none of its parameters"),
         ({"retry_on": "OSError"}, "retry_on"),
         ({"queue": " "}, "queue"),
     ],
@@ -231,3 +231,18 @@ def test_settings_that_no_source_could_mend_are_refused_at_once() -> None:
         App(leese=3)
     with pytest.raises(unstuck.InvalidSettings, match="preset"):
         App(preset="retry_frist")
+
+
+def test_an_unknown_option_is_answered_with_all_there_are_and_the_one_that_was_meant(app: App) -> None:
+    @app.workflow
+    def pay() -> None: ...
+
+    with pytest.raises(unstuck.InvalidInput, match=r"there is no option prio; .* did you mean priority\?") as refused:
+        pay.using(prio=1)  # type: ignore[call-arg]
+    assert all(f" {name}," in str(refused.value) for name in ("at", "delay", "key", "priority", "queue", "tenant"))
+    assert "max_retries" not in str(refused.value)
+
+    with pytest.raises(unstuck.InvalidInput, match=r"there is no option nam; .* did you mean name\?") as refused:
+        app.workflow(nam="x")(pay)  # type: ignore[call-overload]
+    assert all(f" {name}," in str(refused.value) for name in ("name", "queue", "retry_on", "retries"))
+    assert " key," not in str(refused.value)

@@ -8,15 +8,23 @@ import subprocess
 import pytest
 
 from tests.cli.command import Command, environment
+from unstuck.model.job import WorkflowRecord
+from unstuck.model.policy import Policy
+from unstuck.store.port import Store
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["wo"], ["worker", "workers", "workflows"]),
-        (["jobs", "re"], ["resolve", "resume", "retry"]),
+        (["jobs", "re"], ["release", "resolve", "resume", "retry"]),
         (["jobs", "list", "--st"], ["--state"]),
         (["enqueue", "--pri"], ["--priority"]),
+        (["jobs", "list", "--state", "C"], ["CANCELLED", "COMPLETED"]),
+        (["jobs", "list", "-s", "ru"], ["RUNNING"]),
+        (["worker", "--log-format", ""], ["auto", "human", "json"]),
+        (["worker", "--preset", "hu"], ["human_gate"]),
+        (["completion", ""], ["bash", "fish", "zsh"]),
         (["nonsense", ""], []),
         (["jobs", "show", "0"], []),
     ],
@@ -30,6 +38,14 @@ def test_ids_of_jobs_are_completed(unstuck: Command) -> None:
     job = unstuck.enqueue("add", "1")
     assert unstuck("__complete", "jobs", "show", job[:6]).word == job
     assert unstuck("__complete", "jobs", "cancel", "--reason", "x", job[:6]).word == job
+
+
+def test_names_of_workflows_are_completed(unstuck: Command, store: Store) -> None:
+    store.register_workflows([WorkflowRecord(name, "1", "default", Policy(), {}) for name in ("greet", "grow")])
+    assert unstuck("__complete", "enqueue", "gr").out.split() == ["greet", "grow"]
+    assert unstuck("__complete", "jobs", "list", "--workflow", "gre").word == "greet"
+    assert unstuck("__complete", "workflows", "gro").word == "grow"
+    assert unstuck("__complete", "enqueue", "greet", "gr").word == "", "an argument is the caller's own"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -51,4 +67,4 @@ def test_bash_takes_the_script_and_completes_with_it(bare: Command) -> None:
     finished = subprocess.run(
         [bash, "-c", script], env=environment(), cwd=bare.directory, capture_output=True, text=True, check=True
     )
-    assert finished.stdout.split() == ["resolve", "resume", "retry"]
+    assert finished.stdout.split() == ["release", "resolve", "resume", "retry"]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.command import APP, Command
 from tests.support.postgres import PostgresServer
+from unstuck.cli import output
 
 
 def test_migrate_makes_a_database_and_repeating_it_changes_nothing(bare: Command, tmp_path: Path) -> None:
@@ -76,6 +77,24 @@ def test_health_without_a_worker_is_code_10_unless_that_is_meant(unstuck: Comman
     assert {c["name"]: c["ok"] for c in sick.object["checks"]}.items() >= {"database": True, "workers": False}.items()
     assert sick.object["bounds"]["job of a lost machine leaves RUNNING"] == 39
     assert unstuck("health", "--no-workers").code == 0
+
+
+def test_health_tells_an_unreachable_database_from_an_unhealthy_one(bare: Command) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    away = bare("health", "--json", "--database", f"postgresql://me@127.0.0.1:{port}/jobs")
+    assert (away.code, away.object["healthy"]) == (6, False)
+    assert [check["name"] for check in away.object["checks"]] == ["database"]
+    told = " ".join(bare("health", "--help").out.split())
+    assert "Exit code 10 if not, 6 if the database cannot be reached" in told
+
+
+def test_one_worker_is_one_worker_and_none_are_none(unstuck: Command) -> None:
+    assert "0 workers alive" in unstuck("stats").out
+    assert output.count(1, "worker") == "1 worker"
+    assert output.count(1, "process") == "1 process"
+    assert output.count(2, "process") == "2 processes"
 
 
 def test_config_shows_every_value_and_its_source(bare: Command, tmp_path: Path) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import signal
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
+
+from rich.console import Console
 
 from tests.cli.command import Command, environment
 from tests.support.eventually import eventually
+from unstuck.cli.demo import _hints
+from unstuck.cli.stage.screen import draw
+from unstuck.cli.stage.snapshot import Snapshot
 
 
 def tagged(folder: Path) -> list[str]:
@@ -63,6 +70,34 @@ def test_the_demo_runs_on_any_database(unstuck: Command, store_url: str, tmp_pat
     assert answer.code == 0, answer.err
     assert unstuck("stats", "--json").object["states"]["COMPLETED"] > 0
     assert tagged(tmp_path) == []
+
+
+def test_the_summary_adds_up_although_older_jobs_go_on_too(bare: Command, tmp_path: Path) -> None:
+    (tmp_path / "demo-data").mkdir()
+    url = f"sqlite:///{tmp_path}/demo-data/demo.db"
+    for name in ("Ada", "Grace", "Linus"):
+        assert bare("enqueue", "greet", name, "--app", "unstuck.examples.demo:app", "--database", url).code == 0
+    answer = bare("demo", "--for", "4", "--plain")
+    assert answer.code == 0, answer.err
+    summary = answer.out[: answer.out.index("failed attempts were")].splitlines()
+    first = next(place for place, line in enumerate(summary) if "accounted for" in line)
+    rows = [int(line.split()[0]) for line in summary[first + 1 :] if line.startswith("  ")]
+    assert sum(rows) == int(summary[first].split()[0])
+
+
+def test_the_hints_are_whole_in_the_smallest_usual_terminal() -> None:
+    url = "sqlite:////home/somebody/projects/a-shop-with-a-long-name/demo-data/demo.db"
+    hints = _hints(url, None)
+    snapshot = Snapshot(datetime.now(UTC), {}, (), (), ())
+    paper = io.StringIO()
+    screen = Console(width=80, height=24, file=paper, color_system=None)
+    screen.print(draw(snapshot, [], title="a title", time="0:01", hints=hints, size=(80, 24)))
+    drawn = [line[2:-2].rstrip() for line in paper.getvalue().splitlines()]
+    text = "".join(drawn)
+    assert f"export UNSTUCK_DATABASE={url}" in text
+    assert "watch its jobs run again" in text
+    assert "Ctrl-C" in text
+    assert "…" not in text[text.index("in another terminal") :]
 
 
 def test_ctrl_c_ends_the_demo_in_order(bare: Command, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ KEYS = {
     "id", "workflow", "state", "shown_state", "tenant", "queue", "target", "priority", "key", "run", "attempts",
     "failures", "losses", "created_at", "available_at", "claimed_at", "started_at", "finished_at", "duration_ms",
     "worker", "token", "heartbeat_at", "lease_until", "request", "requested_at", "request_reason", "error_type",
-    "error_message", "result", "late",
+    "error_message", "result", "late", "tags", "limit_key", "on_hold", "is_blocker", "is_blocked",
 }  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def test_an_enqueued_job_is_listed_and_shown(unstuck: Command) -> None:
     assert (listed["id"], listed["state"], listed["workflow"]) == (job, "QUEUED", "add")
     assert (listed["worker"], listed["token"], listed["lease_until"]) == (None, None, None)
     shown = unstuck("jobs", "show", job, "--json").object
-    assert shown.keys() == KEYS | {"args", "kwargs", "policy", "progress", "attempt_list", "history"}
+    assert shown.keys() == KEYS | {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for"}
     assert [event["kind"] for event in shown["history"]] == ["submitted"]
     assert shown["created_at"].endswith("Z")
     for_people = unstuck("jobs", "show", job)
@@ -228,3 +228,18 @@ def test_priority_queue_and_delay_are_kept(unstuck: Command) -> None:
     job = unstuck.enqueue("add", "1", "--priority", "7", "--queue", "slow", "--delay", "90s")
     kept = unstuck("jobs", "show", job, "--json").object
     assert (kept["priority"], kept["queue"], kept["shown_state"]) == (7, "slow", "SCHEDULED")
+
+
+def test_a_long_history_shows_its_end_and_says_how_to_see_all(unstuck: Command) -> None:
+    job = unstuck.enqueue("add", "1")
+    for _ in range(2):
+        assert unstuck("jobs", "interrupt", job).code == 0
+        assert unstuck("jobs", "resume", job).code == 0
+    short = unstuck("jobs", "show", job, "--last", "3").out
+    assert "History (the last 3 of 5 events; --all shows all)" in short
+    assert "resumed" in short
+    assert "submitted" not in short
+    whole = unstuck("jobs", "show", job, "--last", "3", "--all").out
+    assert "submitted" in whole
+    assert "--all shows all" not in whole
+    assert len(unstuck("jobs", "show", job, "--last", "3", "--json").object["history"]) == 5

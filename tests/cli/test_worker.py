@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.cli.command import APP, Command
 from tests.support.eventually import eventually
@@ -113,3 +118,65 @@ def test_a_worker_whose_starter_dies_ends_too(unstuck: Command, tmp_path: Path) 
     finally:
         process.kill()
         process.wait(10)
+
+
+@pytest.fixture
+def mute(unstuck: Command, request: pytest.FixtureRequest) -> Iterator[Worker]:
+    """A worker whose log nobody takes: its pipe is full, or has no reader any more."""
+    reading, writing = os.pipe()
+    if request.param == "full":
+        os.set_blocking(writing, False)
+        with contextlib.suppress(BlockingIOError):
+            while os.write(writing, b"x" * 65536):
+                pass
+        os.set_blocking(writing, True)
+    else:
+        os.close(reading)
+    process = subprocess.Popen(
+        unstuck.words("worker", APP, "--concurrency", "2", "--processes", "1", "--drain", "91s", "--name", "mute"),
+        cwd=unstuck.directory,
+        env=unstuck.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=writing,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
+        os.close(writing)
+        if request.param == "full":
+            os.close(reading)
+
+
+@pytest.mark.parametrize("mute", ["full", "closed"], indirect=True)
+def test_a_worker_that_cannot_log_works_and_drains_all_the_same(unstuck: Command, mute: Worker) -> None:
+    answer = unstuck("enqueue", "add", "2", "--app", APP, "--wait", "--timeout", "30s")
+    assert (answer.code, answer.word) == (0, "3"), answer.err
+    mute.send_signal(signal.SIGTERM)
+    assert mute.wait(30) == 0
+
+
+def test_an_app_that_does_not_exist_is_told_at_once_and_each_time_it_is_tried(unstuck: Command) -> None:
+    log = unstuck.directory / "nope.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            unstuck.words("worker", "nope:app", "--name", "lost", "--log-format", "human"),
+            cwd=unstuck.directory,
+            env=unstuck.environment(),
+            stdin=subprocess.DEVNULL,
+            stderr=sink,
+        )
+    try:
+        told = "the app cannot be imported (next try in {} s): ModuleNotFoundError: No module named 'nope'"
+        eventually(lambda: told.format(2) in log.read_text(), timeout=30)
+        assert told.format(1) in log.read_text()
+        assert "Traceback" not in log.read_text()
+        eventually(lambda: "its app cannot be imported" in unstuck("workers").out, timeout=15, every=0.5)
+        assert "    ModuleNotFoundError: No module named 'nope'" in unstuck("workers").out
+        assert "Traceback" not in unstuck("workers").out
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0

@@ -576,3 +576,80 @@ def terminates_a_program() -> int:
         return program.wait(5)
     finally:
         program.kill()
+
+
+def note(path: str, word: str) -> None:
+    with Path(path).open("a") as file:
+        file.write(f"{word}\n")
+
+
+@workflow()
+async def notes_later(path: str) -> str:
+    """Its effects come from callbacks: no step of a task is needed for them."""
+    asyncio.get_running_loop().call_later(0.4, note, path, "called")
+    await asyncio.sleep(0.8)
+    return "noted"
+
+
+@workflow()
+async def forks_and_awaits_what_it_had(path: str) -> str:
+    """Nothing asks for the running loop after the fork, so the child goes back into its copy of it."""
+    loop = asyncio.get_running_loop()
+    later = loop.create_future()
+    loop.call_later(1.5, later.set_result, None)
+    os.fork()
+    await later
+    return "waited"
+
+
+@workflow()
+async def forks_in_a_callback(path: str) -> str:
+    asyncio.get_running_loop().call_soon(os.fork)
+    await asyncio.sleep(1.5)
+    return "waited"
+
+
+@workflow()
+async def forks_amid_callbacks(path: str) -> str:
+    loop = asyncio.get_running_loop()
+    loop.call_soon(os.fork)
+    loop.call_soon(note, path, "called")
+    await asyncio.sleep(0.5)
+    return "waited"
+
+
+@workflow()
+async def forks_and_cancels_itself(path: str) -> str:
+    later = asyncio.get_running_loop().create_future()
+    task = asyncio.current_task()
+    assert task is not None
+    if os.fork() == 0:
+        task.cancel()
+        try:
+            await later
+        finally:
+            note(path, "thrown")
+    await asyncio.sleep(0.5)
+    return "waited"
+
+
+@workflow()
+def child_crashes() -> str:
+    """Its child dies of a native crash; the job itself is fine."""
+    child = os.fork()
+    if child == 0:
+        ctypes.string_at(0)
+        os._exit(1)
+    os.waitpid(child, 0)
+    return "fine"
+
+
+@workflow()
+async def child_crashes_async() -> str:
+    return str(child_crashes())
+
+
+@workflow()
+def asks_itself(ctx: Context) -> None:
+    ctx.ask("cancel", "by myself")  # type: ignore[attr-defined]
+    raise Cancelled("by myself")

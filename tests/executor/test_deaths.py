@@ -19,7 +19,7 @@ from tests.support.eventually import eventually
 from unstuck.clock import boot
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import Returned, Stopped
-from unstuck.worker.processes import ExecutorDied, Finished, Said
+from unstuck.worker.processes import ExecutorDied, Finished, ImportFailed, Said, ZygoteDied
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -262,7 +262,9 @@ def test_the_death_of_the_zygote_is_survived(mode: str) -> None:
         assert died.running == (ref,)
         assert "zygote" in died.status
         assert died.with_others
-        assert watch.import_failed().again_in == 1.0
+        lost = watch.hear_one(ZygoteDied)
+        assert (lost.status, lost.again_in) == ("signal 9 (SIGKILL)", 1.0)
+        assert watch.first(ImportFailed) is None
 
         again = watch.executor()
         assert watch.result(again, "add", 1, 1) == 2
@@ -448,3 +450,75 @@ def test_an_executor_for_which_there_are_no_descriptors_is_reported_and_leaks_no
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         watch.close()
+
+
+@pytest.mark.parametrize("name", ["child_crashes", "child_crashes_async"])
+def test_the_crash_of_a_forked_child_convicts_nobody_when_the_executor_is_killed(watch: Watch, name: str) -> None:
+    """The report that the child left is about the thread of whoever comes next."""
+    executor = watch.executor()
+    for _ in range(3):
+        assert watch.result(executor, name) == "fine"
+    refs = {watch.begin(executor, "block", 30), watch.begin(executor, "sleep_async", 30)}
+
+    os.kill(watch.pid(executor), signal.SIGKILL)
+    died = watch.died(executor)
+
+    assert (set(died.running), died.culprit, died.stack) == (refs, None, None)
+
+
+def test_the_executors_own_crash_is_told_from_that_of_a_child(watch: Watch) -> None:
+    executor = watch.executor()
+    assert watch.result(executor, "child_crashes") == "fine"
+    watch.begin(executor, "block", 30)
+
+    culprit = watch.feed(executor, "segfault")
+    died = watch.died(executor)
+
+    assert died.culprit == culprit
+    assert (died.stack or "").count("Fatal Python error") == 1
+
+
+def test_an_executor_that_was_killed_under_a_stopped_zygote_did_not_fail_to_end_in_time(mode: str) -> None:
+    watch = Watch(mode)
+    try:
+        executor = watch.executor()
+        ref = watch.begin(executor, "block", 30)
+        zygote = watch.fleet.pids()["zygote"]["pid"]
+        os.kill(zygote, signal.SIGSTOP)
+        os.kill(watch.pid(executor), signal.SIGKILL)
+
+        died = watch.died(executor)
+
+        assert died.running == (ref,)
+        assert died.status == "ended, status unknown"
+        os.kill(zygote, signal.SIGCONT)
+    finally:
+        watch.close()
+
+
+def test_an_executor_ends_itself_when_the_lease_is_over_and_nobody_is_awake_to_do_it(mode: str) -> None:
+    """A7, F06: worker and zygote are stopped; what the executor has started goes with it."""
+    watch = Watch(mode)
+    try:
+        executor = watch.executor()
+        left = [watch.result(executor, name) for name in ("child", "daemon")]
+        watch.begin(executor, "block", 30)
+        pid, zygote = watch.pid(executor), watch.fleet.pids()["zygote"]["pid"]
+        os.kill(zygote, signal.SIGSTOP)
+
+        watch.fleet.lease(boot() + 0.3)
+        eventually(lambda: all(map(is_gone, [pid, *left])), timeout=2.0)
+
+        os.kill(zygote, signal.SIGCONT)
+        died = watch.died(executor)
+        assert "lease" in died.status
+        assert died.expected
+    finally:
+        watch.close()
+
+
+def test_a_handler_that_ends_its_process_with_the_status_of_a_lost_lease_is_not_believed(watch: Watch) -> None:
+    executor = watch.executor()
+    watch.feed(executor, "exit_hard", 68)
+
+    assert not watch.died(executor).expected

@@ -78,7 +78,7 @@ def test_a_context_can_be_made_by_hand_for_a_users_own_tests() -> None:
     context.log("nothing happens")
     assert context.remaining() is None
 
-    context.ask("cancel", "enough")
+    context._ask("cancel", "enough")
     assert context.cancelled
     with pytest.raises(Cancelled, match="enough"):
         context.check()

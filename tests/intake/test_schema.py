@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
+import msgspec
 import pydantic
 import pytest
 
@@ -103,3 +106,92 @@ def test_the_schema_is_json_and_shows_defaults() -> None:
     assert SCHEMA["properties"]["share"] == {"type": "number", "default": 1.0}
     assert SCHEMA["required"] == ["who", "lines"]
     assert SCHEMA["$defs"]["Line"]["required"] == ["item"]
+
+
+@dataclass
+class Visit:
+    at: datetime
+    lasts: timedelta = timedelta(0)
+
+
+class Event(msgspec.Struct, tag=True):
+    at: datetime
+
+
+class Alarm(msgspec.Struct, tag=True):
+    daily: time
+
+
+def book(
+    at: datetime,
+    day: date | None = None,
+    *,
+    hour: time | None = None,
+    ident: UUID | None = None,
+    price: Decimal | None = None,
+    data: bytes = b"",
+    utc: Annotated[datetime, msgspec.Meta(tz=True)] | None = None,
+    visits: list[Visit] = [],  # noqa: B006  how people write it
+    by_name: dict[str, date] | None = None,
+    span: tuple[datetime, datetime] | None = None,
+    reminder: Event | Alarm | None = None,
+    seats: Annotated[int, msgspec.Meta(ge=1, le=9)] = 1,
+    code: Annotated[str, msgspec.Meta(min_length=2, max_length=4, pattern="^[A-Z]+$")] = "AB",
+) -> None: ...
+
+
+BOOK = json.loads(json.dumps(Arguments("book", book).schema()))
+NOON = "2026-11-15T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "problem"),
+    [
+        ({"at": "tomorrow"}, "at: 'tomorrow' is not a date and time"),
+        ({"at": NOON, "day": "2026-02-30"}, "day: '2026-02-30' is not a date"),
+        ({"at": NOON, "hour": "25:00"}, "hour: '25:00' is not a time"),
+        ({"at": NOON, "ident": "42"}, "ident: '42' is not a UUID"),
+        ({"at": NOON, "price": "cheap"}, "price: 'cheap' is not a decimal number"),
+        ({"at": NOON, "data": "ä"}, "data: 'ä' is not base64"),
+        ({"at": NOON, "utc": "2026-11-15T12:00:00"}, "utc: '2026-11-15T12:00:00' is not a date and time with its"),
+        ({"at": NOON, "visits": [{"at": "soon"}]}, "visits: [0]: at: 'soon' is not a date and time"),
+        ({"at": NOON, "visits": [{"at": NOON, "lasts": "1h"}]}, "visits: [0]: lasts: '1h' is not a duration"),
+        ({"at": NOON, "by_name": {"Ada": "x"}}, "by_name: Ada: 'x' is not a date"),
+        ({"at": NOON, "span": [NOON, "later"]}, "span: [1]: 'later' is not a date and time"),
+        ({"at": NOON, "span": [NOON]}, "span: has 1 of at least 2 elements"),
+        ({"at": NOON, "reminder": {"type": "Event", "at": "x"}}, "reminder: at: 'x' is not a date and time"),
+        ({"at": NOON, "reminder": {"type": "Alarm", "daily": "x"}}, "daily: 'x' is not a time"),
+        ({"at": NOON, "seats": 0}, "seats: 0 is below 1"),
+        ({"at": NOON, "seats": 10}, "seats: 10 is above 9"),
+        ({"at": NOON, "code": "A"}, "code: has 1 of at least 2 characters"),
+        ({"at": NOON, "code": "ABCDE"}, "code: has 5 of at most 4 characters"),
+        ({"at": NOON, "code": "ab"}, "code: 'ab' does not match ^[A-Z]+$"),
+    ],
+)
+def test_a_text_that_stands_for_something_else_is_read_at_the_door(kwargs: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        schema.pack("book", BOOK, [], kwargs)
+    assert problem in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"at": NOON},
+        {"at": "2026-11-15T12:00:00"},
+        {"at": NOON, "day": "2026-11-15", "hour": "12:30:00", "ident": "6f1c1c52-7f2b-4d4e-9c1b-000000000001"},
+        {"at": NOON, "price": "10.50", "data": "aGVsbG8=", "utc": "2026-11-15T12:00:00+01:00"},
+        {"at": NOON, "price": 10.5},
+        {"at": NOON, "visits": [{"at": NOON, "lasts": "PT1H"}], "by_name": {"Ada": "2026-11-15"}},
+        {"at": NOON, "span": [NOON, NOON], "seats": 9, "code": "XYZ"},
+        {"at": NOON, "reminder": {"type": "Event", "at": NOON}},
+        {"at": NOON, "reminder": {"type": "Alarm", "daily": "07:00:00"}},
+    ],
+)
+def test_what_the_door_lets_in_the_handler_can_read(kwargs: dict[str, Any]) -> None:
+    Arguments("book", book).unpack(schema.pack("book", BOOK, [], kwargs))
+
+
+def test_an_object_is_called_an_object() -> None:
+    with pytest.raises(InvalidArguments, match="expected string, got object"):
+        schema.pack("book", BOOK, [{}], {})

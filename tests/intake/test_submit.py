@@ -227,3 +227,37 @@ def test_a_verb_that_the_state_does_not_know_changes_nothing_a18(store: SqlStore
             ask(control, job.id)
 
     assert store.get("default", job.id) == before
+
+
+@pytest.mark.parametrize("fault", ["lost answer", "lost question"])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_release_whose_answer_was_lost_happens_once(store: SqlStore, fault: str, waits: bool) -> None:
+    submit = submitter(store)
+    first = submit.job(WORKFLOW, PAYLOAD, Options())
+    job = submit.job(WORKFLOW, PAYLOAD, Options().with_(hold=True, after=[first.id] if waits else []))
+    submit.submit([first, job])
+
+    record = Control(Faulty(store, release=[fault]), by="me").release(job.id)
+
+    assert (record.state, record.on_hold) == (JobState.PENDING if waits else JobState.QUEUED, False)
+    kinds = [event.kind for event in store.history("default", job.id)]
+    assert kinds == ["submitted", "held", "unheld" if waits else "released"]
+
+
+def test_a_release_that_lost_to_a_cancel_is_no_release(store: SqlStore) -> None:
+    submit = submitter(store)
+    job = submit.job(WORKFLOW, PAYLOAD, Options().with_(hold=True))
+    submit.submit([job])
+    line = Faulty(store, release=["lost question"])
+    control = Control(line, by="me")
+    real = store.get
+
+    def cancelled_meanwhile(tenant: str, uid: str) -> Any:
+        found = real(tenant, uid)
+        if found is not None and found.state is JobState.PENDING:
+            store.cancel(tenant, uid, by="other")
+        return found
+
+    line.get = cancelled_meanwhile  # type: ignore[attr-defined]
+    with pytest.raises(IllegalMove):
+        control.release(job.id)

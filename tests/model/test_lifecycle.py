@@ -24,6 +24,23 @@ def test_an_illegal_move_says_what_is_possible() -> None:
         target_of("j1", JobState.DEAD, Move.CLAIM)
 
 
+@pytest.mark.parametrize(
+    ("state", "possible"),
+    [
+        (JobState.QUEUED, "cancel, interrupt, retry"),
+        (JobState.RUNNING, "cancel, interrupt"),
+        (JobState.PAUSED, "cancel, resolve, resume, retry"),
+        (JobState.FAILED, "resolve, resume, retry"),
+        (JobState.CANCELLED, "resume, retry"),
+        (JobState.COMPLETED, "nothing: it has ended"),
+    ],
+)
+def test_a_refusal_names_only_what_a_person_can_ask(state: JobState, possible: str) -> None:
+    with pytest.raises(IllegalMove) as refused:
+        target_of("j1", state, Move.WAKE)
+    assert str(refused.value).endswith(f"cannot wake; it can: {possible}")
+
+
 def test_a_history_folds_to_the_state_it_leads_to() -> None:
     assert fold([]) is None
     assert fold(["submitted", "claimed", "retried", "claimed", "requested", "cancelled"]) is JobState.CANCELLED

@@ -182,7 +182,13 @@ def test_suspects_rerun_alone_and_are_capped_by_their_own_budget() -> None:
     assert last.state is JobState.FAILED
 
 
-@pytest.mark.parametrize("blame", ["own", "worker", "suspect", "neighbour", "uncharged"])
+def test_a_bystander_reruns_alone_at_no_cost() -> None:
+    again = settled(Lost(GONE, "bystander"), losses=99, suspects=99)
+
+    assert (again.state, again.alone, again.suspect, again.loss) == (JobState.QUEUED, True, 0, 0)
+
+
+@pytest.mark.parametrize("blame", ["own", "worker", "suspect", "bystander", "neighbour", "uncharged"])
 def test_a6_on_lost_decides_at_the_first_loss(blame: Blame) -> None:
     assert settled(Lost(GONE, blame), policy=Policy(on_lost="fail")).state is JobState.FAILED
     assert settled(Lost(GONE, blame), policy=Policy(on_lost="pause")).state is JobState.PAUSED

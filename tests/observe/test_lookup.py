@@ -6,9 +6,10 @@ import pytest
 
 from tests.app.hand import Hand
 from tests.conftest import StoreClock
+from tests.support.builders import submitted
 from unstuck.model.errors import InvalidInput
-from unstuck.model.lifecycle import JobState
-from unstuck.observe.lookup import Lookup, as_state
+from unstuck.model.lifecycle import JobState, Shown
+from unstuck.observe.lookup import Lookup, as_shown, as_state
 from unstuck.store.sql_store import SqlStore
 
 
@@ -35,3 +36,17 @@ def test_states_have_aliases_and_no_others() -> None:
     assert as_state("canceled") is JobState.CANCELLED
     with pytest.raises(InvalidInput, match="known: PENDING"):
         as_state("purple")
+    assert as_shown("blocked") is Shown.BLOCKED
+    assert as_shown("success") is JobState.COMPLETED
+    with pytest.raises(InvalidInput, match="SCHEDULED"):
+        as_shown("purple")
+
+
+def test_a_short_page_is_filled_by_looking_on(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unstuck.store.lookup.BUDGET", 4)
+    jobs = [submitted(store).id for _ in range(10)]
+    page = Lookup(store).jobs(limit=9)
+    assert [job.id for job in page.jobs] == jobs[:0:-1]
+    assert page.next is not None
+    rest = Lookup(store).jobs(limit=9, after=page.next)
+    assert ([job.id for job in rest.jobs], rest.next) == (jobs[:1], None)

@@ -118,7 +118,7 @@ class Crowd:
         )
         zombie = dice.random() < 0.25
         for _ in range(dice.randrange(2, 6)):
-            shares = [Share(route.number, dice.randrange(1, 20)) for route in store.routes()]
+            shares = [Share(route.number, dice.randrange(1, 20)) for route in store.routes(range(1, 5000))]
             claimed = store.claim(worker.number, SystemChance().nonce(), shares)
             held = [job.ref for job in claimed]
             if zombie:

@@ -23,6 +23,7 @@ from tests.support.postgres import Postgres, PostgresServer
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
+from unstuck.store.postgres import PostgresDatabase
 
 DEADLINE = 0.6
 SOON = DEADLINE + 0.6  # two shared cores: the deadline itself, and time to be scheduled
@@ -460,3 +461,16 @@ def url_of(server: Postgres) -> str:
     folder = re.search(r"host=(\S+)", server.dsn)
     assert folder is not None
     return f"postgresql://unstuck@/postgres?host={folder[1]}&port=5432"
+
+
+def test_a_connection_that_comes_after_the_listener_has_left_is_closed(url: str) -> None:
+    """A wait too short to connect, then the end of the program: nobody else would ever close what comes late."""
+    database = PostgresDatabase(url)
+    listener = database._listener
+    made = listener._dialler._connect()
+    listener.leave()
+
+    listener._keep(made)
+
+    assert made.driver.closed
+    database.close()

@@ -13,6 +13,7 @@ from tests.support.builders import (
     TENANT,
     a_job,
     a_worker,
+    begin,
     chance,
     claim_all,
     claimed,
@@ -84,6 +85,7 @@ def test_one_locked_job_does_not_keep_the_backstop_from_the_others(
 ) -> None:
     worker = a_worker(store, lease=1e6)
     attempts = [claimed(store, worker, timeout=10.0, grace=1.0) for _ in range(5)]
+    begin(store, worker, *attempts)
     clock.advance(seconds=60)
     with psycopg.connect(store_url) as person:
         lock(person, attempts[2].ref.job)
@@ -110,7 +112,9 @@ def test_two_janitors_after_an_outage_convict_nothing_that_the_other_recovers(
     """Everything was down for an hour; one dead worker held many jobs; two workers start at once."""
     worker = a_worker(store)
     store.submit([a_job(timeout=10.0) for _ in range(120)])
-    assert len(claim_all(store, worker)) == 120
+    attempts = claim_all(store, worker)
+    assert len(attempts) == 120
+    begin(store, worker, *attempts, lease=30.0)
     clock.advance(hours=1)
     inside, go = threading.Event(), threading.Event()
 
@@ -140,12 +144,12 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
     settle(store, worker, claimed(store, worker, key="k", fingerprint="f").ref)
     clock.advance(hours=25)
     new = a_job(key="k", fingerprint="f")
-    other._dimensions.ensure(other._database, [new])
+    numbers = other._dimensions.ensure(other._database, [new])
     inside, go = threading.Event(), threading.Event()
     forgotten: list[int] = []
 
     def submit_slowly(t: Transaction) -> list[Submitted]:
-        answer = submit.submit(t, [new], other._dimensions, split=False)
+        answer = submit.submit(t, [new], numbers)
         inside.set()
         go.wait(10)
         return answer

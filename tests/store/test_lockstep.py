@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,7 @@ from unstuck.model.job import AttemptRef, NewJob
 from unstuck.model.lifecycle import JobState, RequestKind, fold
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped
-from unstuck.store.port import NewWorker, Report, Share, Store
+from unstuck.store.port import NewWorker, Pause, Report, Share, Store
 
 LEASE, MARGIN, KILL_GRACE, BACKSTOP_LEASE = 1050.0, 30.0, 5.0, 35.0
 TENANT = "default"
@@ -43,6 +44,7 @@ POLICIES = [
     replace(LIMITED, on_lost="pause"),
     replace(LIMITED, on_lost="fail"),
     replace(LIMITED, timeout="unlimited", expires_after=1950.0, suspect_runs=1),
+    replace(LIMITED, on_failure="continue", retries=0),
 ]
 OUTCOMES: list[Outcome] = [
     Returned("1"),
@@ -103,19 +105,23 @@ class Lockstep(RuleBasedStateMachine):
         key=st.sampled_from([None, None, "k1", "k2"]),
         fingerprint=st.sampled_from(["a", "b"]),
         policy=st.sampled_from(POLICIES),
+        on=st.sampled_from([None, "a", "a", "b"]),
     )
-    def submit(self, priority: int, delay: float, key: str | None, fingerprint: str, policy: Policy) -> None:
+    def submit(
+        self, priority: int, delay: float, key: str | None, fingerprint: str, policy: Policy, on: str | None
+    ) -> None:
         job = f"00000000-0000-7000-8000-{next(self.numbers):012d}"
         new = NewJob(
             id=job, tenant=TENANT, queue="default", workflow="w", payload="{}", policy=policy, priority=priority,
-            delay=delay, key=key, fingerprint=fingerprint,
+            delay=delay, key=key, fingerprint=fingerprint, target=on,
         )  # fmt: skip
 
         def ask(store: Store) -> Any:
             [submitted] = store.submit([new])
             return submitted.id, submitted.created
 
-        self.agree(lambda: self.model.submit(job, policy, priority, delay, key, fingerprint), ask)
+        self.agree(lambda: self.model.submit(job, policy, priority, delay, key, fingerprint, on), ask)
+        self.ingest()
 
     @rule(worker=st.integers(1, 5), limit=st.integers(1, 3))
     @precondition(lambda self: self.model.jobs)
@@ -133,7 +139,7 @@ class Lockstep(RuleBasedStateMachine):
     def claim_as(self, worker: int, claim: str, limit: int) -> None:
         expected = self.model.claim(worker, claim, limit)
         for place, store in enumerate(self.stores):
-            shares = [Share(route.number, limit) for route in store.routes()]
+            shares = [Share(route.number, limit) for route in store.routes(range(1, 5000))]
             claimed = store.claim(self.workers[worker][place], claim, shares)
             assert {job.id for job in claimed} == expected
             assert all(job.ref.token == self.model.jobs[job.id].token for job in claimed)
@@ -152,17 +158,21 @@ class Lockstep(RuleBasedStateMachine):
             report = Report(AttemptRef(self.number(store, job), token, claim), outcome, duration_ms=5)
             [settled] = store.settle(self.workers[worker][place], [report])
             assert settled.verdict is expected
+        self.ingest()
 
-    @rule(worker=st.integers(1, 5), forgets=st.booleans())
-    def beat(self, worker: int, forgets: bool) -> None:
+    @rule(worker=st.integers(1, 5), forgets=st.booleans(), begins=st.booleans())
+    def beat(self, worker: int, forgets: bool, begins: bool) -> None:
         worker = (worker - 1) % len(self.workers) + 1
         held = [] if forgets else [
             (job.id, job.token, job.claim or "") for job in self.model.jobs.values() if job.worker == worker
         ]  # fmt: skip
-        expected = self.model.beat(worker, LEASE, held)
+        begun = [job for job, _, _ in held] if begins else []
+        expected = self.model.beat(worker, LEASE, held, begun)
         for place, store in enumerate(self.stores):
             refs = [AttemptRef(self.number(store, job), token, claim) for job, token, claim in held]
-            assert store.beat(self.workers[worker][place], LEASE, refs).alive is expected
+            started = {self.number(store, job): store.now() for job in begun}
+            assert store.beat(self.workers[worker][place], LEASE, refs, started=started).alive is expected
+        self.ingest()
 
     @rule(index=st.integers(0, 1000), verb=st.sampled_from(["cancel", "interrupt", "resume", "resolve"]))
     @precondition(lambda self: self.model.jobs)
@@ -176,6 +186,29 @@ class Lockstep(RuleBasedStateMachine):
         }
         ask_model, ask_store = asks[verb]
         self.agree(lambda: ask_model() and None, lambda store: ask_store(store) and None)
+        self.ingest()
+
+    @rule(index=st.integers(0, 1000))
+    @precondition(lambda self: self.model.jobs)
+    def a_person_skips(self, index: int) -> None:
+        job = list(self.model.jobs)[index % len(self.model.jobs)]
+        self.agree(lambda: self.model.skip(job), lambda store: store.skip(TENANT, job, "me") and None)
+        self.ingest()
+
+    @rule(name=st.sampled_from(["a", "b"]), seconds=st.sampled_from([150.0, 950.0]))
+    def a_target_is_paused(self, name: str, seconds: float) -> None:
+        if name not in self.model.targets:
+            return
+        self.model.pause(name, seconds)
+        for store in self.stores:
+            store.pause(Pause("target", name, TENANT, "me", until_at=store.now() + timedelta(seconds=seconds)))
+        self.ingest()
+
+    @rule(name=st.sampled_from(["a", "b"]))
+    def a_pause_is_lifted(self, name: str) -> None:
+        if name in self.model.targets:
+            self.agree(lambda: self.model.unpause(name), lambda store: store.unpause("target", name, TENANT))
+            self.ingest()
 
     @rule(seconds=st.sampled_from([100.0, 400.0, 1100.0]))
     def time_passes(self, seconds: float) -> None:
@@ -188,24 +221,47 @@ class Lockstep(RuleBasedStateMachine):
         expected = self.model.recover_lost()
         for store in self.stores:
             assert {recovered.id for recovered in store.recover_lost(0.0)} == expected
+        self.ingest()
 
     @rule()
     def convict_overdue(self) -> None:
         expected = self.model.convict_overdue(KILL_GRACE, BACKSTOP_LEASE)
         for store in self.stores:
             assert {convicted.id for convicted in store.convict_overdue(KILL_GRACE, BACKSTOP_LEASE)} == expected
+        self.ingest()
 
     @rule()
     def lift_holds(self) -> None:
         self.model.lift_holds(MARGIN)
         for store in self.stores:
             store.lift_holds(MARGIN)
+        self.ingest()
 
     @rule()
     def release_due(self) -> None:
         self.model.release_due()
         for store in self.stores:
             store.release_due()
+        self.ingest()
+
+    def ingest(self) -> None:
+        """Whoever works looks into the inbox first: after every verb, so that all stand at the same point."""
+        self.model.ingest()
+        for store in self.stores:
+            while store.ingest().entries:
+                pass
+
+    @invariant()
+    def a_target_has_one_head_and_none_only_while_nobody_waits(self) -> None:
+        for name, target in self.model.targets.items():
+            running = [j for j in self.model.jobs.values() if j.target == name and j.state is JobState.RUNNING]
+            assert len(running) <= 1
+            assert all(job is target.head for job in running)
+            for store in self.stores:
+                shown = store.target(TENANT, name)
+                assert shown is not None
+                assert shown.head == (target.head.id if target.head else None)
+                assert shown.blocked_by == (target.blocked_by.id if target.blocked_by else None)
 
     @invariant()
     def all_stores_show_the_same_jobs(self) -> None:
@@ -213,7 +269,7 @@ class Lockstep(RuleBasedStateMachine):
             expected = (
                 job.state, job.run, job.token, job.failures, job.losses, job.suspects, job.alone,
                 job.request if job.state is JobState.RUNNING else None, job.held_by is not None, tuple(job.history),
-                job.error_type if job.state is JobState.FAILED else None, job.result,
+                job.error_type if job.state is JobState.FAILED else None, job.result, self.model.is_blocker(job),
             )  # fmt: skip
             for store in self.stores:
                 assert self.shown(store, job.id) == expected
@@ -227,7 +283,7 @@ class Lockstep(RuleBasedStateMachine):
         return (
             record.state, record.run, record.token, record.failures, record.losses, record.suspects, record.alone,
             record.request, record.held, tuple(event.kind for event in events),
-            record.error_type if record.state is JobState.FAILED else None, record.result,
+            record.error_type if record.state is JobState.FAILED else None, record.result, record.is_blocker,
         )  # fmt: skip
 
     def agree(self, ask_model: Callable[[], Any], ask_store: Callable[[Store], Any]) -> None:

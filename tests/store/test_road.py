@@ -142,7 +142,7 @@ def test_a_claim_takes_no_more_than_each_share(store: SqlStore) -> None:
     for _ in range(5):
         submitted(store, workflow="a")
         submitted(store, workflow="b")
-    a, b = store.routes()
+    a, b = store.routes(range(1, 5000))
 
     found = store.claim(worker.number, "c1", [Share(a.number, 2), Share(b.number, 1)])
 

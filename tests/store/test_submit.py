@@ -21,9 +21,11 @@ from tests.support.builders import (
     settle,
     submitted,
 )
+from tests.support.tables import ask, counts_of_tables
 from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
+from unstuck.store import dimensions
 from unstuck.store.port import Report
 from unstuck.store.sql_store import SqlStore
 
@@ -206,3 +208,76 @@ def test_jobs_are_found_by_the_beginning_of_their_id(store: SqlStore) -> None:
     assert store.find(TENANT, chance.nonce()) == []
     assert store.get("other", job.id) is None
     assert store.history("other", job.id) == []
+
+
+def test_a_job_with_a_target_enters_by_its_line_and_the_inbox_tells_of_it(store: SqlStore, store_url: str) -> None:
+    before = counts_of_tables(store_url)
+    store.submit([a_job(target="t"), a_job(target="t", priority=3), a_job(target="u"), a_job(target="u", delay=60.0)])
+    after = counts_of_tables(store_url)
+    grown = {name: after[name] - before[name] for name in after if after[name] != before[name]}
+    assert (grown["unstuck_line"], grown["unstuck_inbox"], grown["unstuck_targets"], grown["unstuck_timers"]) == (
+        3,
+        2,
+        2,
+        1,
+    )
+    assert "unstuck_ready" not in grown
+    assert ask(store_url, "SELECT place, COUNT(*) FROM unstuck_line GROUP BY place ORDER BY place") == [
+        (-3, 1),
+        (0, 2),
+    ]
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_timers WHERE route IS NULL") == [(0,)]
+
+
+def test_a_target_belongs_to_its_tenant(store: SqlStore) -> None:
+    mine, theirs = submitted(store, target="t"), submitted(store, target="t", tenant="other")
+    assert (record(store, mine.id).target, record(store, theirs.id, "other").target) == ("t", "t")
+    store.ingest()
+    assert len(claim_all(store, a_worker(store))) == 2
+
+
+def test_a_limit_key_is_part_of_the_route(store: SqlStore) -> None:
+    jobs = [submitted(store, limit_key=key) for key in (None, "a", "b", "a")]
+    assert [record(store, job.id).limit_key for job in jobs] == [None, "a", "b", "a"]
+    assert len(store.fronts()) == 3
+
+
+def test_tags_are_found_by_tenant_and_go_with_their_job(store: SqlStore, store_url: str) -> None:
+    job = submitted(store, tags=("red", "blue", "red"))
+    submitted(store, tags=("red",), tenant="other")
+    assert record(store, job.id).tags == ("red", "blue", "red")
+    rows = ask(store_url, "SELECT tenant, tag FROM unstuck_tags ORDER BY tenant, tag")
+    assert rows == [("default", "blue"), ("default", "red"), ("other", "red")]
+
+
+def test_a_star_names_no_tenant(store: SqlStore, store_url: str) -> None:
+    before = counts_of_tables(store_url)
+    for options in ({"tenant": "*"}, {"target": "*"}):
+        with pytest.raises(InvalidInput):
+            store.submit([a_job(), a_job(**options)])
+    assert counts_of_tables(store_url) == before
+
+
+def test_a_thousand_new_targets_at_once_do_not_deadlock(store: SqlStore) -> None:
+    """Each client names the same new targets, in an order of its own."""
+    names = [f"t{n}" for n in range(1000)]
+
+    def submit(turn: int) -> int:
+        order = names[turn * 100 :] + names[: turn * 100]
+        return len(store.submit([a_job(target=name) for name in (reversed(order) if turn % 2 else order)]))
+
+    with ThreadPoolExecutor(6) as clients:
+        assert sum(clients.map(submit, range(6))) == 6000
+
+    while store.ingest().entries:
+        pass
+    assert len(claim_all(store, a_worker(store))) == 1000
+
+
+def test_names_that_memory_forgot_are_found_again(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dimensions, "MOST_KEPT", 3)
+    for round in range(2):
+        store.submit([a_job(target=f"t{n}", limit_key=f"k{n}", retries=n) for n in range(5)])
+        assert len(store.targets(TENANT)) == 5, round
+    store.ingest()
+    assert len(claim_all(store, a_worker(store))) == 5

@@ -10,6 +10,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import (
     TENANT,
     a_worker,
+    begin,
     boom,
     chance,
     claim_all,
@@ -183,6 +184,7 @@ def test_the_backstop_convicts_what_is_far_past_its_limit(store: SqlStore, clock
     endless = claimed(store, worker, timeout="unlimited", grace=2.0)
     asked = claimed(store, worker, timeout="unlimited", grace=2.0)
     drained = claimed(store, worker, timeout="unlimited", grace=2.0)
+    begin(store, worker, overdue, besides=[endless, asked, drained])
     store.cancel(TENANT, asked.id, by="me")
     store.ask(drained.ref, RequestKind.DRAIN)
     clock.advance(seconds=2 + 5 + 30 - 1)
@@ -206,6 +208,7 @@ def test_the_backstop_leaves_attempts_of_a_dead_worker_to_recovery(store: SqlSto
     """Its lease has ended but its lost_grace has not: nobody is stuck, and the loss budget decides. (A5, 11b)"""
     worker = a_worker(store, lease=300)
     attempt = claimed(store, worker, timeout=10.0, grace=10.0)
+    begin(store, worker, attempt, lease=300)
     moved = []
     for _ in range(80):
         clock.advance(seconds=5)
@@ -214,6 +217,32 @@ def test_the_backstop_leaves_attempts_of_a_dead_worker_to_recovery(store: SqlSto
     assert [found.id for found in moved] == [attempt.id]
     back = record(store, attempt.id)
     assert (back.state, back.error_type, back.losses, back.held) == (JobState.QUEUED, "WorkerLost", 1, False)
+
+
+def test_what_never_began_is_convicted_only_if_something_was_asked_of_it(store: SqlStore, clock: StoreClock) -> None:
+    """11b: a heavy import may take longer than the limit of the job that waits for it; nobody is stuck there."""
+    worker = a_worker(store, lease=1e6)
+    waits, asked = (claimed(store, worker, timeout=10.0, grace=2.0) for _ in range(2))
+    store.cancel(TENANT, asked.id, by="me")
+    clock.advance(hours=1)
+
+    assert [found.id for found in store.convict_overdue(kill_grace=5, lease=30)] == [asked.id]
+    assert record(store, waits.id).state is JobState.RUNNING
+    begin(store, worker, waits)
+    clock.advance(seconds=10 + 2 + 5 + 30)
+    assert [found.id for found in store.convict_overdue(kill_grace=5, lease=30)] == [waits.id]
+
+
+def test_a_drain_before_the_start_does_not_put_an_attempt_beyond_the_backstop(
+    store: SqlStore, clock: StoreClock
+) -> None:
+    worker = a_worker(store, lease=1e6)
+    attempt = claimed(store, worker, timeout=10.0, grace=2.0)
+    store.ask(attempt.ref, RequestKind.DRAIN)
+    begin(store, worker, attempt)
+    clock.advance(seconds=10 + 2 + 5 + 30)
+
+    assert len(store.convict_overdue(kill_grace=5, lease=30)) == 1
 
 
 def test_the_limit_counts_from_the_start_of_the_handler(store: SqlStore, clock: StoreClock) -> None:

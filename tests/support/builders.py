@@ -9,7 +9,7 @@ from unstuck.chance import SystemChance
 from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkerRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
-from unstuck.store.port import NewWorker, Report, Settled, Share, Store
+from unstuck.store.port import NewWorker, Report, Route, Settled, Share, Store
 
 TENANT = "default"
 chance = SystemChance()
@@ -44,7 +44,11 @@ def a_worker(store: Store, name: str = "ada", lease: float = 30.0, **options: An
 
 
 def everything(store: Store, limit: int = 10_000) -> list[Share]:
-    return [Share(route.number, limit) for route in store.routes()]
+    return [Share(front.route, limit, is_limited=front.is_limited) for front in store.fronts()]
+
+
+def all_routes(store: Store) -> list[Route]:
+    return store.routes(range(1, 5000))
 
 
 def claim_all(store: Store, worker: WorkerRecord, limit: int = 10_000) -> list[ClaimedJob]:
@@ -54,10 +58,23 @@ def claim_all(store: Store, worker: WorkerRecord, limit: int = 10_000) -> list[C
 def claimed(store: Store, worker: WorkerRecord, **options: Any) -> ClaimedJob:
     """A fresh job that this worker holds; whatever else is ready stays there."""
     job = submitted(store, **{"workflow": f"w-{chance.nonce()}", **options})
-    (route,) = [route for route in store.routes() if route.workflow == job.workflow]
+    (route,) = [route for route in all_routes(store) if route.workflow == job.workflow]
     (attempt,) = store.claim(worker.number, chance.nonce(), [Share(route.number, 1)])
     assert attempt.id == job.id
     return attempt
+
+
+def begin(
+    store: Store,
+    worker: WorkerRecord,
+    *attempts: ClaimedJob,
+    besides: Sequence[ClaimedJob] = (),
+    lease: float = 1e6,
+) -> None:
+    """Their handlers begin now, and a beat says so; `besides` is held as well."""
+    now = store.now()
+    held = [attempt.ref for attempt in (*attempts, *besides)]
+    assert store.beat(worker.number, lease, held, started={attempt.ref.job: now for attempt in attempts}).alive
 
 
 def settle(store: Store, worker: WorkerRecord, ref: AttemptRef, outcome: Outcome | None = None) -> Settled:

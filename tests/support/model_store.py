@@ -5,14 +5,15 @@ It knows no SQL, no locks and no batches; decisions come from the same pure `set
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from unstuck.model.errors import IllegalMove, KeyConflict
+from unstuck.model.errors import IllegalMove, KeyConflict, NotBlocking
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move, RequestKind, stronger
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Settlement, Standing, Stuck, settle
+from unstuck.model.target import FIRST, Turn, turn_after
 from unstuck.store.port import Verdict
 
 KEY_LIFE = 86400.0
@@ -26,8 +27,12 @@ class ModelJob:
     priority: int
     available_at: float
     submitted_at: float
+    target: str | None = None
     state: JobState = JobState.QUEUED
     ready: bool = True
+    #: Its place in the line of its target; None: it does not stand there.
+    place: int | None = None
+    started: bool = False
     run: int = 1
     token: int = 0
     failures: int = 0
@@ -39,12 +44,20 @@ class ModelJob:
     requested_at: float = 0.0
     claim: str | None = None
     worker: int | None = None
-    claimed_at: float = 0.0
+    begun_at: float | None = None
     result: str | None = None
     error_type: str | None = None
     history: list[str] = field(default_factory=lambda: ["submitted"])
     #: (token, claim) of attempts that their own worker settled: a repeat of those answers done.
     settled: set[tuple[int, str]] = field(default_factory=set)
+
+
+@dataclass
+class ModelTarget:
+    head: ModelJob | None = None
+    head_place: int = FIRST
+    blocked_by: ModelJob | None = None
+    paused_until: float | None = None
 
 
 @dataclass
@@ -59,10 +72,20 @@ class ModelStore:
         self.jobs: dict[str, ModelJob] = {}
         self.workers: dict[int, ModelWorker] = {}
         self.keys: dict[str, tuple[str, str, float]] = {}
+        self.targets: dict[str, ModelTarget] = {}
+        self.announced: set[str] = set()
+        self.touched: set[str] = set()
 
     # --- submit -----------------------------------------------------------------------------------------------
     def submit(
-        self, id: str, policy: Policy, priority: int, delay: float, key: str | None, fingerprint: str | None
+        self,
+        id: str,
+        policy: Policy,
+        priority: int,
+        delay: float,
+        key: str | None,
+        fingerprint: str | None,
+        target: str | None = None,
     ) -> tuple[str, bool]:
         if id in self.jobs:
             return id, False
@@ -74,8 +97,87 @@ class ModelStore:
                 return known_id, False
         if key is not None:
             self.keys[key] = (id, fingerprint or "", self.now + KEY_LIFE)
-        self.jobs[id] = ModelJob(id, len(self.jobs), policy, priority, self.now + delay, self.now, ready=delay <= 0)
+        job = ModelJob(id, len(self.jobs), policy, priority, self.now + delay, self.now, target, ready=False)
+        self.jobs[id] = job
+        if target is not None:
+            self.targets.setdefault(target, ModelTarget())
+        if delay <= 0:
+            self._enter(job)
         return id, True
+
+    # --- targets ----------------------------------------------------------------------------------------------
+    def _enter(self, job: ModelJob) -> None:
+        """It is due: claimable, or in the line of its target."""
+        if job.target is None:
+            job.ready = True
+        else:
+            job.place = FIRST if self.targets[job.target].head is job else -job.priority
+            self.announced.add(job.target)
+
+    def ingest(self) -> None:
+        """What was announced is looked at: an unclaimed head yields; what a verb itself touched is promoted only."""
+        for name in sorted(self.announced):
+            target, first = self.targets[name], self._first(name)
+            head, place = target.head, target.head_place
+            if head and head.ready and first and place > FIRST and (first.place or 0) < place:
+                head.ready, head.place, target.head = False, place, None
+        for name in sorted(self.announced | self.touched):
+            self._promote(name)
+        self.announced.clear()
+        self.touched.clear()
+
+    def _promote(self, name: str) -> None:
+        target, first = self.targets[name], self._first(name)
+        if first is None or not self._is_open(name) or target.head not in (None, first):
+            return
+        target.head, target.head_place = first, first.place or 0
+        first.ready, first.place = True, None
+
+    def _first(self, name: str) -> ModelJob | None:
+        line = [j for j in self.jobs.values() if j.target == name and j.place is not None]
+        return min(line, key=lambda j: (j.place or 0, j.order), default=None)
+
+    def _is_open(self, name: str) -> bool:
+        until = self.targets[name].paused_until
+        held = any(j.target == name and j.held_by is not None for j in self.jobs.values())
+        return not held and (until is None or until <= self.now)
+
+    def _turn(self, job: ModelJob) -> None:
+        """The head went where it stands now."""
+        if job.target is None or (target := self.targets[job.target]).head is not job:
+            return
+        self.touched.add(job.target)
+        turn = turn_after(job.state, started=job.started, policy=job.policy)
+        if turn is Turn.BLOCK:
+            target.blocked_by = job
+        elif turn is not Turn.KEEP:
+            target.head = target.blocked_by = None
+
+    def pause(self, name: str, seconds: float) -> None:
+        target = self.targets[name]
+        target.paused_until = self.now + seconds
+        if (head := target.head) and head.ready:
+            head.ready, head.place = False, target.head_place
+            if target.head_place > FIRST:
+                target.head = None
+
+    def unpause(self, name: str) -> bool:
+        target = self.targets[name]
+        was, target.paused_until = target.paused_until, None
+        self.touched.add(name)
+        return was is not None and was > self.now
+
+    def skip(self, id: str) -> None:
+        job = self.jobs[id]
+        target = self.targets[job.target] if job.target else None
+        if target is None or target.blocked_by is not job:
+            raise NotBlocking(id, job.target)
+        target.head = target.blocked_by = None
+        self.touched.add(job.target or "")
+        job.history.append("skipped")
+
+    def is_blocker(self, job: ModelJob) -> bool:
+        return job.target is not None and self.targets[job.target].blocked_by is job
 
     # --- claim, beat, settle ----------------------------------------------------------------------------------
     def register(self, worker: int, lease: float) -> None:
@@ -93,15 +195,17 @@ class ModelStore:
         waiting.sort(key=lambda j: (-j.priority, j.order))
         for job in waiting[:limit]:
             job.state, job.ready, job.token = JobState.RUNNING, False, job.token + 1
-            job.claim, job.worker, job.claimed_at = claim, worker, self.now
+            job.claim, job.worker, job.begun_at = claim, worker, None
             job.history.append("claimed")
         return {j.id for j in waiting[:limit]}
 
-    def beat(self, worker: int, lease: float, held: Sequence[tuple[str, int, str]]) -> bool:
+    def beat(self, worker: int, lease: float, held: Sequence[tuple[str, int, str]], begun: Collection[str]) -> bool:
         if not self.alive(worker):
             return False
         self.workers[worker].lease_until = self.now + lease
         for job in self.jobs.values():
+            if job.worker == worker and job.id in begun and job.begun_at is None:
+                job.begun_at = self.now
             if job.worker == worker and (job.id, job.token, job.claim) not in held:
                 self._end(job, NotStarted())
         return True
@@ -116,6 +220,7 @@ class ModelStore:
 
     def _end(self, job: ModelJob, outcome: Outcome) -> None:
         standing = Standing(job.policy, job.failures, job.losses, job.suspects, job.request)
+        job.started = job.started or not isinstance(outcome, NotStarted)
         self._apply(job, settle(standing, outcome, 0.0))
 
     def _apply(self, job: ModelJob, settlement: Settlement) -> None:
@@ -130,9 +235,11 @@ class ModelStore:
         job.result = settlement.result
         if settlement.hold:
             job.held_by = holder
+        self._turn(job)
         if job.state is JobState.QUEUED:
-            job.ready = settlement.delay <= 0
             job.available_at = self.now + settlement.delay
+            if settlement.delay <= 0:
+                self._enter(job)
         job.request = None
 
     # --- control ----------------------------------------------------------------------------------------------
@@ -145,18 +252,24 @@ class ModelStore:
     def _ask(self, job: ModelJob, move: Move, kind: RequestKind, error_type: str) -> None:
         if job.state is JobState.RUNNING:
             if stronger(job.request, kind) is kind and job.request is not kind:
-                job.request, job.requested_at = kind, self.now
+                # The grace counts from the first: a stronger request does not prolong it.
+                job.requested_at = self.now if job.request is None else job.requested_at
+                job.request = kind
                 job.history.append("requested")
             return
         goal = self._legal(job, move)
-        job.state, job.ready, job.error_type, job.result = goal, False, error_type, None
+        job.state, job.ready, job.place, job.error_type, job.result = goal, False, None, error_type, None
         job.history.append(EVENT_OF[move])
+        self._turn(job)
 
     def resume(self, id: str) -> None:
         job = self.jobs[id]
         self._legal(job, Move.RESUME)
         self._new_run(job)
-        job.state, job.ready, job.available_at = JobState.QUEUED, True, self.now
+        job.state, job.available_at = JobState.QUEUED, self.now
+        if self.is_blocker(job):
+            self.targets[job.target or ""].blocked_by = None
+        self._enter(job)
         job.history.append("resumed")
 
     def resolve(self, id: str, result: str) -> None:
@@ -165,6 +278,7 @@ class ModelStore:
         self._new_run(job)
         job.state, job.result = JobState.COMPLETED, result
         job.history.append("resolved")
+        self._turn(job)
 
     def _new_run(self, job: ModelJob) -> None:
         job.run += 1
@@ -196,14 +310,16 @@ class ModelStore:
 
     def _overdue_at(self, job: ModelJob, extra: float) -> float:
         limits = [job.requested_at] if job.request else []
-        if job.policy.timeout != "unlimited":
-            limits.append(job.claimed_at + job.policy.timeout)
+        if job.policy.timeout != "unlimited" and job.begun_at is not None:
+            limits.append(job.begun_at + job.policy.timeout)
         return min(limits, default=float("inf")) + job.policy.grace + extra
 
     def lift_holds(self, margin: float) -> None:
         for job in self.jobs.values():
             if job.held_by is not None and self.workers[job.held_by].lease_until + margin <= self.now:
                 job.held_by = None
+                if job.target is not None:
+                    self.touched.add(job.target)
 
     def release_due(self) -> None:
         for job in self.jobs.values():
@@ -211,7 +327,12 @@ class ModelStore:
                 continue
             expires = job.policy.expires_after
             if expires is not None and job.submitted_at + expires <= self.now:
-                job.state, job.ready, job.error_type = JobState.FAILED, False, "QueueTimeout"
+                job.state, job.ready, job.place, job.error_type = JobState.FAILED, False, None, "QueueTimeout"
                 job.history.append("failed")
-            elif job.available_at <= self.now:
-                job.ready = True
+                self._turn(job)
+            elif job.available_at <= self.now and not job.ready and job.place is None:
+                self._enter(job)
+        for name, target in self.targets.items():
+            if target.paused_until is not None and target.paused_until <= self.now:
+                target.paused_until = None
+                self.touched.add(name)

@@ -74,6 +74,11 @@ def only_context(ctx: Context) -> int:
     return 1
 
 
+@app.workflow(target="{repo}", limit_key="forge:{host}", concurrency=4, rate="100/m", on_failure="continue")
+def deploy(ctx: Context, repo: str, host: str = "a") -> str:
+    return repo
+
+
 @app.middleware
 def timed(ctx: Context) -> Any:
     yield
@@ -108,4 +113,9 @@ def main() -> None:
     first_is_not_annotated.enqueue(x=1, n=2)
     only_named.enqueue(x=3)
     only_context.enqueue()
+    first = plain.using(hold=True, target="line 1", limit_key=None, on_failure="block").enqueue(1)
+    last = deploy.using(after=[first, "an id"], after_failure="run", target=None).enqueue("acme/site")
+    assert_type(deploy.using(after=last).enqueue("acme/site"), Job[str])
+    first.release(force=True)
+    last.skip(by="me")
     plain(1)

@@ -100,3 +100,12 @@ def main() -> None:
     app.workflow(timeout="soon")  # error
     app.workflow(colour="red")  # error
     app.job(1)  # error
+    app.workflow(target=1)  # error
+    app.workflow(concurrency="four")  # error
+    app.workflow(on_failure="ignore")  # error
+    app.workflow(after=plain.enqueue(1))  # error
+    plain.using(hold="yes")  # error
+    plain.using(after=1)  # error
+    plain.using(after_failure="ignore")  # error
+    plain.using(limit_key=1)  # error
+    plain.using(concurrency=4)  # error

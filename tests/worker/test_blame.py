@@ -55,10 +55,26 @@ def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:
     assert set(blames(post, died(post)).values()) == {"suspect"}
 
 
-def test_a_job_alone_in_a_process_that_fell_with_its_zygote_is_a_suspect_not_the_culprit() -> None:
-    """Any job of the worker may have done it; the cap of suspect runs ends the one that did."""
-    post = a_post(1, one := a_holding())
-    assert blames(post, died(post, with_others=True)) == {one.ref.job: "suspect"}
+def test_who_falls_with_the_zygote_is_a_bystander_until_it_runs_alone() -> None:
+    """Any job of the worker may have done it; run alone one after the other, the next fall names its culprit."""
+    for isolation in ("shared", "process"):
+        post = a_post(1, one := a_holding(isolation=isolation))
+        assert blames(post, died(post, with_others=True)) == {one.ref.job: "bystander"}
+        post = a_post(1, again := a_holding(alone=True, isolation=isolation))
+        assert blames(post, died(post, with_others=True)) == {again.ref.job: "suspect"}
+
+
+def test_the_message_counts_no_neighbours_where_there_were_none() -> None:
+    post = a_post(1, one := a_holding(alone=True))
+    (report,) = reports_on_death(died(post, with_others=True), post, [one])
+    assert isinstance(report.outcome, Lost)
+    assert "several jobs" not in report.outcome.error.message
+    assert "fell with it" in report.outcome.error.message
+
+    frozen = a_post(1, one := a_holding(), killed=plans.FROZEN)
+    (report,) = reports_on_death(died(frozen), frozen, [one])
+    assert isinstance(report.outcome, Lost)
+    assert "several jobs" not in report.outcome.error.message
 
 
 def test_a_process_we_killed_for_the_lease_or_a_shutdown_charges_nobody() -> None:

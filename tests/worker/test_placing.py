@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.holdings import a_holding, a_post
 from unstuck.worker.ledger import Stage
-from unstuck.worker.placing import Seats, place, room
+from unstuck.worker.placing import Seats, place, room, suspects_to_seat
 from unstuck.worker.shares import Room
 
 SEATS = Seats(slots=8, processes=2)
@@ -71,3 +71,24 @@ def test_an_executor_with_fewer_slots_takes_fewer_jobs() -> None:
 
 def test_without_executors_there_is_no_room() -> None:
     assert room([], [], SEATS, may_fetch_ahead=True) == Room(0)
+
+
+def test_after_the_death_of_a_zygote_suspects_run_one_at_a_time() -> None:
+    """Two that fall together would both be charged, again and again, whoever did it."""
+    first, second = (a_holding(Stage.CLAIMED, alone=True) for _ in range(2))
+    isolated = a_holding(Stage.CLAIMED, isolation="process")
+    solos = [a_post(n, alone=True) for n in (2, 3, 4)]
+
+    seats, standing = place([first, second, isolated], solos, most_suspects=1)
+
+    assert sorted(h.ref for held in seats.values() for h in held) == sorted([first.ref, isolated.ref])
+    assert standing == [second]
+
+
+def test_a_suspect_that_may_still_have_a_body_keeps_the_next_one_waiting() -> None:
+    for stage in (Stage.FED, Stage.RUNNING, Stage.STUCK, Stage.REVOKED):
+        busy = a_post(2, a_holding(stage, alone=True), alone=True, state="draining")
+        assert suspects_to_seat([busy], is_wary=True) == 0
+    isolated = a_post(2, a_holding(isolation="process"), alone=True)
+    assert suspects_to_seat([isolated], is_wary=True) == 1
+    assert suspects_to_seat([busy], is_wary=False) > 100

@@ -244,3 +244,17 @@ def test_the_slots_are_shared_out_among_the_processes_to_the_last_one() -> None:
 
     left = [a_post(1, slots=3), a_post(2, slots=3), a_post(3, slots=2)]
     assert list(plan(a_view(*left, seats=seats), now=1.0)) == [Spawn(False, 2)]
+
+
+def test_no_processes_are_started_for_suspects_that_must_wait_their_turn() -> None:
+    standing = tuple(a_holding(Stage.CLAIMED, alone=True) for _ in range(4))
+    busy = a_post(2, a_holding(alone=True), alone=True)
+    shared = a_post(1, slots=10)
+
+    def solos(*posts: Any, **facts: Any) -> int:
+        actions = plan(a_view(*posts, standing=standing, **facts), now=1.0)
+        return sum(isinstance(action, Spawn) and action.alone for action in actions)
+
+    assert solos(shared) == 4
+    assert solos(shared, is_wary=True) == 1
+    assert solos(shared, busy, is_wary=True) == 0

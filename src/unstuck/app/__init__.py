@@ -6,17 +6,21 @@ process; a fork opens its own, and leaves its parent's alone.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import inspect
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from unstuck import config
 from unstuck.app.draft import Draft, name_of
 from unstuck.app.job import Job
+from unstuck.app.order import Order
 from unstuck.app.workflow import Call, Decorator, Workflow
 from unstuck.config import Settings
 from unstuck.intake.arguments import Unresolved
@@ -26,15 +30,17 @@ from unstuck.model.errors import InvalidInput, SchemaMismatch
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_name
+from unstuck.model.reasons import Why
 from unstuck.model.workflow import Registry
 from unstuck.observe.lookup import Lookup, Stats
+from unstuck.observe.why import why
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from unstuck.store.port import Store
 
-__all__ = ["App", "Call", "Decorator", "Job", "Stats", "Workflow"]
+__all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workflow"]
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -50,6 +56,16 @@ class _Opened(NamedTuple):
 #: Stores of a parent process. Closing one here would say goodbye on the parent's own connections, and so would
 #: collecting it as garbage: they are kept and never touched.
 _INHERITED: list[_Opened] = []
+
+#: Apps with a store, for the end of the process; weakly, so that being listed keeps none of them alive.
+_IN_USE: weakref.WeakSet[App] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    """Programs rarely close their App. In a fork this runs too; `close` leaves alone what is its parent's."""
+    for app in list(_IN_USE):
+        app.close()
 
 
 class App:
@@ -175,15 +191,36 @@ class App:
         workflow: str | None = None,
         queue: str | None = None,
         error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        newest_first: bool = True,
         limit: int = 50,
         tenant: str | None = None,
     ) -> list[Job[Any]]:
-        """The newest jobs, each with the record that was `seen`."""
+        """The newest jobs, or those you ask for, each with the record that was `seen`."""
         states = (state,) if isinstance(state, str) else tuple(state)
         page = self.lookup(tenant).jobs(
-            state=states, workflow=workflow, queue=queue, error_type=error_type, limit=limit
+            state=states,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+            newest_first=newest_first,
+            limit=limit,
         )
         return [self._handle(record) for record in page.jobs]
+
+    def why(self, job: Job[Any] | str, *, tenant: str | None = None) -> Why:
+        """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
+        if isinstance(job, Job):
+            return why(self.store, job.tenant, job.id, self.settings.times)
+        lookup = self.lookup(tenant)
+        return why(self.store, tenant or self.settings.tenant, lookup.job_id(job), self.settings.times)
 
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()
@@ -194,6 +231,11 @@ class App:
     def workflows(self) -> list[WorkflowRecord]:
         """What workers have registered in this database, whoever's code it is."""
         return self.store.workflows()
+
+    @property
+    def order(self) -> Order:
+        """Who runs next: targets, pauses, limits, weights."""
+        return Order(self)
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.settings
@@ -261,6 +303,7 @@ class App:
             store.close()
             raise
         self._opened = _Opened(pid, store)
+        _IN_USE.add(self)
         return store
 
     def _threads(self) -> ThreadPoolExecutor:

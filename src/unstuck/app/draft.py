@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from unstuck.app.workflow import Workflow
 from unstuck.config import Settings
+from unstuck.intake import templates
 from unstuck.intake.arguments import Arguments, Unresolved, encode_result, takes_context
 from unstuck.intake.submit import ALIASES
 from unstuck.model.errors import InvalidInput, InvalidPolicy
 from unstuck.model.job import DEFAULT_QUEUE
+from unstuck.model.limits import parse_rate
 from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Handler
+
+MOST_AT_ONCE = 1_000_000
+_OWN = ("name", "queue", "retry_on", "target", "limit_key", "concurrency", "rate")
 
 
 class Draft:
@@ -26,10 +32,13 @@ class Draft:
         self.function = function
         self._queue = check_name(own.pop("queue", DEFAULT_QUEUE), "queue")
         self._retry_on = _retry_on(self.name, own.pop("retry_on", None))
+        self._places = {what: own.pop(what, None) for what in ("target", "limit_key")}
+        self._limits = Limits.of(self.name, own.pop("concurrency", None), own.pop("rate", None))
         self._policy = {ALIASES.get(name, name): value for name, value in own.items()}
-        Policy().with_(f"workflow {self.name}", self._policy)
+        Policy().with_(f"workflow {self.name}", self._policy, also=_OWN)
         _check_function(self.name, function)
         self._takes_context = takes_context(function, names)
+        self._check_places()
         try:
             self.arguments: Arguments | None = Arguments(self.name, function, names)
         except Unresolved:
@@ -54,10 +63,45 @@ class Draft:
             pack=encode_result,
             policy=policy,
             queue=self._queue,
+            target=self._places["target"],
+            limit_key=self._places["limit_key"],
+            concurrency=self._limits.concurrency,
+            rate=self._limits.rate,
             retry_on=self._retry_on,
             schema=arguments.schema(),
             doc=inspect.getdoc(self.function),
         )
+
+    def _check_places(self) -> None:
+        parameters = list(inspect.signature(self.function).parameters.values())[self._takes_context :]
+        names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        for what, text in self._places.items():
+            if text is not None:
+                templates.check(self.name, what, text, names, is_open=is_open)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many of a workflow may run, and start in a time, as its code says it."""
+
+    concurrency: int | None = None
+    rate: str | None = None
+
+    @classmethod
+    def of(cls, workflow: str, concurrency: Any, rate: Any) -> Limits:
+        if concurrency is not None and (
+            isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= MOST_AT_ONCE
+        ):
+            raise InvalidInput(
+                f"workflow {workflow}: concurrency={concurrency!r} is not a whole number between 1 and {MOST_AT_ONCE}"
+            )
+        if rate is not None:
+            try:
+                parse_rate(rate)
+            except InvalidInput as error:
+                raise InvalidInput(f"workflow {workflow}: {error}") from None
+        return cls(concurrency, rate)
 
 
 def name_of(function: Any) -> str:

@@ -13,6 +13,7 @@ from unstuck.intake.control import Control
 from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.reasons import Why
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.wait import await_end, wait_for_end
 
@@ -127,8 +128,23 @@ class Job(Generic[R_co]):
         """Supply the result by hand: COMPLETED, without running."""
         return self._see(self._control.resolve(self.id, encode_result(result), by=by))
 
+    def release(self, *, force: bool = False, by: str | None = None) -> JobRecord:
+        """Let go of a job that was enqueued with `hold`; with `force` it no longer waits for other jobs either."""
+        return self._see(self._control.release(self.id, force=force, by=by))
+
+    def skip(self, *, by: str | None = None) -> JobRecord:
+        """Let the target that this job blocks move on; the job itself stays as it is."""
+        return self._see(self._control.skip(self.id, by=by))
+
     def retry(self, *, by: str | None = None) -> JobRecord:
         return self._see(self._control.retry(self.id, by=by))
+
+    def why(self) -> Why:
+        """Why it is not running: the verdict, every reason, who must act, and the command to type."""
+        return self._app.why(self)
+
+    async def awhy(self) -> Why:
+        return await self._app.in_thread(self.why)
 
     @property
     def _lookup(self) -> Lookup:

@@ -48,6 +48,7 @@ class PolicyOptions(TypedDict, total=False):
     suspect_runs: int
     on_lost: Literal["retry", "fail", "pause"]
     on_drain_timeout: Literal["requeue", "pause", "expire"]
+    on_failure: Literal["block", "continue"]
     retry_on_timeout: bool
     expires_after: float | None
     isolation: Literal["shared", "process"]
@@ -61,6 +62,10 @@ class WorkflowOptions(PolicyOptions, total=False):
     name: str
     queue: str
     retry_on: type[BaseException] | tuple[type[BaseException], ...]
+    target: str | None
+    limit_key: str | None
+    concurrency: int | None
+    rate: str | None
 
 
 class JobOptions(PolicyOptions, total=False):
@@ -71,6 +76,11 @@ class JobOptions(PolicyOptions, total=False):
     delay: float | None
     at: datetime | None
     tags: str | Sequence[str]
+    target: str | None
+    limit_key: str | None
+    hold: bool
+    after: Job[Any] | str | Sequence[Job[Any] | str]
+    after_failure: Literal["fail", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +145,8 @@ class Workflow(Generic[P, R]):
         return self._submit([_call(call) for call in calls])
 
     def using(self, **options: Unpack[JobOptions]) -> Workflow[P, R]:
-        """The same workflow with other options for its jobs: priority, key, tenant, queue, delay, at, retries …"""
+        """The same workflow with other options for its jobs: priority, key, tenant, queue, delay, at, retries, target
+        (None: of none), limit_key, hold (until released), after (other jobs have ended) …"""
         return Workflow(self._app, self.name, self._function, self._options.with_(**options))
 
     def _submit(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[Job[R]]:

@@ -6,13 +6,19 @@ from the database if it answers quickly. Whatever goes wrong, a tab key must nev
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from unstuck.cli import options, output
 from unstuck.cli.commands import NAMES
 from unstuck.cli.parser import Argument
 from unstuck.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from unstuck.cli.parser import Command
+    from unstuck.cli.session import Session
+    from unstuck.store.port import TargetRecord, TenantRecord
 
 app = options.single()
 
@@ -62,7 +68,7 @@ def candidates(words: list[str]) -> list[str]:
     """What the last of these words may become."""
     *before, last = words or [""]
     try:
-        return sorted(word for word in _possible(before, last) if word.startswith(last))
+        return sorted(word for word in _possible(before, last) if word.upper().startswith(last.upper()))
     except Exception:
         return []
 
@@ -77,16 +83,80 @@ def _possible(before: list[str], last: str) -> list[str]:
     command = load(NAMES[before[0]].module)
     verb = before[1] if command.is_group and len(before) > 1 else None
     if command.is_group and verb not in command.verbs:
-        return list(command.verbs) if verb is None else []
+        return _without_verb(command, before, last)
+    words = before[1 if verb is None else 2 :]
+    if words and (parameter := command.takes_value(verb, words[-1])):
+        return _values(parameter, last, before)
     flags, arguments = command.options(verb)
     if last.startswith("-"):
         return flags
-    return _job_ids(last, before) if {"job", "jobs"} & set(arguments) else []
+    if {"job", "jobs"} & set(arguments):
+        return _values("job", last, before)
+    # What follows the first argument of `enqueue` is the caller's own.
+    return _values(arguments[0], last, before) if arguments and not words else []
 
 
-def _job_ids(prefix: str, words: list[str]) -> list[str]:
+def _without_verb(command: Command, before: list[str], last: str) -> list[str]:
+    """A verb, or what the group's default verb takes."""
+    verbs = list(command.verbs) if len(before) == 1 else []
+    if command.default is None:
+        return verbs
+    if len(before) > 1 and (parameter := command.takes_value(command.default, before[-1])):
+        return _values(parameter, last, before)
+    flags, arguments = command.options(command.default)
+    if last.startswith("-"):
+        return flags
+    return verbs + (_values(arguments[0], last, before) if arguments and verbs else [])
+
+
+def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
+    """What an option or argument of this name may be given, as far as that is known and cheap."""
+    match parameter:
+        case "job":
+            with _session(words) as session:
+                return session.store.find(session.tenant, prefix, 50)
+        case "target":
+            with _session(words) as session:
+                # By name above the prefix; the prefix itself may be a name too.
+                found = session.store.targets(session.tenant, after=prefix, limit=50)
+                return [*(target.name for target in found), *_known(session.store.target(session.tenant, prefix))]
+        case "who" | "tenant":
+            with _session(words) as session:
+                return [*(t.name for t in session.store.tenants(prefix, 50)), *_known(session.store.tenant(prefix))]
+        case "queue":
+            from unstuck.cli.gates import queue_names
+
+            with _session(words) as session:
+                return list(queue_names(session))
+        case "after_failure":
+            return ["fail", "run"]
+        case "after" if words[0] == "enqueue":
+            return _values("job", prefix, words)
+        case "workflow" | "name" if words[0] not in ("worker", "limits"):
+            with _session(words) as session:
+                return [workflow.name for workflow in session.store.workflows()]
+        case "state":
+            from unstuck.model.lifecycle import JobState
+
+            return [state.value for state in JobState]
+        case "preset":
+            from unstuck.config import PRESETS
+
+            return list(PRESETS)
+        case "log_format":
+            return ["auto", "human", "json"]
+        case "shell":
+            return list(SCRIPTS)
+        case _:
+            return []
+
+
+def _known(record: TargetRecord | TenantRecord | None) -> list[str]:
+    return [] if record is None else [record.name]
+
+
+def _session(words: list[str]) -> AbstractContextManager[Session]:
     from unstuck.cli.session import opened
 
     chosen = dict(pairwise(words))
-    with opened(chosen.get("--database") or chosen.get("-d"), chosen.get("--tenant")) as session:
-        return session.store.find(session.tenant, prefix, 50)
+    return opened(chosen.get("--database") or chosen.get("-d"), chosen.get("--tenant"))

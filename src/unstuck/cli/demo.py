@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from unstuck import clock
 from unstuck.cli import exits, options, output
@@ -56,12 +57,12 @@ def demo(
     watcher, trickle = Watcher(shop.store, "default"), Trickle(SystemChance())
     how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "demo-worker"]
     with shop, _stop_signals() as stop:
-        before = watcher.look().counts
+        started = watcher.look().now
         with Companion("unstuck.examples.demo:app", url, FOLDER / "worker.log", how) as companion:
             show = _lines if plain or output.is_plain(sys.stdout) else _window
             show(Stage(url, for_, stop, companion, watcher, trickle))
             output.note("stopping: the worker finishes what runs …")
-        _summarize(watcher, before, url)
+        _summarize(watcher, started, url)
     return exits.OK
 
 
@@ -164,10 +165,10 @@ def _hints(url: str, snapshot: Snapshot | None) -> list[str]:
     job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
     return [
         f"{_activation()}export UNSTUCK_DATABASE={url}",
-        "unstuck jobs list        unstuck stats --watch        unstuck workers        unstuck health",
+        "unstuck jobs list        unstuck stats --watch        unstuck targets --blocked        unstuck health",
         f"unstuck jobs show {job}   (or cancel, logs --follow, …)",
         "unstuck enqueue greet '\"you\"' --wait",
-        f"kill -9 {_a_victim(snapshot)}   a process dies: watch its jobs run again      Ctrl-C here ends the demo",
+        f"kill -9 {_a_victim(snapshot)}   a process dies: watch its jobs run again",
     ]
 
 
@@ -189,15 +190,17 @@ def _a_victim(snapshot: Snapshot | None) -> str:
     return "PID"
 
 
-def _summarize(watcher: Watcher, before: dict[JobState, int], url: str) -> None:
-    counts = watcher.look().counts
-    gained: dict[str, Any] = {s.value: counts.get(s, 0) - before.get(s, 0) for s in JobState}
-    open_ = sum(counts.get(s, 0) for s in JobState if not s.is_final)
-    output.say(f"\n{sum(gained.values())} jobs were accepted, and every one is accounted for:")
-    for name, number in gained.items():
-        if number > 0:
-            output.say(f"  {number:>5}  {output.state(name)}")
-    tally = watcher.tally
+def _summarize(watcher: Watcher, started: datetime, url: str) -> None:
+    """Of this demo's own jobs: what earlier ones left behind may have gone on meanwhile, and would not add up."""
+    watcher.look()
+    states = watcher.states_since(started)
+    accepted = states.total()
+    were = "was" if accepted == 1 else "were"
+    output.say(f"\n{output.count(accepted, 'job')} {were} accepted, and every one is accounted for:")
+    for state in JobState:
+        if states[state]:
+            output.say(f"  {states[state]:>5}  {output.state(state.value)}")
+    tally, open_ = watcher.tally, sum(states[state] for state in JobState if not state.is_final)
     output.say(
         f"{tally.retries} failed attempts were tried again, {tally.losses} died with their process and ran again, "
         f"{open_} will go on when a worker is back."

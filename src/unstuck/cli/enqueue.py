@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Annotated, Any
 
 from unstuck.cli import options, output, shapes
 from unstuck.cli.jobs import finish
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import opened
-from unstuck.model.errors import InvalidInput
+from unstuck.cli.session import Asked, Session, exists, session_on, settings_of
+from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.payload import decode
 
 app = options.single()
@@ -33,7 +34,22 @@ def enqueue(
     delay: Annotated[
         float | None, option("--delay", read=options.seconds, metavar="DURATION", help="not before, e.g. 5m")
     ] = None,
-    queue: Annotated[str | None, option("--queue", help="instead of the workflow's own")] = None,
+    queue: Annotated[str | None, option("--queue", metavar="NAME", help="instead of the workflow's own")] = None,
+    target: Annotated[
+        str | None, option("--target", metavar="NAME", help="whose jobs run one at a time, instead of the workflow's")
+    ] = None,
+    limit_key: Annotated[
+        str | None, option("--limit-key", metavar="KEY", help="what a key's limit counts, instead of the workflow's")
+    ] = None,
+    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="to find it by; may be repeated")] = None,
+    hold: Annotated[bool, option("--hold", help="accepted, but not run before `unstuck jobs release`")] = False,
+    after: Annotated[
+        list[str] | None, option("--after", metavar="JOB", help="not before this job has ended; may be repeated")
+    ] = None,
+    after_failure: Annotated[
+        str | None,
+        option("--after-failure", metavar="fail|run", help="if such a job does not complete (default: fail)"),
+    ] = None,
     json_: options.Json = False,
     app_name: options.AppName = None,
     database: options.Database = None,
@@ -41,10 +57,24 @@ def enqueue(
 ) -> int:
     """Accept a job: its id on stdout; with --wait its result, and an exit code that says how it ended."""
     positional, named = parse(arguments or [], kwargs)
-    chosen = {"priority": priority, "key": key, "delay": delay, "queue": queue}
+    chosen = {
+        "priority": priority,
+        "key": key,
+        "delay": delay,
+        "queue": queue,
+        "target": target,
+        "limit_key": limit_key,
+        "tags": tag,
+        "hold": hold or None,
+        "after_failure": after_failure,
+    }
     how = {name: value for name, value in chosen.items() if value is not None}
-    with opened(database, tenant, app=app_name, missing="create") as session:
-        ident, created = session.submit(workflow, positional, named, how)
+    settings = settings_of({"database": database, "tenant": tenant, "app": app_name})
+    asked = Asked.of(settings, workflow, positional, named, how)
+    if after and not exists(settings.database):
+        raise UnknownJob(after[0])
+    with session_on(settings, missing="create" if asked.is_known else "ignore") as session:
+        ident, created = session.submit(_after(session, asked, after or []))
         if not created:
             output.note(f"key {key} is known: this is the job it made before")
         if wait:
@@ -57,6 +87,14 @@ def enqueue(
             output.say(ident)
             output.note(f"follow it: unstuck jobs show {ident}")
     return 0
+
+
+def _after(session: Session, asked: Asked, jobs: list[str]) -> Asked:
+    """By their whole ids, however short they were written."""
+    if not jobs:
+        return asked
+    whole = [session.lookup.job_id(job) for job in jobs]
+    return replace(asked, options=asked.options.with_(after=whole))
 
 
 def parse(arguments: list[str], kwargs: str | None) -> tuple[list[Any], dict[str, Any]]:
@@ -84,7 +122,7 @@ def value_of(text: str) -> Any:
     """JSON if it is JSON; what looks like broken JSON is refused, anything else is text."""
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if text.startswith(("{", "[", '"')):
             decode(text, f"the argument {text[:40]}")
         return text

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import IO, Any
+from collections.abc import Callable
+from typing import Any
 
 from unstuck import clock
-from unstuck.cli.output import is_plain, rfc3339
+from unstuck.cli.excerpt import told
+from unstuck.cli.output import count, rfc3339
 from unstuck.telemetry import Subscriber
 
 #: How people read the common events; any other is told by its name and facts.
 SENTENCES = {
-    "worker_started": "worker {worker} started: {slots} at once in {processes} processes",
-    "imported": "app imported: {workflows} workflows; processes start by {mode} {reason}",
-    "import_failed": "the app cannot be imported, next try in {again_in:.0f} s:\n{error}",
     "executor_killed": "process {executor} (pid {pid}) is killed: {reason}",
     "executor_draining": "process {executor} (pid {pid}) takes no more jobs: {reason}",
     "stuck": "job {job} ({workflow}) ignored its cancel for the whole grace: stuck",
@@ -23,7 +22,6 @@ SENTENCES = {
     "store_is_back": "the database is back",
     "lease_lost": "the lease was lost: everything is stopped",
     "begins_anew": "beginning anew with a new lease",
-    "shutting_down": "shutting down ({phase}): {running} jobs still here",
     "worker_left": "worker {worker} has left",
 }
 #: Said all the time: only with --verbose, and to machines.
@@ -31,19 +29,20 @@ ROUTINE = {"duty_done", "claim_repeated", "stray_given_back"}
 LOUD = {"died", "failed", "fenced", "stuck", "lost", "killed", "trouble", "stalled", "cannot", "revoked", "overdue"}
 
 
-def json_log(stream: IO[str]) -> Subscriber:
+Say = Callable[[str], None]
+
+
+def json_log(say: Say) -> Subscriber:
     """JSON Lines: at, event, and the facts."""
 
     def write(name: str, facts: dict[str, object]) -> None:
         line = {"at": rfc3339(clock.wall()), "event": name, **facts}
-        print(json.dumps(line, ensure_ascii=False, default=str), file=stream, flush=True)
+        say(json.dumps(line, ensure_ascii=False, default=str))
 
     return write
 
 
-def human_log(stream: IO[str], *, verbose: bool) -> Subscriber:
-    colour = not is_plain(stream)
-
+def human_log(say: Say, *, colour: bool, verbose: bool) -> Subscriber:
     def write(name: str, facts: dict[str, object]) -> None:
         if not verbose and name in ROUTINE:
             return
@@ -51,7 +50,7 @@ def human_log(stream: IO[str], *, verbose: bool) -> Subscriber:
         text = sentence(name, facts)
         if colour and is_loud(name, facts):
             text = f"\x1b[31m{text}\x1b[0m"
-        print(f"{at}  {text}", file=stream, flush=True)
+        say(f"{at}  {text}")
 
     return write
 
@@ -61,14 +60,46 @@ def is_loud(name: str, facts: dict[str, Any]) -> bool:
 
 
 def sentence(name: str, facts: dict[str, Any]) -> str:
-    if name == "executor_died":
-        ended = "ended as asked" if facts.get("expected") else f"died: {facts.get('status')}"
-        return f"process {facts.get('executor')} (pid {facts.get('pid')}) {ended}"
     try:
+        if name in COMPOSED:
+            return COMPOSED[name](facts).rstrip()
         return SENTENCES[name].format_map(facts).rstrip()
     except (KeyError, ValueError, TypeError):
-        told = "  ".join(f"{k}={_short(v)}" for k, v in facts.items() if v not in (None, ""))
-        return f"{name.replace('_', ' ')}  {told}".rstrip()
+        listed = "  ".join(f"{k}={_short(v)}" for k, v in facts.items() if v not in (None, ""))
+        return f"{name.replace('_', ' ')}  {listed}".rstrip()
+
+
+def _started(facts: dict[str, Any]) -> str:
+    return f"worker {facts['worker']} started: {facts['slots']} at once in {count(facts['processes'], 'process')}"
+
+
+def _imported(facts: dict[str, Any]) -> str:
+    return (
+        f"app imported: {count(facts['workflows'], 'workflow')}; processes start by {facts['mode']} {facts['reason']}"
+    )
+
+
+def _import_failed(facts: dict[str, Any]) -> str:
+    return told(f"the app cannot be imported (next try in {facts['again_in']:.0f} s)", facts["error"])
+
+
+def _executor_died(facts: dict[str, Any]) -> str:
+    ended = "ended as asked" if facts.get("expected") else f"died: {facts.get('status')}"
+    return f"process {facts.get('executor')} (pid {facts.get('pid')}) {ended}"
+
+
+def _shutting_down(facts: dict[str, Any]) -> str:
+    return f"shutting down ({facts['phase']}): {count(facts['running'], 'job')} still here"
+
+
+#: Sentences that need more than their facts put in.
+COMPOSED: dict[str, Callable[[dict[str, Any]], str]] = {
+    "worker_started": _started,
+    "imported": _imported,
+    "import_failed": _import_failed,
+    "executor_died": _executor_died,
+    "shutting_down": _shutting_down,
+}
 
 
 def _short(value: object, limit: int = 300) -> str:

@@ -12,13 +12,14 @@ from unstuck.cli.db import versions
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.cli.workers import import_error, is_worth_showing, start_error
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import JobFilter
 
 app = options.single()
 
 WAITS_TOO_LONG = timedelta(minutes=5)
+BLOCKED_LOOK = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def health(
     database: options.Database = None,
     tenant: options.Tenant = None,
 ) -> int:
-    """Database reachable, schema current, workers alive, nobody waiting too long. Exit code 10 if not."""
+    """Database reachable, schema current, workers alive. Exit code 10 if not, 6 if the database cannot be reached."""
     with opened(database, tenant) as session:
         checks = _checks(session, need_workers)
         limits = session.settings.times.bounds()
@@ -64,7 +65,7 @@ def health(
             output.say("\nAt most, while the database can be written and a worker is alive:")
             for what, seconds in limits.items():
                 output.say(f"  {output.duration(seconds):>7}  {what}")
-    return exits.OK if healthy else exits.UNHEALTHY
+    return exits.OK if healthy else exits.UNHEALTHY if checks[0].ok else exits.UNREACHABLE
 
 
 def _print(check: Check) -> None:
@@ -73,7 +74,7 @@ def _print(check: Check) -> None:
 
 
 def _checks(session: Session, need_workers: bool) -> list[Check]:
-    """Stops at the first thing without which the others cannot be asked."""
+    """Stops at the first thing without which the others cannot be asked; the database comes first."""
     try:
         reached = _reachable(session)
         schema = _schema(session)
@@ -81,7 +82,7 @@ def _checks(session: Session, need_workers: bool) -> list[Check]:
         return [Check("database", False, str(error))]
     if not schema.ok:
         return [reached, schema]
-    return [reached, schema, *_workers(session, need_workers), _queue(session)]
+    return [reached, schema, *_workers(session, need_workers), _queue(session), *_targets(session)]
 
 
 def _reachable(session: Session) -> Check:
@@ -133,5 +134,27 @@ def _queue(session: Session) -> Check:
         return Check("queue", True, "nobody waits")
     first = min(due, key=lambda record: record.available_at)
     waited = now - first.available_at
-    detail = f"the oldest ready job waits {output.duration(waited.total_seconds())}: {first.workflow} {first.id}"
-    return Check("queue", waited < WAITS_TOO_LONG, detail, fatal=False)
+    detail = f"the oldest due job waits {output.duration(waited.total_seconds())}: {first.workflow} {first.id}"
+    if waited < WAITS_TOO_LONG:
+        return Check("queue", True, detail, fatal=False)
+    return Check("queue", False, f"{detail}: {_reason(session, first.id)}", fatal=False)
+
+
+def _reason(session: Session, job: str) -> str:
+    from unstuck.observe.why import why
+
+    try:
+        return why(session.store, session.tenant, job, session.settings.times).verdict
+    except UnknownJob:  # forgotten since the look above
+        return "it has ended meanwhile"
+
+
+def _targets(session: Session) -> list[Check]:
+    """Only if some are blocked: most people use none."""
+    blocked = session.lookup.targets(blocked=True, limit=BLOCKED_LOOK)
+    if not blocked:
+        return []
+    number = f"{len(blocked)}{'+' if len(blocked) == BLOCKED_LOOK else ''}"
+    since = output.age(blocked[0].blocked_at, session.now())
+    detail = f"{number} blocked, the first {since} by {blocked[0].blocked_by}: unstuck targets --blocked"
+    return [Check("targets", False, detail, fatal=False)]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output, shapes
 from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
-from unstuck.model.errors import UnstuckError
+from unstuck.model.errors import SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.standing import Dependency
 
 app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
 
@@ -21,14 +23,25 @@ app = options.group("List jobs, look into one, wait for it, stop it, let it go o
 @app.command("list")
 def list_(
     state: Annotated[
-        list[str] | None, option("--state", "-s", metavar="STATE", help="only these; may be repeated")
+        list[str] | None, option("--state", "-s", metavar="STATE", help="only these, e.g. BLOCKED; may be repeated")
     ] = None,
     workflow: Annotated[str | None, option("--workflow", "-w", metavar="NAME", help="only of this workflow")] = None,
     queue: Annotated[str | None, option("--queue", "-q", metavar="NAME", help="only of this queue")] = None,
-    error_type: Annotated[str | None, option("--error-type", metavar="NAME", help="e.g. ExecutionStuck")] = None,
+    target: Annotated[str | None, option("--target", metavar="NAME", help="only on this target")] = None,
+    tag: Annotated[str | None, option("--tag", metavar="TAG", help="only with this tag")] = None,
+    error: Annotated[
+        str | None, option("--error", "--error-type", metavar="NAME", help="only of this error, e.g. ExecutionStuck")
+    ] = None,
+    older: Annotated[
+        float | None,
+        option("--older", read=options.seconds, metavar="DURATION", help="submitted longer ago than, e.g. 10m"),
+    ] = None,
+    newer: Annotated[
+        float | None, option("--newer", read=options.seconds, metavar="DURATION", help="submitted within, e.g. 1h")
+    ] = None,
     limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=100_000)] = 50,
     after: Annotated[str | None, option("--after", metavar="CURSOR", help="go on where the last page ended")] = None,
-    oldest: Annotated[bool, option("--oldest", help="oldest first")] = False,
+    oldest: Annotated[bool, option("--oldest-first", "--oldest", help="the oldest before the newest")] = False,
     wide: Annotated[bool, option("--wide", help="whole ids and more columns")] = False,
     json_: options.Json = False,
     database: options.Database = None,
@@ -36,16 +49,20 @@ def list_(
 ) -> None:
     """The newest jobs, or those you ask for."""
     with opened(database, tenant) as session:
+        now = session.now()
         page = session.lookup.jobs(
             state=list(state or ()),
             workflow=workflow,
             queue=queue,
-            error_type=error_type,
+            error_type=error,
+            target=target,
+            tag=tag,
+            before=_ago(now, older),
+            since=_ago(now, newer),
             newest_first=not oldest,
             limit=limit,
             after=after,
         )
-        now = session.now()
     if json_:
         for record in page.jobs:
             output.emit_json(shapes.job(record, now))
@@ -54,6 +71,10 @@ def list_(
         output.table(headers, rows, empty="no such jobs; `unstuck enqueue WORKFLOW` makes one")
     if page.next:
         output.note(f"there are more: --after {page.next}")
+
+
+def _ago(now: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else now - timedelta(seconds=seconds)
 
 
 def _narrow(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], list[list[object]]]:
@@ -78,6 +99,7 @@ def _wide(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], lis
             shapes.shown_state(r, now),
             r.workflow,
             r.queue,
+            r.target,
             r.priority,
             r.token,
             output.rfc3339(r.created_at),
@@ -87,7 +109,19 @@ def _wide(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], lis
         ]
         for r in records
     ]
-    headers = ["JOB", "STATE", "WORKFLOW", "QUEUE", "PRIORITY", "ATTEMPTS", "CREATED", "TOOK", "WORKER", "ERROR"]
+    headers = [
+        "JOB",
+        "STATE",
+        "WORKFLOW",
+        "QUEUE",
+        "TARGET",
+        "PRIORITY",
+        "ATTEMPTS",
+        "CREATED",
+        "TOOK",
+        "WORKER",
+        "ERROR",
+    ]
     return headers, rows
 
 
@@ -107,6 +141,8 @@ def _first_line(text: str, limit: int = 60) -> str:
 @app.command()
 def show(
     job: options.JobName,
+    last: Annotated[int, option("--last", metavar="N", least=1, help="so many attempts and events")] = 20,
+    all_: Annotated[bool, option("--all", help="every attempt and event")] = False,
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
@@ -117,28 +153,46 @@ def show(
         attempts = session.lookup.attempts(record.id)
         history = session.lookup.history(record.id)
         progress = session.lookup.progress(record.id)
+        order = Order.of(session, record)
         now = session.now()
     if json_:
-        output.emit_json(shapes.job_whole(record, now, attempts, history, progress))
+        output.emit_json(shapes.job_whole(record, now, attempts, history, progress, order.waits_for))
         return
-    _print_head(record, now, progress)
-    _print_attempts(attempts)
-    output.say("\nHistory")
-    for event in history:
+    _print_head(record, now, progress, order)
+    shown = None if all_ else last
+    _print_attempts(attempts, shown)
+    output.say(f"\nHistory{_rest(len(history), shown, 'events')}")
+    for event in history[-(shown or len(history)) :]:
         output.say(f"  {event.number:>3}  {output.rfc3339(event.at)}  {narrate(event)}")
     _print_output(attempts)
 
 
-def _print_head(record: JobRecord, now: datetime, progress: str | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a job waits for, beyond its own record: other jobs, or the one that blocks its target."""
+
+    waits_for: tuple[Dependency, ...] = ()
+    blocked_by: str | None = None
+
+    @classmethod
+    def of(cls, session: Session, record: JobRecord) -> Order:
+        if record.state is JobState.PENDING:
+            return cls(waits_for=session.lookup.dependencies(record.id))
+        if record.is_blocked and record.target is not None and not record.state.is_final:
+            return cls(blocked_by=session.lookup.target(record.target).blocked_by)
+        return cls()
+
+
+def _print_head(record: JobRecord, now: datetime, progress: str | None, order: Order) -> None:
     shown = shapes.shown_state(record, now)
     output.say(f"{output.styled(record.workflow, 'bold')}  {record.id}")
     output.say(f"{output.state(shown)}  {explain(record, now)}\n")
-    for label, value in _facts(record, now, progress):
+    for label, value in _facts(record, now, progress, order):
         if value is not None:
             output.say(f"  {label:<10} {value}")
 
 
-def _facts(record: JobRecord, now: datetime, progress: str | None) -> list[tuple[str, str | None]]:
+def _facts(record: JobRecord, now: datetime, progress: str | None, order: Order) -> list[tuple[str, str | None]]:
     call = shapes.loads(record.payload)
     return [
         ("called", _call(record.workflow, call)),
@@ -154,9 +208,22 @@ def _facts(record: JobRecord, now: datetime, progress: str | None) -> list[tuple
         ("worker", record.worker),
         ("lease", f"until {output.rfc3339(record.lease_until)}" if record.lease_until else None),
         ("queue", f"{record.queue}, priority {record.priority}, tenant {record.tenant}"),
+        ("target", _target(record, order)),
+        ("hold", f"until somebody lets it go: unstuck jobs release {record.id}" if record.on_hold else None),
+        ("after", ", ".join(f"{d.job} ({d.state or 'gone'})" for d in order.waits_for) or None),
         ("key", record.key),
+        ("limit key", record.limit_key),
+        ("tags", ", ".join(record.tags) or None),
         ("limits", _limits(record)),
     ]  # fmt: skip
+
+
+def _target(record: JobRecord, order: Order) -> str | None:
+    if record.target is None:
+        return None
+    if record.is_blocker:
+        return f"{record.target}, which it blocks: resume, resolve or skip it"
+    return f"{record.target}, blocked by job {order.blocked_by}" if order.blocked_by else record.target
 
 
 def _call(workflow: str, call: Any) -> str:
@@ -180,11 +247,16 @@ def _limits(record: JobRecord) -> str:
     )
 
 
-def _print_attempts(attempts: list[AttemptRecord]) -> None:
+def _rest(count: int, shown: int | None, what: str) -> str:
+    """Of a job that was retried for days nobody wants to scroll through thousands of lines."""
+    return f" (the last {shown} of {count:,} {what}; --all shows all)" if shown and count > shown else ""
+
+
+def _print_attempts(attempts: list[AttemptRecord], shown: int | None) -> None:
     if not attempts:
         return
-    output.say("\nAttempts")
-    for a in attempts:
+    output.say(f"\nAttempts{_rest(len(attempts), shown, 'attempts')}")
+    for a in attempts[-(shown or len(attempts)) :]:
         took = f" after {output.duration(a.duration_ms / 1000)}" if a.duration_ms is not None else ""
         error = f": {a.error_type}: {a.error_message}" if a.error_type else ""
         output.say(
@@ -318,6 +390,29 @@ def resume(
 
 
 @app.command()
+def release(
+    jobs: options.JobNames,
+    force: Annotated[bool, option("--force", help="even if they wait for other jobs to end")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Let held jobs go on. With --force they no longer wait for other jobs either."""
+    return _each(jobs, json_, database, tenant, lambda s, job: s.control.release(job, force=force))
+
+
+@app.command()
+def skip(
+    jobs: options.JobNames,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Let targets move on past jobs that block them. The jobs stay as they are."""
+    return _each(jobs, json_, database, tenant, lambda s, job: s.control.skip(job))
+
+
+@app.command()
 def retry(
     jobs: options.JobNames,
     json_: options.Json = False,
@@ -356,6 +451,8 @@ def _each(
         for job in jobs:
             try:
                 record = verb(session, session.job(job).id)
+            except SchemaMismatch:  # true of every job alike
+                raise
             except UnstuckError as error:
                 output.note(f"unstuck: {error}")
                 code = code or exits.code_of(error)

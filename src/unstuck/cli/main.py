@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-from unstuck.cli import exits
+from unstuck.cli import exits, streams
 from unstuck.cli.commands import NAMES, overview
 
 # A name that type checkers take for true, without the price of importing `typing`.
@@ -19,23 +18,25 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _never_without_streams()
-    _never_fail_on_a_letter()
+    streams.reopen_closed()
+    streams.take_any_letter()
+    before = sys.stdout
+    sys.stdout = streams.Stdout(before)
     try:
         code = dispatch(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:
-        code = _reader_went_away()
+    except BrokenPipeError:  # `unstuck jobs list | head -1`: the reader has what it wanted
+        streams.forget(before)
+        code = exits.OK
+    except streams.AnswerLost as error:  # whoever asked must not take the piece that was written for the whole
+        streams.forget(before)
+        streams.tell(f"unstuck: the answer could not be written to stdout: {error}")
+        code = exits.FAILURE
     except KeyboardInterrupt:
         code = exits.INTERRUPTED
+    finally:
+        sys.stdout = before
     return code
-
-
-def _never_without_streams() -> None:
-    """A service manager may start a worker with closed descriptors; Python then has None where streams should be."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -61,7 +62,7 @@ def run(arguments: list[str]) -> int:
         return _unknown_command(name)
     try:
         return load(command.module).run(f"unstuck {name}", rest)
-    except (BrokenPipeError, KeyboardInterrupt):
+    except (BrokenPipeError, streams.AnswerLost, KeyboardInterrupt):
         raise
     except Exception as error:
         return report(error)
@@ -83,27 +84,26 @@ def report(error: Exception) -> int:
     if isinstance(error, Usage):
         return _usage(error)
     if isinstance(error, UnstuckError | PermissionError):
-        print(f"unstuck: {error}", file=sys.stderr)
+        streams.tell(f"unstuck: {error}")
         return exits.code_of(error)
     return _bug(error)
 
 
 def _usage(error: Usage) -> int:
     if error.prog is None:  # a group without a verb: its help says it all
-        print(error, file=sys.stderr)
+        streams.tell(str(error))
         return exits.USAGE
-    print(f"unstuck: {error}\n{error.usage}Try: {error.prog} --help", file=sys.stderr)
+    streams.tell(f"unstuck: {error}\n{error.usage}Try: {error.prog} --help")
     return exits.USAGE
 
 
 def _bug(error: Exception) -> int:
     import traceback
 
-    traceback.print_exception(error)
-    print(
-        f"\nunstuck: this is a bug in unstuck, not in what you did ({type(error).__name__}). Please report it with"
-        " the lines above and the output of `unstuck version --json`.",
-        file=sys.stderr,
+    streams.tell(
+        "".join(traceback.format_exception(error))
+        + f"\nunstuck: this is a bug in unstuck, not in what you did ({type(error).__name__}). Please report it with"
+        " the lines above and the output of `unstuck version --json`."
     )
     return exits.BUG
 
@@ -114,7 +114,7 @@ def _unknown_command(name: str) -> int:
     close = get_close_matches(name, NAMES, 1)
     hint = f"did you mean `unstuck {close[0]}`?" if close else "`unstuck --help` lists the commands"
     what = "option" if name.startswith("-") else "command"
-    print(f"unstuck: there is no {what} {name}; {hint}", file=sys.stderr)
+    streams.tell(f"unstuck: there is no {what} {name}; {hint}")
     return exits.USAGE
 
 
@@ -130,17 +130,4 @@ def _complete(words: list[str]) -> int:
 
     for candidate in candidates(words):
         print(candidate)
-    return exits.OK
-
-
-def _never_fail_on_a_letter() -> None:
-    """A terminal that knows only ASCII gets question marks, not a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="replace")
-
-
-def _reader_went_away() -> int:
-    """`unstuck jobs list | head -1`: the reader has what it wanted. Python flushes once more at exit: let it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return exits.OK

@@ -12,14 +12,18 @@ from unstuck.model.lifecycle import EventKind, JobState
 def explain(record: JobRecord, now: datetime) -> str:
     """One sentence: what this state means for this job, and what happens or can be done next."""
     match record.state:
+        case JobState.PENDING if record.on_hold:
+            return "accepted, held back on purpose; let it go: unstuck jobs release"
         case JobState.PENDING:
-            return "accepted, held back on purpose"
+            return "accepted, waits for other jobs to end"
         case JobState.QUEUED if record.held:
             return "waits until its last process is known to be gone"
         case JobState.QUEUED if record.available_at > now and record.failures:
             return f"failed {_times(record.failures)}, tried again {age(record.available_at, now)}"
         case JobState.QUEUED if record.available_at > now:
             return f"starts {age(record.available_at, now)}"
+        case JobState.QUEUED if record.is_blocked:
+            return f"a job that failed or paused blocks its target {record.target}: unstuck why"
         case JobState.QUEUED:
             return f"ready since {age(record.available_at, now)}; a worker that serves queue {record.queue} takes it"
         case JobState.RUNNING if record.request:
@@ -30,6 +34,8 @@ def explain(record: JobRecord, now: datetime) -> str:
             return f"attempt #{record.token} on {record.worker or 'a worker'}"
         case JobState.WAITING:
             return "parked: holds no slot, wakes by itself"
+        case JobState.PAUSED | JobState.FAILED | JobState.TIMEOUT if record.is_blocker:
+            return f"and blocks target {record.target} until somebody resumes, resolves or skips it"
         case JobState.PAUSED:
             return "interrupted; goes on with: unstuck jobs resume"
         case JobState.COMPLETED:
@@ -72,6 +78,8 @@ _SENTENCES = {
     EventKind.REDRIVEN: "redriven",
     EventKind.REQUESTED: "asked to stop",
     EventKind.HURRIED: "made due at once",
+    EventKind.SKIPPED: "skipped: its target moves on without it",
+    EventKind.UNHELD: "no longer held; still waits for other jobs",
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}

@@ -58,9 +58,9 @@ Timeout = Annotated[
 ]
 
 
-def group(summary: str) -> Command:
-    """A command with verbs."""
-    return Command(summary)
+def group(summary: str, default: str | None = None) -> Command:
+    """A command with verbs; `default` is meant when none is given."""
+    return Command(summary, default)
 
 
 def single() -> Command:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from unstuck.cli.streams import tell
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -17,6 +19,7 @@ STYLES = {
     "QUEUED": "cyan",
     "SCHEDULED": "cyan",
     "RETRYING": "yellow",
+    "BLOCKED": "yellow",
     "RUNNING": "bold blue",
     "CANCELLING": "yellow",
     "WAITING": "magenta",
@@ -58,8 +61,8 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 def note(text: str) -> None:
-    """A remark for the person at the keyboard; programs read stdout."""
-    print(text, file=sys.stderr, flush=True)
+    """A remark for the person at the keyboard; programs read stdout. One that cannot be written changes nothing."""
+    tell(text)
 
 
 def say(text: str) -> None:
@@ -129,6 +132,11 @@ def styled(text: str, style: str) -> str:
 
 def state(name: str) -> str:
     return styled(name, STYLES.get(name, ""))
+
+
+def count(number: int, noun: str) -> str:
+    """1 job, 2 jobs, 1 process, 2 processes."""
+    return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def duration(seconds: float | None) -> str:

@@ -55,8 +55,10 @@ class Argument:
 class Command:
     """One command, or a group of verbs."""
 
-    def __init__(self, summary: str | None = None) -> None:
+    def __init__(self, summary: str | None = None, default: str | None = None) -> None:
         self.summary = summary
+        #: The verb that is meant when none is given.
+        self.default = default
         self.verbs: dict[str, Callable[..., Any]] = {}
 
     def command(self, name: str | None = None) -> Callable[[Function], Function]:
@@ -76,18 +78,28 @@ class Command:
         if not self.is_group:
             [function] = self.verbs.values()
             return _run(function, prog, words)
-        if not words:
-            raise Usage(self.help(prog))
-        if words[0] in ("-h", "--help"):
+        if words and words[0] in ("-h", "--help"):
             print(self.help(prog))
             return 0
+        if self.default is not None and self._means_default(words):
+            return _run(self.verbs[self.default], prog, words)
+        if not words:
+            raise Usage(self.help(prog))
         if words[0] not in self.verbs:
             raise Usage(self._unknown(prog, words[0]), prog)
         return _run(self.verbs[words[0]], f"{prog} {words[0]}", words[1:])
 
+    def _means_default(self, words: Sequence[str]) -> bool:
+        """No verb at all, an option in its place, or a word that is no verb where the default takes one."""
+        if not words or words[0].startswith("-"):
+            return True
+        return words[0] not in self.verbs and bool(self.options(self.default)[1])
+
     def help(self, prog: str) -> str:
         lines = [f"  {name:<11} {_doc(function).split('. ')[0].rstrip('.')}" for name, function in self.verbs.items()]
-        return "\n".join([f"Usage: {prog} VERB [ARGS]…", "", f"  {self.summary}", "", "Verbs:", *lines])
+        verb = "VERB" if self.default is None else "[VERB]"
+        more = [] if self.default is None else ["", f"Without a verb: {self.default}."]
+        return "\n".join([f"Usage: {prog} {verb} [ARGS]…", "", f"  {self.summary}", "", "Verbs:", *lines, *more])
 
     def options(self, verb: str | None) -> tuple[list[str], list[str]]:
         """The long options and the names of the arguments, for completion."""
@@ -95,6 +107,14 @@ class Command:
         actions = _parser_of(function, "")._actions
         names = [name for action in actions for name in action.option_strings if action.help != argparse.SUPPRESS]
         return [n for n in names if n.startswith("--")], [a.dest for a in actions if not a.option_strings]
+
+    def takes_value(self, verb: str | None, word: str) -> str | None:
+        """The name of the parameter that this option gives a value to; None if it is no option that takes one."""
+        function = self.verbs[verb] if verb is not None else next(iter(self.verbs.values()))
+        for action in _parser_of(function, "")._actions:
+            if word in action.option_strings and action.nargs != 0:
+                return action.dest
+        return None
 
     def _unknown(self, prog: str, word: str) -> str:
         from difflib import get_close_matches

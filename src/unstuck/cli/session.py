@@ -8,21 +8,26 @@ import os
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from unstuck.cli.excerpt import told
 from unstuck.intake.control import Control
-from unstuck.model.errors import InvalidInput, SchemaMismatch, StoreUnavailable, UnknownWorkflowName
+from unstuck.model.errors import InvalidInput, SchemaMismatch, StoreError, StoreUnavailable, UnknownWorkflowName
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.config import Settings
+    from unstuck.intake.gates import Gates
+    from unstuck.intake.submit import Options
     from unstuck.store.port import Store
 
 Missing = Literal["refuse", "create", "ignore"]
@@ -37,6 +42,12 @@ class Session:
     @cached_property
     def control(self) -> Control:
         return Control(self.store, tenant=self.tenant, by=_who())
+
+    @cached_property
+    def gates(self) -> Gates:
+        from unstuck.intake.gates import Gates
+
+        return Gates(self.store, tenant=self.tenant, by=_who())
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -57,25 +68,17 @@ class Session:
         now, offline = self.now(), timedelta(seconds=self.settings.times.offline)
         return [(worker, _seen(worker, now, offline)) for worker in self.store.workers()]
 
-    def submit(
-        self, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], how: Mapping[str, Any]
-    ) -> tuple[str, bool]:
+    def submit(self, asked: Asked) -> tuple[str, bool]:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""
-        from unstuck.intake.schema import pack
-        from unstuck.intake.submit import Options, Submitter
+        from unstuck.intake.submit import Submitter
 
-        known = self._workflow(workflow)
+        known = asked.known or self._registered(asked.workflow)
         submitter = Submitter(self.store, tenant=self.tenant, max_timeout=self.settings.times.max_timeout)
-        payload = pack(known.name, known.schema, args, kwargs)
-        [stored] = submitter.submit([submitter.job(known, payload, Options().with_(**how))])
+        options = replace(asked.options, after=tuple(self.job(job).id for job in asked.options.after))
+        [stored] = submitter.submit([submitter.job(known, asked.payload(known), options)])
         return stored.id, stored.created
 
-    def _workflow(self, name: str) -> WorkflowRecord:
-        if self.settings.app:
-            records = workflows_of(self.settings.app)
-            if name in records:
-                return records[name]
-            raise UnknownWorkflowName(name, records)
+    def _registered(self, name: str) -> WorkflowRecord:
         if (row := self.store.workflow(name)) is not None:
             return row
         raise UnknownWorkflowName(name, (w.name for w in self.store.workflows()))
@@ -96,23 +99,94 @@ class Session:
         threading.Event().wait(seconds)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a caller wants to run, checked as far as the code at hand allows, before any database is touched."""
+
+    workflow: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    options: Options
+    known: WorkflowRecord | None
+
+    @classmethod
+    def of(
+        cls, settings: Settings, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], how: Mapping[str, Any]
+    ) -> Asked:
+        from unstuck.intake.submit import Options
+
+        asked = cls(workflow, args, kwargs, Options().with_(**how), _known_by_code(settings, workflow))
+        if asked.known is not None:
+            asked.payload(asked.known)
+        elif not exists(settings.database):
+            raise UnknownWorkflowName(
+                workflow,
+                hint=f"there is no database {_path_of(settings.database)} yet: name the app with --app MODULE:APP, "
+                "or the database with --database",
+            )
+        return asked
+
+    @property
+    def is_known(self) -> bool:
+        return self.known is not None
+
+    def payload(self, known: WorkflowRecord) -> str:
+        from unstuck.intake.schema import pack
+
+        return pack(known.name, known.schema, self.args, self.kwargs)
+
+
+def _known_by_code(settings: Settings, workflow: str) -> WorkflowRecord | None:
+    """As the app's own code knows it; None if no app is named."""
+    if not settings.app:
+        return None
+    records = workflows_of(settings.app)
+    if workflow not in records:
+        raise UnknownWorkflowName(workflow, records)
+    return records[workflow]
+
+
 @contextmanager
-def opened(
-    database: str | None, tenant: str | None, *, app: str | None = None, missing: Missing = "refuse"
-) -> Iterator[Session]:
+def opened(database: str | None, tenant: str | None, *, missing: Missing = "refuse") -> Iterator[Session]:
     """A session on the database that flags, environment and files name; `missing`: what to do if it is not there."""
+    with session_on(settings_of({"database": database, "tenant": tenant}), missing=missing) as session:
+        yield session
+
+
+@contextmanager
+def session_on(settings: Settings, *, missing: Missing = "refuse") -> Iterator[Session]:
     from unstuck.assembly import open_store
 
-    settings = settings_of({"database": database, "tenant": tenant, "app": app})
     if missing == "create":
         prepare_database(settings)
     elif missing == "refuse":
         _must_exist(settings.database)
     store = open_store(settings.database, settings.times, application="unstuck cli")
+    session = Session(settings, store, settings.tenant)
     try:
-        yield Session(settings, store, settings.tenant)
+        yield session
+    except SchemaMismatch as error:
+        raise _remedy(session) or error from None
     finally:
         store.close()
+
+
+def _remedy(session: Session) -> SchemaMismatch | None:
+    """The database knows tables, the person a command: what to run, if running it would help."""
+    try:
+        found, wanted = session.store.schema_version(), session.shipped_version()
+    except StoreError:
+        return None
+    if found == 0:
+        return SchemaMismatch(f"{session.shown_database} has no tables yet; make them: unstuck db migrate")
+    return _behind(session, found, wanted) if found < wanted else None
+
+
+def _behind(session: Session, found: int, wanted: int) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"the schema of {session.shown_database} is version {found}, this code needs {wanted}; "
+        "run: unstuck db migrate"
+    )
 
 
 def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False) -> Settings:
@@ -143,7 +217,7 @@ def own_settings(app: str, limit: float) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise InvalidInput(f"app {app} cannot be imported: it took longer than {limit:g} s") from None
     if asked.returncode != 0:
-        raise InvalidInput(f"app {app} cannot be imported:\n{asked.stderr.strip()}")
+        raise InvalidInput(told(f"app {app} cannot be imported", asked.stderr or f"exit code {asked.returncode}"))
     given: dict[str, Any] = json.loads(asked.stdout.strip().splitlines()[-1])
     return given
 
@@ -158,26 +232,29 @@ def prepare_database(settings: Settings) -> None:
             store.migrate()
         session = Session(settings, store, settings.tenant)
         if (found := store.schema_version()) < (wanted := session.shipped_version()):
-            raise SchemaMismatch(
-                f"the schema of {session.shown_database} is version {found}, this code needs {wanted}; "
-                "run: unstuck db migrate"
-            )
+            raise _behind(session, found, wanted)
     finally:
         store.close()
 
 
 def _must_exist(url: str) -> None:
     """A mistyped path must not make a new, empty database that then looks like lost jobs."""
-    if is_postgres(url):
-        return
-    from unstuck.store.connect import sqlite_path
-
-    path = sqlite_path(url)
-    if not path.exists():
+    if not exists(url):
         raise StoreUnavailable(
-            f"there is no database {path}; say which with --database or UNSTUCK_DATABASE, "
+            f"there is no database {_path_of(url)}; say which with --database or UNSTUCK_DATABASE, "
             "or make this one: unstuck db migrate"
         )
+
+
+def exists(url: str) -> bool:
+    """Of PostgreSQL only the server knows."""
+    return is_postgres(url) or _path_of(url).exists()
+
+
+def _path_of(url: str) -> Path:
+    from unstuck.store.connect import sqlite_path
+
+    return sqlite_path(url)
 
 
 def is_postgres(url: str) -> bool:
@@ -190,10 +267,10 @@ def workflows_of(app: str) -> dict[str, WorkflowRecord]:
 
     try:
         return {record.name: record for record in load_registry(app).records()}
-    except InvalidInput:
+    except (InvalidInput, KeyboardInterrupt):
         raise
-    except Exception as error:
-        raise InvalidInput(f"app {app} cannot be imported: {type(error).__name__}: {error}") from error
+    except BaseException:  # an import may do anything, even leave
+        raise InvalidInput(told(f"app {app} cannot be imported", traceback.format_exc())) from None
 
 
 def _seen(worker: WorkerRecord, now: datetime, offline: timedelta) -> str:

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from unstuck.cli.output import rfc3339
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
-from unstuck.model.lifecycle import JobState, RequestKind
-
-
-def shown_state(record: JobRecord, now: datetime) -> str:
-    """The stored state, said more precisely where that helps; these names are never stored."""
-    match record.state:
-        case JobState.QUEUED if record.available_at > now:
-            return "RETRYING" if record.failures or record.losses else "SCHEDULED"
-        case JobState.RUNNING if record.request is RequestKind.CANCEL:
-            return "CANCELLING"
-        case JobState.FAILED if record.held:
-            return "STUCK"
-        case stored:
-            return stored.value
+from unstuck.model.job import shown_state as shown_state
+from unstuck.model.lifecycle import JobState
+from unstuck.model.standing import Dependency
+from unstuck.store.port import Limit, Pause, TargetRecord
 
 
 def job(record: JobRecord, now: datetime) -> dict[str, Any]:
@@ -36,6 +27,11 @@ def job(record: JobRecord, now: datetime) -> dict[str, Any]:
         "target": record.target,
         "priority": record.priority,
         "key": record.key,
+        "tags": list(record.tags),
+        "limit_key": record.limit_key,
+        "on_hold": record.on_hold,
+        "is_blocker": record.is_blocker,
+        "is_blocked": record.is_blocked,
         "run": record.run,
         "attempts": record.token,
         "failures": record.failures,
@@ -66,6 +62,7 @@ def job_whole(
     attempts: list[AttemptRecord],
     history: list[EventRecord],
     progress: str | None,
+    waits_for: Sequence[Dependency] = (),
 ) -> dict[str, Any]:
     """Everything about one job, for `jobs show --json`."""
     payload = loads(record.payload)
@@ -75,6 +72,7 @@ def job_whole(
         "kwargs": call.get("kwargs", {}),
         "policy": asdict(record.policy),
         "progress": loads(progress),
+        "waits_for": [{"job": d.job, "state": d.state.value if d.state else None} for d in waits_for],
         "attempt_list": [attempt(a) for a in attempts],
         "history": [event(e) for e in history],
     }
@@ -90,6 +88,28 @@ def event(record: EventRecord) -> dict[str, Any]:
 
 def workflow(record: WorkflowRecord) -> dict[str, Any]:
     return asdict(record) | {"registered_at": rfc3339(record.registered_at)}
+
+
+def pause(record: Pause) -> dict[str, Any]:
+    return asdict(record) | {"since_at": rfc3339(record.since_at), "until_at": rfc3339(record.until_at)}
+
+
+def limit(record: Limit) -> dict[str, Any]:
+    return asdict(record) | {"set_at": rfc3339(record.set_at)}
+
+
+def target(record: TargetRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "tenant": record.tenant,
+        "head": record.head,
+        "head_state": record.head_state.value if record.head_state else None,
+        "blocked_by": record.blocked_by,
+        "blocked_at": rfc3339(record.blocked_at),
+        "waiting": record.waiting,
+        "held": record.held,
+        "pause": pause(record.pause) if record.pause else None,
+    }
 
 
 def worker(record: WorkerRecord, state: str) -> dict[str, Any]:

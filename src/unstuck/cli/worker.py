@@ -11,8 +11,9 @@ from unstuck import telemetry
 from unstuck.cli import options, output
 from unstuck.cli.eventlog import human_log, json_log
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import prepare_database, settings_of
-from unstuck.model.errors import InvalidInput
+from unstuck.cli.scribe import Scribe
+from unstuck.cli.session import is_postgres, prepare_database, settings_of
+from unstuck.model.errors import InvalidInput, SchemaMismatch, StoreError, StoreUnavailable
 
 app = options.single()
 
@@ -90,22 +91,40 @@ def worker(
         times=settings.times,
         fork=fork,
     )
+    if check:  # before anything is built: a look makes no database
+        _introduce(chosen)
+        return 0
     supervisor = build_worker(chosen)
     as_json = _wants_json(settings.log_format)
-    if not as_json or check:
+    if not as_json:
         _introduce(chosen)
-    if check:
-        return 0
+    _prepare(settings)
+    scribe = Scribe(sys.stderr)
     if not sys.stderr.isatty():  # at a terminal there is no service manager that could cut the drain short
         for warning in settings.warnings():
-            output.note(f"unstuck: {warning}")
-    prepare_database(settings)
+            scribe.say(f"unstuck: {warning}")
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
-    telemetry.subscribe(json_log(sys.stderr) if as_json else human_log(sys.stderr, verbose=verbose))
+    colour = not output.is_plain(sys.stderr)
+    telemetry.subscribe(json_log(scribe.say) if as_json else human_log(scribe.say, colour=colour, verbose=verbose))
     if stop_with_stdin:
         _stop_when_stdin_ends(supervisor)
-    return supervisor.run()
+    try:
+        return supervisor.run()
+    finally:
+        scribe.finish()
+
+
+def _prepare(settings: Any) -> None:
+    """A server that restarts, or comes up after us, is waited for; a file that cannot be used is told at once."""
+    try:
+        prepare_database(settings)
+    except SchemaMismatch:
+        raise
+    except StoreError as error:
+        if isinstance(error, StoreUnavailable) and not is_postgres(settings.database):
+            raise
+        output.note(f"unstuck: {error}; waiting for it")
 
 
 def _wants_json(choice: str) -> bool:
@@ -126,8 +145,9 @@ def _pairs(given: list[str]) -> dict[str, Any]:
 
 def _introduce(chosen: Any) -> None:
     """What it serves and what it promises, before anything happens."""
+    processes = output.count(chosen.processes, "process")
     queues = ", ".join(chosen.queues) or "every queue its workflows name"
-    output.note(f"unstuck worker of {chosen.app}: {chosen.concurrency} at once in {chosen.processes} processes")
+    output.note(f"unstuck worker of {chosen.app}: {chosen.concurrency} at once in {processes}")
     output.note(f"  serves    {queues}")
     output.note("  promises  (while the database can be written)")
     for what, seconds in chosen.times.bounds().items():

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from unstuck.cli import options, output, shapes
+from unstuck.cli.excerpt import users_part
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
 from unstuck.model.job import WorkerRecord
@@ -60,7 +61,7 @@ def _print_worker(worker: WorkerRecord, state: str, now: datetime) -> None:
 
 def _print_problem(what: str, problem: str) -> None:
     output.say(output.styled(f"  {what}; it is tried again, later each time:", "red"))
-    for line in problem.rstrip().splitlines():
+    for line in users_part(problem).splitlines():
         output.say(f"    {line}")
 
 

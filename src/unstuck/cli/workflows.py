@@ -1,26 +1,36 @@
-"""unstuck workflows: what can be run, as its workers registered it."""
+"""unstuck workflows …: what can be run, as its workers registered it; pause and limit it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import gates, options, output, shapes
+from unstuck.cli.gates import Where
 from unstuck.cli.parser import Argument
 from unstuck.cli.session import opened
 from unstuck.model.errors import UnknownWorkflowName
+from unstuck.model.job import WorkflowRecord
+from unstuck.store.port import Limit, Pause
 
-app = options.single()
+app = options.group("Workflows: what can be run; pause and limit it.", default="list")
+
+Name = Annotated[str, Argument(metavar="NAME", help="the workflow's name")]
 
 
-@app.command()
-def workflows(
+@app.command("list")
+def list_(
     name: Annotated[str | None, Argument(metavar="NAME", help="only this one, with its arguments")] = None,
     json_: options.Json = False,
     database: options.Database = None,
+    tenant: options.Tenant = None,
 ) -> None:
     """The registered workflows: queue, limits, arguments."""
-    with opened(database, None) as session:
+    with opened(database, tenant) as session:
         found = session.store.workflows()
+        pauses = [p for p in session.gates.pauses() if p.kind == "workflow"]
+        limits = [x for x in session.gates.limits() if x.kind == "workflow"]
         now = session.now()
     if name is not None:
         known = [w.name for w in found]
@@ -29,7 +39,9 @@ def workflows(
             raise UnknownWorkflowName(name, known)
     if json_:
         for workflow in found:
-            output.emit_json(shapes.workflow(workflow))
+            shut = [shapes.pause(p) for p in pauses if p.name == workflow.name]
+            limited = [shapes.limit(x) for x in limits if x.name == workflow.name]
+            output.emit_json(shapes.workflow(workflow) | {"pauses": shut, "limits": limited})
         return
     output.table(
         ["WORKFLOW", "QUEUE", "TIMEOUT", "RETRIES", "CODE", "REGISTERED", "SUMMARY"],
@@ -47,10 +59,28 @@ def workflows(
         ],
         empty="no workflows yet: they are registered when a worker starts: unstuck worker MODULE:APP",
     )
+    _print_gates([w.name for w in found], pauses, limits, now)
     if name is not None:
-        output.say("\nArguments")
-        for line in parameters(found[0].schema):
-            output.say(f"  {line}")
+        _print_details(found[0])
+
+
+def _print_gates(names: Sequence[str], pauses: list[Pause], limits: list[Limit], now: datetime) -> None:
+    """Below the table: most workflows have none."""
+    lines = [f"paused  {p.name} {gates.pause_text([p], now)}" for p in pauses if p.name in names]
+    lines += [f"limit   {x.name}: {gates.limit_text(x)}, set by {x.by}" for x in limits if x.name in names]
+    if lines:
+        output.say("\n" + "\n".join(lines))
+
+
+def _print_details(workflow: WorkflowRecord) -> None:
+    if workflow.target is not None:
+        then = "blocks it" if workflow.policy.on_failure == "block" else "does not block it"
+        output.say(f"\ntarget     {workflow.target}  (a failure {then})")
+    if workflow.limit_key is not None:
+        output.say(f"limit key  {workflow.limit_key}")
+    output.say("\nArguments")
+    for line in parameters(workflow.schema):
+        output.say(f"  {line}")
 
 
 def parameters(schema: dict[str, Any]) -> list[str]:
@@ -67,3 +97,46 @@ def parameters(schema: dict[str, Any]) -> list[str]:
 def _type(facts: dict[str, Any]) -> str:
     kind = facts.get("type") or facts.get("enum") or facts.get("$ref") or "any"
     return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+@app.command()
+def pause(
+    workflow: Name,
+    for_: gates.For = None,
+    until: gates.Until = None,
+    reason: gates.Reason = None,
+    all_tenants: gates.AllTenants = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Start nothing new of a workflow. What runs goes on, what comes waits."""
+    gates.pause("workflow", workflow, for_, until, reason, Where(database, tenant, json_, all_tenants))
+
+
+@app.command()
+def unpause(
+    workflow: Name,
+    all_tenants: gates.AllTenants = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Lift the pause of a workflow."""
+    gates.unpause("workflow", workflow, Where(database, tenant, json_, all_tenants))
+
+
+@app.command()
+def limit(
+    workflow: Name,
+    concurrency: gates.Concurrency = None,
+    rate: gates.Rate = None,
+    none: gates.Lift = False,
+    all_tenants: gates.Together = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Limit how much of a workflow runs or starts. What you do not name stays as it stands."""
+    where = Where(database, tenant, json_, all_tenants)
+    gates.limit("workflow", workflow, concurrency, rate, None, none, where)

@@ -86,6 +86,21 @@ def import_feed(url: str) -> None:
     raise unstuck.Fail(f"{url} is not a feed")
 
 
+@app.workflow(target="{customer}", retries=0)
+def deliver(customer: str, item: str, at_home: bool = True) -> str:
+    """One at a time per customer, in order; one that failed blocks those behind it until somebody decides."""
+    if not at_home:
+        raise unstuck.Fail(f"{customer} is not at home")
+    return f"{customer} has the {item}"
+
+
+@app.workflow(concurrency=2)
+def print_label(ctx: unstuck.Context, order: int) -> str:
+    """The shop has two printers: never more than two at once, whichever worker runs them."""
+    ctx.sleep(1.0)
+    return f"label of order {order}"
+
+
 @app.workflow
 def remind(customer: str) -> str:
     """Enqueued with a delay: SCHEDULED until its time comes."""

@@ -148,8 +148,8 @@ class Context:
         """A key for an effect, the same in every attempt of this run: hand it to services that deduplicate."""
         return f"{self.job}:{self.run}:{name}"
 
-    def ask(self, kind: str | None, reason: str) -> None:
-        """Called by the executor: the attempt is to stop. The first request counts."""
+    def _ask(self, kind: str | None, reason: str) -> None:
+        """For the executor alone: the attempt is to stop. The first request counts."""
         if not self.cancelled:
             self.kind, self.reason = kind, reason
             self._event().set()

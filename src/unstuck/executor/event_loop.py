@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Coroutine, Generator
 from typing import Any
 
@@ -16,6 +17,9 @@ from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, Exited
 from unstuck.executor.context import running
 from unstuck.executor.page import Page
+
+#: How a process ends that is an executor's copy and must not go on as one.
+COPY_STATUS = 70
 
 
 class MarkedSteps(Coroutine[Any, Any, Any]):
@@ -30,9 +34,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
         self._pid = pid
 
     def send(self, value: Any) -> Any:
-        if os.getpid() != self._pid:
-            # A handler forked, and this is the child with a copy of the loop: not one step of anybody's job here.
-            os._exit(70)
+        end_if_copied(self._pid)
         self._page.put_on_loop(self._number)
         try:
             return self._coroutine.send(value)
@@ -42,6 +44,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
             self._page.put_on_loop(0)
 
     def throw(self, *error: Any) -> Any:
+        end_if_copied(self._pid)
         self._page.put_on_loop(self._number)
         try:
             return self._coroutine.throw(*error)
@@ -51,6 +54,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
             self._page.put_on_loop(0)
 
     def close(self) -> None:
+        end_if_copied(self._pid)
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -81,12 +85,37 @@ def make_loop(page: Page, pulse: float) -> asyncio.AbstractEventLoop:
         return task
 
     def beat() -> None:
+        end_if_copied(pid)
         page.beat_loop(boot())
         loop.call_later(pulse, beat)
 
     loop.set_task_factory(make_task)  # type: ignore[arg-type]
     loop.call_soon(beat)
+    stop_copies(loop)
     return loop
+
+
+def end_if_copied(pid: int) -> None:
+    """A handler forked, and this is the child with a copy of the loop: not one step of anybody's job here."""
+    if os.getpid() != pid:
+        os._exit(COPY_STATUS)
+
+
+def stop_copies(loop: asyncio.AbstractEventLoop) -> None:
+    """The child of a fork on the loop's own thread may go on with its handler, but its copy of the loop is over.
+
+    What is ready in this very round would still be called, so it is cancelled too; other kinds of loop than
+    asyncio's own have no such list, and end with the round or with the next step that is taken.
+    """
+    thread = threading.get_ident()
+
+    def stop() -> None:
+        if threading.get_ident() == thread:
+            for handle in (*getattr(loop, "_ready", ()), *getattr(loop, "_scheduled", ())):
+                handle.cancel()
+            loop.stop()
+
+    os.register_at_fork(after_in_child=stop)
 
 
 def _adopt(owner: Attempt, task: asyncio.Task[Any]) -> None:

@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import sys
+import traceback
 from types import ModuleType
 
 from unstuck.executor.process import die_with_parent
@@ -23,7 +24,7 @@ def load_registry(app: str) -> Registry:
     found = load_app(app)
     registry = getattr(found, "registry", None)
     if not isinstance(registry, Registry):
-        raise InvalidInput(f"{app} is a {type(found).__name__}, not an App")
+        raise InvalidInput(f"{app} is not an App; its type is {type(found).__name__}")
     return registry
 
 
@@ -55,4 +56,8 @@ def _file(path: str) -> ModuleType:
 
 if __name__ == "__main__":
     die_with_parent(os.getppid())  # an import that hangs must not stay behind when who asked is terminated
-    print(json.dumps(getattr(load_app(sys.argv[1]), "given", {})))
+    try:
+        print(json.dumps(getattr(load_app(sys.argv[1]), "given", {})))
+    except SystemExit:  # a script instead of an app: it would end without a word
+        traceback.print_exc()
+        sys.exit(1)

@@ -31,7 +31,8 @@ from unstuck.executor.attempt import Attempt, End, describe, execute, execute_as
 from unstuck.executor.capture import route_logging
 from unstuck.executor.context import running
 from unstuck.executor.crew import Crew
-from unstuck.executor.event_loop import cancel_leftovers, make_loop
+from unstuck.executor.descendants import Process, executor_tag, kill_where, tags_of
+from unstuck.executor.event_loop import cancel_leftovers, end_if_copied, make_loop
 from unstuck.executor.messages import (
     BadFrame,
     Begun,
@@ -55,6 +56,8 @@ from unstuck.model.workflow import Hook, Registry
 
 #: Asks for the stacks of all threads; a real-time signal that programs hardly ever use.
 STACK_SIGNAL = getattr(signal, "SIGRTMIN", 34) + 7
+#: How an executor ends that saw its worker's lease run out.
+FENCED_STATUS = 68
 #: How soon the crew may be reinforced while jobs wait.
 REINFORCE_EVERY = 0.001
 #: Output is streamed at most so often per attempt.
@@ -82,15 +85,19 @@ def begin(
     process.join_streams(fds.output)
     os.environ[process.EXECUTOR_TAG] = f"{incarnation}/{executor}"
     faulthandler.enable(file=fds.stack, all_threads=True)
+    # What handlers fork would leave its own crash report there, and the next death would be taken for it.
+    os.register_at_fork(after_in_child=functools.partial(faulthandler.enable, file=2))
     faulthandler.register(STACK_SIGNAL, file=fds.stack, all_threads=True, chain=False)
     page = Page(fds.page)
     os.close(fds.page)
-    return Executor(socket.socket(fileno=fds.socket), page, slots, pulse, alone)
+    tag = executor_tag(incarnation, executor)
+    return Executor(socket.socket(fileno=fds.socket), page, slots, pulse, alone, tag)
 
 
 class Executor:
-    def __init__(self, wire: socket.socket, page: Page, slots: int, pulse: float, alone: bool) -> None:
+    def __init__(self, wire: socket.socket, page: Page, slots: int, pulse: float, alone: bool, tag: str) -> None:
         self._pid = os.getpid()
+        self._tag = tag
         self._wire = wire
         self._page = page
         self._slots = slots
@@ -146,7 +153,7 @@ class Executor:
         else:
             # A handler may stop the loop it is on; that must not stop everybody's.
             while not self._stopping:
-                self._loop.run_forever()
+                self._run_loop()
         self._stop()
 
     def _serve_alone(self) -> None:
@@ -154,9 +161,13 @@ class Executor:
             if attempt.is_async:
                 self._start_on_loop(attempt)
                 while attempt.number in self._attempts:
-                    self._loop.run_forever()
+                    self._run_loop()
             else:
                 self._run_on_thread(attempt)
+
+    def _run_loop(self) -> None:
+        self._loop.run_forever()
+        end_if_copied(self._pid)
 
     def _run_hooks(self, hooks: Iterable[Hook]) -> None:
         for hook in hooks:
@@ -230,9 +241,7 @@ class Executor:
         self._say(Begun(attempt.number, now))
 
     def _finished(self, attempt: Attempt, end: End) -> None:
-        if os.getpid() != self._pid:
-            # A handler forked, and this is the child, back from it: it must not go on as a second executor.
-            os._exit(70)
+        end_if_copied(self._pid)
         self._page.leave(attempt.place)
         with self._books:
             if attempt.progress is not None:
@@ -277,6 +286,7 @@ class Executor:
         while True:
             now = boot()
             self._page.beat(now)
+            self._guard_lease(now)
             if now >= next_pulse:
                 next_pulse = now + self._pulse
                 self._report_running(now)
@@ -295,6 +305,22 @@ class Executor:
                 elif ready == self._wake_in:
                     os.read(self._wake_in, 4096)
             self._asleep = False
+
+    def _guard_lease(self, now: float) -> None:
+        """As the zygote does, a pulse later: it is only missed when supervisor and zygote are both stopped.
+
+        What was finished is said, then what handlers have started is killed while somebody still knows of it, and the
+        bodies end with the process. The page says why: a status alone any handler could fake.
+        """
+        until = self._page.lease_until
+        if until and now >= until + self._pulse:
+            self._page.fence(now)
+            self._flush()
+            kill_where(self._is_descendant)
+            os._exit(FENCED_STATUS)
+
+    def _is_descendant(self, found: Process) -> bool:
+        return found.session == self._pid or self._tag in tags_of(found.pid)
 
     def _nap(self, until_pulse: float) -> float:
         """Milliseconds to sleep. Says so first, then looks again: a message is either seen here or rings."""
@@ -362,7 +388,7 @@ class Executor:
             self._give_back([message.number])
         if (attempt := self._attempts.get(message.number)) is None:
             return
-        attempt.context.ask(message.kind, message.reason)
+        attempt.context._ask(message.kind, message.reason)
         if attempt.is_async:
             self._loop.call_soon_threadsafe(_cancel_task, attempt)
 

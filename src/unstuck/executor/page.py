@@ -7,6 +7,7 @@ One memory file per executor, little-endian, fixed layout:
          8  double  executor     loop pulse: BOOTTIME of the event loop's last round
         16  int64   executor     loop job: the number whose code is on the event loop right now, 0 for none
         24  double  supervisor   lease: BOOTTIME after which nothing may still run, 0 while there is none
+        32  double  executor     fenced: BOOTTIME at which it ended itself because the lease was over, 0 if it did not
         64  cells   executor     24 bytes each: int64 number, double started_at, uint64 thread
 
 The fleet deals out a cell with every attempt it feeds. The executor writes it before the handler's first line and
@@ -77,6 +78,9 @@ class Page:
     def grant(self, until: float) -> None:
         _DOUBLE.pack_into(self._map, 24, until)
 
+    def fence(self, now: float) -> None:
+        _DOUBLE.pack_into(self._map, 32, now)
+
     def enter(self, place: int, number: int, started_at: float, thread: int) -> None:
         _CELL.pack_into(self._map, HEADER + place * _CELL.size, number, started_at, thread)
 
@@ -98,6 +102,10 @@ class Page:
     @property
     def lease_until(self) -> float:
         return float(_DOUBLE.unpack_from(self._map, 24)[0])
+
+    @property
+    def fenced_at(self) -> float:
+        return float(_DOUBLE.unpack_from(self._map, 32)[0])
 
     def cell(self, place: int) -> Cell:
         return Cell(*_CELL.unpack_from(self._map, HEADER + place * _CELL.size))

@@ -21,6 +21,7 @@ from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled he
 
 import msgspec
 
+from unstuck.intake.formats import describe
 from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
 from unstuck.model.payload import encode
 
@@ -97,9 +98,7 @@ class Arguments:
     def schema(self) -> dict[str, Any]:
         """JSON schema of the parameters, for doors that do not have the code."""
         typed = {name: kind for name, kind in self._types.items() if kind not in _ANYTHING}
-        schemas, definitions = msgspec.json.schema_components(
-            typed.values(), schema_hook=_schema_of, ref_template="#/$defs/{name}"
-        )
+        schemas, definitions = describe(list(typed.values()), _schema_of)
         described: dict[str, dict[str, Any]] = {name: {} for name in self._types} | dict(
             zip(typed, schemas, strict=True)
         )
@@ -213,7 +212,7 @@ def _flatten(value: Any) -> Any:
         return str(value)
     if callable(dump := getattr(value, "model_dump", None)):
         return dump(mode="json")
-    raise TypeError(f"a {type(value).__name__} has no place in JSON")
+    raise TypeError(f"a value of type {type(value).__name__} has no place in JSON")
 
 
 def _build(kind: Any, value: Any) -> Any:
@@ -221,7 +220,7 @@ def _build(kind: Any, value: Any) -> Any:
         return kind(value)
     if callable(validate := getattr(kind, "model_validate", None)):
         return validate(value)
-    raise TypeError(f"expected a {getattr(kind, '__name__', kind)}, got {type(value).__name__}")
+    raise TypeError(f"expected {getattr(kind, '__name__', kind)}, got {type(value).__name__}")
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:

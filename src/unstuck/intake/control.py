@@ -61,6 +61,24 @@ class Control:
             return self.resume(job, from_start=True, by=by)
         raise IllegalMove(job, record.state, Move.RETRY, MOVES[record.state])
 
+    def release(self, job: str, *, force: bool = False, by: str | None = None) -> JobRecord:
+        """Let a held job go on; with `force` it no longer waits for other jobs either."""
+        before = self._get(job)
+        return self._ask(
+            job,
+            lambda: self._store.release(self._tenant, job, by or self._by, force=force),
+            lambda after: _is_released(before, after),
+        )
+
+    def skip(self, job: str, *, by: str | None = None) -> JobRecord:
+        """Let the target of a job that blocks it move on; the job stays as it is."""
+        before = self._get(job)
+        return self._ask(
+            job,
+            lambda: self._store.skip(self._tenant, job, by or self._by),
+            lambda after: before.is_blocker and not after.is_blocker,
+        )
+
     def _ask(self, job: str, move: Callable[[], JobRecord], is_done: Callable[[JobRecord], bool]) -> JobRecord:
         try:
             return move()
@@ -85,3 +103,10 @@ class Control:
         if record is None:
             raise UnknownJob(job)
         return record
+
+
+def _is_released(before: JobRecord, after: JobRecord) -> bool:
+    """By now it may have run and ended; what others do to a PENDING job leads to the two states named here."""
+    if after.state is JobState.PENDING:
+        return before.on_hold and not after.on_hold
+    return before.state is JobState.PENDING and after.state not in (JobState.CANCELLED, JobState.PAUSED)

@@ -1,14 +1,16 @@
-"""The registered schema of a workflow, for doors that do not have its code: names and JSON types are checked.
+"""The registered schema of a workflow, for doors that do not have its code: names, types, formats and bounds.
 
 Not all of JSON schema: what `Arguments.schema` writes and a mistaken caller gets wrong. The worker checks the rest
-against the real types before the handler runs.
+(what classes with validators of their own demand) against the real types before the handler runs.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unstuck.intake import formats
 from unstuck.model.errors import InvalidArguments
 from unstuck.model.payload import encode
 
@@ -81,15 +83,68 @@ def _misfit(value: Any, rule: Any, root: Mapping[str, Any]) -> str | None:
     if reference := rule.get("$ref"):
         return _misfit(value, root.get("$defs", {}).get(str(reference).rpartition("/")[2], {}), root)
     if "anyOf" in rule:
-        misfits = [_misfit(value, choice, root) for choice in rule["anyOf"]]
-        return None if None in misfits else " or ".join(dict.fromkeys(m for m in misfits if m))
+        return _no_choice(value, rule["anyOf"], root)
     if "enum" in rule and value not in rule["enum"]:
         return f"{value!r} is not one of {', '.join(map(repr, rule['enum']))}"
     if wanted := rule.get("type"):
         names = [wanted] if isinstance(wanted, str) else list(wanted)
+        if rule.get("format") == "decimal":  # written as text, read from numbers too
+            names.append("number")
         if not any(_is(value, name) for name in names):
             return f"expected {' or '.join(names)}, got {_json_name(value)}"
-    return _inner_misfit(value, rule, root)
+    return _out_of_bounds(value, rule) or _inner_misfit(value, rule, root)
+
+
+def _no_choice(value: Any, choices: Sequence[Any], root: Mapping[str, Any]) -> str | None:
+    """Why none of the choices fits. Nobody who gave a value needs to hear that it is not null."""
+    misfits = {place: _misfit(value, choice, root) for place, choice in enumerate(choices)}
+    if None in misfits.values():
+        return None
+    telling = [m for place, m in misfits.items() if m and choices[place] != {"type": "null"}]
+    return " or ".join(dict.fromkeys(telling)) or f"expected null, got {_json_name(value)}"
+
+
+def _out_of_bounds(value: Any, rule: Mapping[str, Any]) -> str | None:
+    match value:
+        case str():
+            return formats.misfit(value, rule) or _bad_text(value, rule)
+        case bool():
+            return None
+        case int() | float():
+            return _bad_number(value, rule)
+        case list() | tuple():
+            return _bad_count(len(value), rule, "Items", "elements")
+        case dict():
+            return _bad_count(len(value), rule, "Properties", "entries")
+        case _:
+            return None
+
+
+def _bad_text(text: str, rule: Mapping[str, Any]) -> str | None:
+    pattern = rule.get("pattern")
+    if pattern is not None and re.search(pattern, text) is None:
+        return f"{text[:80]!r} does not match {pattern}"
+    return _bad_count(len(text), rule, "Length", "characters")
+
+
+def _bad_number(number: float, rule: Mapping[str, Any]) -> str | None:
+    if (least := rule.get("minimum")) is not None and number < least:
+        return f"{number} is below {least}"
+    if (most := rule.get("maximum")) is not None and number > most:
+        return f"{number} is above {most}"
+    if (floor := rule.get("exclusiveMinimum")) is not None and number <= floor:
+        return f"{number} is not above {floor}"
+    if (roof := rule.get("exclusiveMaximum")) is not None and number >= roof:
+        return f"{number} is not below {roof}"
+    return None
+
+
+def _bad_count(count: int, rule: Mapping[str, Any], what: str, spoken: str) -> str | None:
+    if (least := rule.get(f"min{what}")) is not None and count < least:
+        return f"has {count} of at least {least} {spoken}"
+    if (most := rule.get(f"max{what}")) is not None and count > most:
+        return f"has {count} of at most {most} {spoken}"
+    return None
 
 
 def _inner_misfit(value: Any, rule: Mapping[str, Any], root: Mapping[str, Any]) -> str | None:
@@ -97,12 +152,14 @@ def _inner_misfit(value: Any, rule: Mapping[str, Any], root: Mapping[str, Any]) 
         for name in rule.get("required", []):
             if name not in value:
                 return f"missing field {name}"
-        for name, inner in rule.get("properties", {}).items():
-            if name in value and (misfit := _misfit(value[name], inner, root)):
+        known, other = rule.get("properties", {}), rule.get("additionalProperties")
+        for name, item in value.items():
+            if misfit := _misfit(item, known.get(name, other), root):
                 return f"{name}: {misfit}"
-    if isinstance(value, list | tuple) and isinstance(rule.get("items"), dict):
+    if isinstance(value, list | tuple):
+        first, rest = rule.get("prefixItems", []), rule.get("items")
         for place, item in enumerate(value):
-            if misfit := _misfit(item, rule["items"], root):
+            if misfit := _misfit(item, first[place] if place < len(first) else rest, root):
                 return f"[{place}]: {misfit}"
     return None
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, Final, Protocol
 
 from unstuck.chance import Chance, SystemChance
+from unstuck.intake.templates import check_place, fill
 from unstuck.model.errors import InvalidInput, InvalidPolicy, OutcomeUnknown, StoreBusy, StoreUnavailable
-from unstuck.model.job import DEFAULT_TENANT, NewJob
+from unstuck.model.job import DEFAULT_TENANT, AfterFailure, NewJob
 from unstuck.model.payload import check_name
 from unstuck.model.policy import LONGEST, Policy
-from unstuck.store.port import Store, Submitted
+from unstuck.store.port import EVERY, Store, Submitted
 
 HIGHEST_PRIORITY = 10_000
 MOST_TAGS = 20
+MOST_AFTER = 100
 #: One transaction holds so many: more would risk the deadline of a store call.
 BATCH = 1000
 _REPEATS = 3
@@ -33,6 +36,21 @@ class Workflow(Protocol):
     def queue(self) -> str: ...
     @property
     def policy(self) -> Policy: ...
+    @property
+    def schema(self) -> dict[str, Any]: ...
+    @property
+    def target(self) -> str | None: ...
+    @property
+    def limit_key(self) -> str | None: ...
+
+
+class Unsaid(Enum):
+    """In place of a target or limit key: the workflow's own template decides. None is an answer: there is none."""
+
+    UNSAID = "unsaid"
+
+
+UNSAID: Final = Unsaid.UNSAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +64,11 @@ class Options:
     delay: float | None = None
     at: datetime | None = None
     tags: tuple[str, ...] = ()
+    target: str | Unsaid | None = UNSAID
+    limit_key: str | Unsaid | None = UNSAID
+    hold: bool = False
+    after: tuple[str, ...] = ()
+    after_failure: AfterFailure = "fail"
     policy: dict[str, Any] = field(default_factory=dict)
 
     def with_(self, **changes: Any) -> Options:
@@ -54,10 +77,12 @@ class Options:
         own = {name: changes.pop(name) for name in list(changes) if name in _OWN}
         if "tags" in own:
             own["tags"] = _tags(own["tags"])
+        if "after" in own:
+            own["after"] = _after(own["after"])
         options = replace(self, **own, policy=self.policy | changes)
         if problems := options.problems():
             raise InvalidInput("; ".join(problems))
-        Policy().with_("the options of a job", options.policy)
+        Policy().with_("the options of a job", options.policy, also=_OWN)
         return options
 
     def problems(self) -> list[str]:
@@ -71,22 +96,40 @@ class Options:
             (not _is_delay(self.delay), f"delay={self.delay!r} is not a number of seconds of 0 or more"),
             (not _is_instant(self.at), f"at={self.at!r} is not a datetime with a time zone"),
             (len(self.tags) > MOST_TAGS, f"{len(self.tags)} tags; the limit is {MOST_TAGS}"),
+            (not isinstance(self.hold, bool), f"hold={self.hold!r} is not true or false"),
+            (len(self.after) > MOST_AFTER, f"after= names {len(self.after)} jobs; the limit is {MOST_AFTER}"),
+            (
+                self.after_failure not in ("fail", "run"),
+                f"after_failure={self.after_failure!r} is not one of fail, run",
+            ),
         ]
         return [text for wrong, text in checks if wrong] + self._name_problems()
 
     def _name_problems(self) -> list[str]:
-        found = []
         names = [("key", self.key), ("tenant", self.tenant), ("queue", self.queue)]
-        for kind, name in [*names, *(("tag", tag) for tag in self.tags)]:
-            if name is not None:
-                try:
-                    check_name(name, kind)
-                except InvalidInput as error:
-                    found.append(str(error))
-        return found
+        names += [("tag", tag) for tag in self.tags]
+        places = [("target", self.target), ("limit_key", self.limit_key)]
+        found = [
+            problem for kind, name in names if name is not None and (problem := _misnamed(check_name, name, kind))
+        ]
+        if self.tenant == EVERY:
+            found.append(f"tenant {EVERY!r} is no name: the star stands for all of them")
+        return found + [
+            problem
+            for kind, name in places
+            if name is not None and not isinstance(name, Unsaid) and (problem := _misnamed(check_place, name, kind))
+        ]
 
 
-_OWN = frozenset({"priority", "key", "tenant", "queue", "delay", "at", "tags"})
+def _misnamed(check: Callable[[str, str], str], name: str, kind: str) -> str | None:
+    try:
+        check(name, kind)
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+_OWN = frozenset(field.name for field in fields(Options)) - {"policy"}
 #: Other names for options, as people know them from elsewhere.
 ALIASES = {"max_retries": "retries", "idempotency_key": "key", "start_at": "at"}
 
@@ -103,6 +146,18 @@ def _by_our_names(changes: dict[str, Any]) -> dict[str, Any]:
 
 def _tags(tags: Any) -> tuple[str, ...]:
     return (tags,) if isinstance(tags, str) else tuple(tags)
+
+
+def _after(jobs: Any) -> tuple[str, ...]:
+    """Ids of jobs given by id or by handle, one or several, each once."""
+    several = [jobs] if isinstance(jobs, str) or hasattr(jobs, "id") else list(jobs)
+    ids: dict[str, None] = {}
+    for job in several:
+        ident = job if isinstance(job, str) else getattr(job, "id", None)
+        if not isinstance(ident, str) or not ident:
+            raise InvalidInput(f"after={job!r} is neither a job nor the id of one")
+        ids[ident] = None
+    return tuple(ids)
 
 
 def _whole(value: Any) -> int | None:
@@ -148,6 +203,11 @@ class Submitter:
             key=options.key,
             fingerprint=fingerprint(workflow.name, payload) if options.key else None,
             tags=options.tags,
+            target=_place("target", options.target, workflow.target, workflow, payload),
+            limit_key=_place("limit_key", options.limit_key, workflow.limit_key, workflow, payload),
+            on_hold=options.hold,
+            after=options.after,
+            after_failure=options.after_failure,
         )
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
@@ -186,6 +246,15 @@ class Submitter:
         assert lost is not None
         lost.add_note(f"the jobs would be {', '.join(job.id for job in jobs[:10])}; look for them before you repeat")
         raise lost
+
+
+def _place(
+    what: str, said: str | Unsaid | None, template: str | None, workflow: Workflow, payload: str
+) -> str | None:
+    """What the caller said stands as it is, braces and all; else the workflow's template is filled in."""
+    if not isinstance(said, Unsaid):
+        return said
+    return None if template is None else fill(workflow.name, what, template, workflow.schema, payload)
 
 
 def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[Submitted]:

@@ -1,4 +1,4 @@
-"""Old ended jobs, keys and workers -> gone, in small batches so that nobody waits behind them."""
+"""Old ended jobs, keys, workers and counted starts -> gone, in small batches so that nobody waits behind them."""
 
 from __future__ import annotations
 
@@ -27,5 +27,6 @@ class Retention:
         jobs = self._store.forget_ended(self._times.retention, BATCH)
         keys = self._store.forget_keys(self._times.key_retention, BATCH)
         workers = self._store.forget_workers(self._times.retention, BATCH)
-        self._has_more = max(jobs, keys, workers) >= BATCH
-        return jobs + keys + workers
+        starts = self._store.forget_starts(BATCH)
+        self._has_more = max(jobs, keys, workers, starts) >= BATCH
+        return jobs + keys + workers + starts

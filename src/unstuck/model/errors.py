@@ -6,10 +6,12 @@ UnstuckError
 │   ├── NotStorable        a value that no database could give back unchanged
 │   ├── InvalidPolicy      an option of a workflow or job that cannot hold
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
-├── UnknownJob, UnknownWorkflowName, UnknownWorker
+├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownTarget, UnknownTenant
 ├── AmbiguousJob           a prefix that names several jobs
+├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
+│   ├── NotBlocking        a skip of a job that blocks no target
 │   └── KeyConflict        the idempotency key belongs to a job with another body
 ├── StoreError
 │   ├── StoreUnavailable   not reached; nothing was written
@@ -116,9 +118,9 @@ class AmbiguousJob(UnstuckError):
 
 
 class UnknownWorkflowName(UnstuckError):
-    def __init__(self, workflow: str, known: Iterable[str] = ()) -> None:
+    def __init__(self, workflow: str, known: Iterable[str] = (), hint: str | None = None) -> None:
         names = ", ".join(sorted(known))
-        hint = f"known here: {names}" if names else "start a worker of the app that defines it first"
+        hint = hint or (f"known here: {names}" if names else "start a worker of the app that defines it first")
         super().__init__(f"there is no workflow {workflow}; {hint}")
         self.workflow = workflow
 
@@ -129,18 +131,61 @@ class UnknownWorker(UnstuckError):
         self.worker = worker
 
 
+class UnknownTarget(UnstuckError):
+    def __init__(self, target: str) -> None:
+        super().__init__(f"there is no target {target}; `unstuck targets` shows the ones there are")
+        self.target = target
+
+
+class UnknownTenant(UnstuckError):
+    def __init__(self, tenant: str) -> None:
+        super().__init__(f"there is no tenant {tenant}; `unstuck tenants` shows the ones there are")
+        self.tenant = tenant
+
+
+class TooManyQueued(UnstuckError):
+    """A queue cap is reached: nothing was stored."""
+
+    def __init__(self, what: str, most: int, retry_after: float = 5.0) -> None:
+        super().__init__(
+            f"{what} has {most} jobs waiting, as many as it may; nothing was stored, try again in {retry_after:g} s"
+        )
+        self.what = what
+        self.most = most
+        self.retry_after = retry_after
+
+
 class Conflict(UnstuckError):
     """It exists, but not in a shape that allows this."""
 
 
+#: The moves that a person may ask for; the others are the engine's own affair.
+_ASKED = frozenset({"release", "cancel", "interrupt", "resume", "resolve", "redrive"})
+
+
 class IllegalMove(Conflict):
+    """`possible` are the moves of its state; the message names those that a person can ask for."""
+
     def __init__(self, job: str, state: str, move: str, possible: Iterable[str]) -> None:
-        can = ", ".join(sorted(possible)) or "nothing: it has ended"
+        asked = {str(verb) for verb in possible} & _ASKED
+        if "resume" in asked or state == "QUEUED":  # as a verb it means: from the start, or now instead of later
+            asked.add("retry")
+        can = ", ".join(sorted(asked)) or "nothing: it has ended"
         article = "an" if state[0] in "AEIOU" else "a"
         super().__init__(f"job {job}: {article} {state} job cannot {move}; it can: {can}")
         self.job = job
         self.state = state
         self.move = move
+
+
+class NotBlocking(Conflict):
+    def __init__(self, job: str, target: str | None) -> None:
+        where = f"does not block target {target}" if target else "has no target"
+        super().__init__(
+            f"job {job} {where}: there is nothing to skip; `unstuck targets --blocked` lists what blocks"
+        )
+        self.job = job
+        self.target = target
 
 
 class KeyConflict(Conflict):

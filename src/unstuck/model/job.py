@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.policy import Policy
+
+AfterFailure = Literal["fail", "run"]
 
 DEFAULT_TENANT = "default"
 DEFAULT_QUEUE = "default"
@@ -65,6 +67,31 @@ class JobRecord:
     error_type: str | None = None
     error_message: str | None = None
     held: bool = False
+    limit_key: str | None = None
+    tags: tuple[str, ...] = ()
+    #: PENDING because a person must release it (it may wait for other jobs besides).
+    on_hold: bool = False
+    #: A handler of it has begun at some time.
+    started: bool = False
+    #: It ended or paused on its target, and nothing runs there before somebody resumes, resolves or skips it.
+    is_blocker: bool = False
+    #: Another job blocks its target: it cannot run there before somebody decides about that one.
+    is_blocked: bool = False
+
+
+def shown_state(record: JobRecord, now: datetime) -> JobState | Shown:
+    """The stored state, said more precisely where that helps; list_rows.sql says the same."""
+    match record.state:
+        case JobState.QUEUED if record.available_at > now:
+            return Shown.RETRYING if record.failures or record.losses else Shown.SCHEDULED
+        case JobState.QUEUED if record.is_blocked:
+            return Shown.BLOCKED
+        case JobState.RUNNING if record.request is RequestKind.CANCEL:
+            return Shown.CANCELLING
+        case JobState.FAILED if record.held:
+            return Shown.STUCK
+        case stored:
+            return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +141,9 @@ class ClaimedJob:
     alone: bool
     created_at: datetime
     target: str | None = None
+    rank: int = 0
+    route: int = 0
+    has_target: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +163,11 @@ class NewJob:
     fingerprint: str | None = None
     target: str | None = None
     tags: tuple[str, ...] = ()
+    limit_key: str | None = None
+    on_hold: bool = False
+    #: Ids of jobs of the same tenant: PENDING until all of them have ended.
+    after: tuple[str, ...] = ()
+    after_failure: AfterFailure = "fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +180,10 @@ class WorkflowRecord:
     policy: Policy
     schema: dict[str, Any]
     target: str | None = None
+    limit_key: str | None = None
+    #: Limits by code; what an operator sets for the workflow wins over them.
+    concurrency: int | None = None
+    rate: str | None = None
     registered_at: datetime | None = None
     doc: str | None = None
 
@@ -169,3 +208,5 @@ class WorkerRecord:
     lease_until: datetime
     running: int = 0
     info: dict[str, Any] = field(default_factory=dict)
+    #: What it claims: {"queues": […], "workflows": […]}; empty until its app is imported.
+    serves: dict[str, list[str]] = field(default_factory=dict)

@@ -38,12 +38,33 @@ FINAL = frozenset(
 
 #: Names under which the documents this project grew from know the states: accepted as input, never given out.
 ALIASES = {
-    "RETRYING": JobState.QUEUED,
-    "SCHEDULED": JobState.QUEUED,
     "SUCCESS": JobState.COMPLETED,
     "ERROR": JobState.FAILED,
     "CANCELED": JobState.CANCELLED,
     "DLQ": JobState.DEAD,
+}
+
+
+class Shown(StrEnum):
+    """Parts of a state that people know by a name of their own: told and accepted by lists, never stored."""
+
+    SCHEDULED = "SCHEDULED"
+    RETRYING = "RETRYING"
+    BLOCKED = "BLOCKED"
+    CANCELLING = "CANCELLING"
+    STUCK = "STUCK"
+
+    @property
+    def state(self) -> JobState:
+        return _WHOLE[self]
+
+
+_WHOLE = {
+    Shown.SCHEDULED: JobState.QUEUED,
+    Shown.RETRYING: JobState.QUEUED,
+    Shown.BLOCKED: JobState.QUEUED,
+    Shown.CANCELLING: JobState.RUNNING,
+    Shown.STUCK: JobState.FAILED,
 }
 
 
@@ -140,6 +161,8 @@ class EventKind(StrEnum):
     REDRIVEN = "redriven"
     REQUESTED = "requested"
     HURRIED = "hurried"
+    SKIPPED = "skipped"
+    UNHELD = "unheld"
 
 
 EVENT_OF: dict[Move, EventKind] = {
@@ -213,3 +236,9 @@ def parse_state(name: str) -> JobState:
     """A state by our name or one of the known aliases, in any case."""
     upper = name.upper()
     return ALIASES.get(upper) or JobState(upper)
+
+
+def parse_shown(name: str) -> JobState | Shown:
+    """The same, and the names of parts of states."""
+    upper = name.upper()
+    return Shown(upper) if upper in Shown.__members__ else parse_state(upper)

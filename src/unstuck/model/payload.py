@@ -80,7 +80,7 @@ def _inspect(value: Any, where: str, depth: int) -> None:
             for item in value:
                 _inspect(item, where, depth + 1)
         case _:
-            raise NotStorable(where, f"a {type(value).__name__} has no place in JSON")
+            raise NotStorable(where, f"a value of type {type(value).__name__} has no place in JSON")
 
 
 def check_text(text: str, where: str) -> None:
@@ -107,5 +107,7 @@ def check_name(name: str, kind: str) -> str:
         raise InvalidInput(f"{kind} {name[:40]!r}… has {len(name)} characters; the limit is {MAX_NAME}")
     if any(not c.isprintable() for c in name):
         raise InvalidInput(f"{kind} {name!r} contains characters that cannot be printed")
+    if name == "*":
+        raise InvalidInput(f"{kind} '*' means all of them where that is allowed; it cannot be the name of one")
     check_text(name, kind)
     return name

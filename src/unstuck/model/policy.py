@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from unstuck.model.errors import InvalidPolicy
 
 OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]
+OnFailure = Literal["block", "continue"]
 Isolation = Literal["shared", "process"]
 Timeout = float | Literal["unlimited"]
 
@@ -43,6 +46,7 @@ class Policy:
     suspect_runs: int = 3
     on_lost: OnLost = "retry"
     on_drain_timeout: OnDrain = "requeue"
+    on_failure: OnFailure = "block"
     retry_on_timeout: bool = False
     expires_after: float | None = None
     isolation: Isolation = "shared"
@@ -55,13 +59,11 @@ class Policy:
     def backoff(self) -> Backoff:
         return Backoff(self.backoff_base, self.backoff_factor, self.backoff_cap)
 
-    def with_(self, owner: str, changes: dict[str, Any]) -> Policy:
-        """The same with these changes, or an error that names every problem."""
+    def with_(self, owner: str, changes: dict[str, Any], also: Iterable[str] = ()) -> Policy:
+        """The same with these changes, or an error that names every problem; `also`: what else its caller knows."""
         known = {f.name for f in fields(self)}
         if unknown := sorted(set(changes) - known):
-            raise InvalidPolicy(
-                owner, [f"there is no option {name}; known: {', '.join(sorted(known))}" for name in unknown]
-            )
+            raise InvalidPolicy(owner, [_no_option(name, sorted({*known, *also})) for name in unknown])
         policy = replace(self, **changes)
         if problems := policy.problems():
             raise InvalidPolicy(owner, problems)
@@ -109,8 +111,15 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_lost": ("retry", "fail", "pause"),
     "on_drain_timeout": ("requeue", "pause", "expire"),
     "isolation": ("shared", "process"),
+    "on_failure": ("block", "continue"),
 }
 _WHOLE = {"retries", "max_lost", "suspect_runs", "max_result"}
+
+
+def _no_option(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no option {name}; known: {', '.join(known)}{hint}"
 
 
 def _out_of_range(name: str, value: Any, low: float, high: float) -> str | None:

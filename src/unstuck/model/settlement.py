@@ -68,9 +68,10 @@ class NotStarted:
 
 
 #: own: the process died under this job alone, or the job is known to be the culprit. worker: its whole worker was
-#: lost. suspect: one of several in a process that died. neighbour: another job is known to be the culprit.
+#: lost. suspect: one of several in a process that died. bystander: all of its worker's processes fell at once, and it
+#: had not run by itself before. neighbour: another job is known to be the culprit.
 #: uncharged: the worker had announced its drain, or fenced itself because the store was away.
-Blame = Literal["own", "worker", "suspect", "neighbour", "uncharged"]
+Blame = Literal["own", "worker", "suspect", "bystander", "neighbour", "uncharged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,8 @@ def _lost(standing: Standing, outcome: Lost, jitter: float) -> Settlement:
     match outcome.blame:
         case "neighbour" | "uncharged":
             return Settlement(Move.LOSE, error=error)
+        case "bystander":
+            return Settlement(Move.LOSE, error=error, alone=True)
         case "suspect" if standing.suspects >= policy.suspect_runs:
             return Settlement(Move.FAIL, error=error, suspect=1)
         case "suspect":

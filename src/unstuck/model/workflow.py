@@ -29,6 +29,9 @@ class Handler:
     policy: Policy = field(default_factory=Policy)
     queue: str = DEFAULT_QUEUE
     target: str | None = None
+    limit_key: str | None = None
+    concurrency: int | None = None
+    rate: str | None = None
     retry_on: tuple[type[BaseException], ...] | None = None
     schema: dict[str, Any] = field(default_factory=dict)
     doc: str | None = None
@@ -41,6 +44,9 @@ class Handler:
             policy=self.policy,
             schema=self.schema,
             target=self.target,
+            limit_key=self.limit_key,
+            concurrency=self.concurrency,
+            rate=self.rate,
             doc=self.doc,
         )
 

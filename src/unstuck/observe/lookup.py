@@ -5,25 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob
+from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget
 from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRecord, WorkerRecord
-from unstuck.model.lifecycle import ALIASES, JobState, parse_state
-from unstuck.store.port import JobFilter, Page, Store
+from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
+from unstuck.model.standing import Dependency
+from unstuck.store.port import JobFilter, Page, Store, Tally, TallyBy, TargetRecord
 
 CEILING = 10_000
 MOST_JOBS = 100_000
 _ID_LENGTH = 36
 _SHOWN = 5
+#: How often a page that came back short is continued before the caller gets it as it is.
+PATIENCE = 10
+
+State = JobState | Shown | str
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Jobs per state (a count equal to `ceiling` means: at least that many) and workers per kind."""
+    """Jobs per state and workers per kind.
+
+    A count of a state in `at_least` was not brought to its end: there are so many or more. Of QUEUED, `scheduled`
+    wait for a later time (retries too) and `blocked` behind the job that blocks their target; `oldest_due_at` is when
+    the one fell due that has waited longest.
+    """
 
     states: dict[JobState, int]
     workers: int
     offline: int
     ceiling: int = CEILING
+    scheduled: int = 0
+    blocked: int = 0
+    oldest_due_at: datetime | None = None
+    at_least: frozenset[JobState] = frozenset()
 
     def __getitem__(self, state: JobState | str) -> int:
         return self.states.get(as_state(state), 0)
@@ -62,10 +76,14 @@ class Lookup:
     def jobs(
         self,
         *,
-        state: JobState | str | list[JobState | str] | tuple[JobState | str, ...] = (),
+        state: State | list[State] | tuple[State, ...] = (),
         workflow: str | None = None,
         queue: str | None = None,
         error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
         newest_first: bool = True,
         limit: int = 50,
         after: str | None = None,
@@ -73,8 +91,28 @@ class Lookup:
         if not 1 <= limit <= MOST_JOBS:
             raise InvalidInput(f"limit={limit} is not between 1 and {MOST_JOBS}")
         states = (state,) if isinstance(state, str) else state
-        wanted = JobFilter(tuple(as_state(s) for s in states), workflow, queue, error_type, newest_first)
-        return self._store.jobs(self._tenant, wanted, limit, after)
+        wanted = JobFilter(
+            states=tuple(as_shown(s) for s in states),
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+            newest_first=newest_first,
+        )
+        return self._filled(wanted, limit, after)
+
+    def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> Page:
+        """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
+        page = self._store.jobs(self._tenant, wanted, limit, after)
+        for _ in range(PATIENCE):
+            if page.next is None or len(page.jobs) == limit:
+                break
+            more = self._store.jobs(self._tenant, wanted, limit - len(page.jobs), page.next)
+            page = Page(page.jobs + more.jobs, more.next)
+        return page
 
     def history(self, job: str) -> list[EventRecord]:
         return self._store.history(self._tenant, job)
@@ -85,16 +123,51 @@ class Lookup:
     def progress(self, job: str) -> str | None:
         return self._store.progress_of(self._tenant, job)
 
+    def target(self, name: str) -> TargetRecord:
+        found = self._store.target(self._tenant, name)
+        if found is None:
+            raise UnknownTarget(name)
+        return found
+
+    def targets(self, *, blocked: bool = False, after: str = "", limit: int = 100) -> list[TargetRecord]:
+        """By name, above `after`; with `blocked` only what a job blocks, the longest blocked first."""
+        if not 1 <= limit <= MOST_JOBS:
+            raise InvalidInput(f"limit={limit} is not between 1 and {MOST_JOBS}")
+        if blocked and after:
+            self.target(after)  # a name that is none would end the list in silence
+        return self._store.targets(self._tenant, blocked=blocked, after=after, limit=limit)
+
+    def line(self, target: str, limit: int = 20) -> list[JobRecord]:
+        """Who waits for a turn there, the next first."""
+        return self._store.line(self._tenant, target, limit)
+
+    def dependencies(self, job: str) -> tuple[Dependency, ...]:
+        """The jobs that a PENDING one waits for, with their states."""
+        facts = self._store.standing(self._tenant, job)
+        return () if facts is None else facts.dependencies
+
     def workers(self) -> list[WorkerRecord]:
         """Each as it reported itself; one that has been silent for too long is shown as offline."""
         now = self._store.now()
         return [self._as_seen(worker, now) for worker in self._store.workers()]
 
-    def stats(self) -> Stats:
+    def stats(self, *, all_tenants: bool = False) -> Stats:
         workers = self.workers()
         silent = sum(worker.state == "offline" for worker in workers)
-        counts = self._store.counts(self._tenant, CEILING)
-        return Stats({state: counts.get(state, 0) for state in JobState}, len(workers) - silent, silent)
+        found = self._store.tally(None if all_tenants else self._tenant, CEILING)
+        return Stats(
+            states=found.states,
+            workers=len(workers) - silent,
+            offline=silent,
+            scheduled=found.scheduled,
+            blocked=found.blocked,
+            oldest_due_at=found.oldest_due_at,
+            at_least=found.at_least,
+        )
+
+    def tallies(self, by: TallyBy, *, after: str = "", limit: int = 20) -> list[Tally]:
+        """The same numbers per tenant, or per queue or workflow of this tenant; by name, above `after`."""
+        return self._store.tallies(by, self._tenant, after=after, limit=limit, ceiling=CEILING)
 
     def _as_seen(self, worker: WorkerRecord, now: datetime) -> WorkerRecord:
         silent = now - worker.heartbeat_at > timedelta(seconds=self._offline)
@@ -105,5 +178,15 @@ def as_state(name: JobState | str) -> JobState:
     try:
         return parse_state(name)
     except ValueError:
-        known = ", ".join([*JobState, *ALIASES])
-        raise InvalidInput(f"there is no state {name}; known: {known}") from None
+        raise _unknown_state(name, [*JobState, *ALIASES]) from None
+
+
+def as_shown(name: State) -> JobState | Shown:
+    try:
+        return parse_shown(name)
+    except ValueError:
+        raise _unknown_state(name, [*JobState, *Shown, *ALIASES]) from None
+
+
+def _unknown_state(name: str, known: list[str]) -> InvalidInput:
+    return InvalidInput(f"there is no state {name}; known: {', '.join(known)}")

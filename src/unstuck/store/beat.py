@@ -11,6 +11,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
 from unstuck.store.database import Transaction
+from unstuck.store.line import lock_of_jobs, lock_of_workers
 from unstuck.store.port import Beat, Report
 from unstuck.store.rows import asked_of, instant, microseconds, packed, ref_of, span
 from unstuck.store.settle import Settling, close, report_of
@@ -65,6 +66,7 @@ def _give_back(
 ) -> tuple[list[AttemptRef], bool]:
     if not strays:
         return [], False
+    lock_of_jobs(t, [ref.job for ref in strays])
     keys = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in sorted(strays, key=lambda r: r.job)]
     rows = t.all("lock_attempts", worker=worker, rows=packed(keys))
     attempts = [(row, report_of(row, NotStarted(ANSWER_LOST))) for row in rows]
@@ -76,7 +78,8 @@ def leave(t: Transaction, tools: Settling, worker: int) -> bool:
     """The lease ends now. Nobody can say whether the bodies of what is left had begun: on_lost decides."""
     t.run("leave", worker=worker)
     woke = False
-    while rows := t.all("attempts_of_worker", worker=worker, batch=1000):
+    locked = lock_of_workers(t, [worker])
+    while rows := t.all("attempts_of_worker", worker=worker, targets=locked, batch=1000):
         attempts: list[tuple[Any, Report]] = []
         for row in rows:
             error = ErrorInfo(

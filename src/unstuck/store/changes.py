@@ -8,6 +8,7 @@ from typing import Any
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import ErrorInfo
 from unstuck.store.database import Transaction
+from unstuck.store.line import promote
 from unstuck.store.rows import packed
 
 MAX_OUTPUT = 64 << 10
@@ -20,24 +21,41 @@ Columns = dict[str, Any]
 
 @dataclass(slots=True)
 class Changes:
-    """Every list is one statement. A move and its event are always in the same Changes."""
+    """Every list is one statement. A move and its event are always in the same Changes.
+
+    `touched` are targets that this transaction has locked: they are promoted last, when all else is written.
+    """
 
     closed: list[int] = field(default_factory=list)
     rests: list[Columns] = field(default_factory=list)
     ends: list[Columns] = field(default_factory=list)
     events: list[Columns] = field(default_factory=list)
+    passes: list[Columns] = field(default_factory=list)
+    blocks: list[Columns] = field(default_factory=list)
+    line: list[Columns] = field(default_factory=list)
     ready: list[int] = field(default_factory=list)
     timers: list[Columns] = field(default_factory=list)
     holds: list[Columns] = field(default_factory=list)
     outputs: list[Columns] = field(default_factory=list)
+    inbox: list[Columns] = field(default_factory=list)
+    touched: set[int] = field(default_factory=set)
 
-    def write(self, t: Transaction) -> None:
+    def write(self, t: Transaction) -> bool:
+        """True if something became claimable, or will as soon as somebody looks into the inbox."""
+        told = 0
         if self.closed:
             t.run("close_attempts", jobs=packed(self.closed))
         if self.rests:
             t.run("rest_jobs", rows=packed(self.rests))
         if self.ends:
             t.run("end_jobs", rows=packed(self.ends))
+            told = t.run("tell_dependants", jobs=[end["job"] for end in self.ends])
+        if self.passes:
+            t.run("pass_turns", rows=packed(self.passes))
+        if self.blocks:
+            t.run("block_targets", rows=packed(self.blocks))
+        if self.line:
+            t.run("add_line", rows=packed(self.line))
         if self.ready:
             t.run("add_ready", jobs=packed(self.ready))
         if self.timers:
@@ -48,6 +66,9 @@ class Changes:
             t.run("add_events", rows=packed(self.events))
         if self.outputs:
             t.run("keep_outputs", rows=packed(self.outputs), cap=MAX_OUTPUT)
+        if self.inbox:
+            t.run("add_inbox", rows=packed(self.inbox))
+        return promote(t, self.touched) > 0 or bool(self.ready or self.inbox or told)
 
     def tell(self, job: int, n: int, at: int, kind: str, run: int, token: int, data: dict[str, Any]) -> None:
         facts = {name: value for name, value in data.items() if value is not None}
@@ -55,14 +76,34 @@ class Changes:
             {"job": job, "n": n, "at": at, "kind": kind, "run": run, "token": token, "data": packed(facts)}
         )
 
-    def queue(self, job: int, now: int, available_at: int, expires_at: int | None) -> None:
-        """Claimable now, or by a timer; its stay in the queue may end by another."""
-        if available_at <= now:
+    def queue(
+        self,
+        job: int,
+        now: int,
+        available_at: int,
+        expires_at: int | None,
+        *,
+        route: int,
+        target: int | None = None,
+        place: int = 0,
+        is_locked: bool = True,
+    ) -> None:
+        """Claimable now, in the line of its target, or by a timer; its stay in the queue may end by another.
+
+        `is_locked`: this transaction holds its target's row and may promote; else the inbox tells somebody who can.
+        """
+        if available_at > now:
+            self.timers.append({"kind": "start", "due_at": available_at, "job": job, "route": route})
+        elif target is None:
             self.ready.append(job)
         else:
-            self.timers.append({"kind": "start", "due_at": available_at, "job": job})
+            self.line.append({"target": target, "place": place, "job": job, "route": route})
+            if is_locked:
+                self.touched.add(target)
+            else:
+                self.inbox.append({"target": target, "job": None})
         if expires_at is not None:
-            self.timers.append({"kind": "expire", "due_at": expires_at, "job": job})
+            self.timers.append({"kind": "expire", "due_at": expires_at, "job": job, "route": route})
 
     def keep_output(self, job: int, token: int, output: str | None, stack: str | None = None) -> None:
         if output or stack:

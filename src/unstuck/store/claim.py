@@ -1,47 +1,120 @@
-"""Claim: ready -> running, one attempt per row, never more than each share."""
+"""Claim: ready -> running, one attempt per row, never more than each share, never past a gate that is shut.
+
+Theory of operation. Shares of routes that no limit counts are claimed by one statement that waits for nobody; it
+looks at the pauses itself and leaves alone every route that has a limit, so that one set a moment ago is not
+overlooked. A share of a limited route is counted: lock the limits that apply (sorted, before all other locks), count
+what runs in a second statement, because the first took its snapshot before it waited, cut the shares to what is left,
+then claim, all in one transaction. Who claims next from these limits waits for its end, and counts what it opened.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from unstuck.model.job import ClaimedJob
+from unstuck.model.limits import Room, cut
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.gates import of_routes
 from unstuck.store.port import Share
 from unstuck.store.rows import claimed_of, packed
+
+#: Below every rank there is: from the beginning.
+_BEGINNING = (-(1 << 62), 0)
 
 
 def claim(
     database: Database, worker: int, claim: str, shares: Sequence[Share], data: str, dimensions: Dimensions
 ) -> list[ClaimedJob]:
-    limits: Counter[int] = Counter()
-    for share in shares:
-        limits[share.route] += max(share.limit, 0)
-    wanted = {route: most for route, most in limits.items() if most > 0}
-    if database.dialect == "sqlite":
-        rows = database.write(lambda t: _open_by_steps(t, worker, claim, wanted, data))
-    else:
-        rows = _open_at_once(database, worker, claim, wanted, data)
+    wanted = _together(shares)
+    rows = _open(database, worker, claim, wanted, data) if wanted else []
     # Nothing new: there was nothing, the gates were shut, or this claim id had its answer before.
     rows = rows or database.read(lambda t: t.all("claimed_jobs", worker=worker, claim=claim))
     policies = dimensions.policies(database, {row["policy"] for row in rows})
     return [claimed_of(row, claim, policies[row["policy"]]) for row in rows]
 
 
-def _open_at_once(database: Database, worker: int, claim: str, wanted: dict[int, int], data: str) -> list[Row]:
-    if not wanted:
+def _together(shares: Iterable[Share]) -> list[Share]:
+    """One share per route: what several allow is added up, from the lowest floor on."""
+    found: dict[int, Share] = {}
+    for share in shares:
+        if share.limit <= 0:
+            continue
+        other = found.get(share.route)
+        found[share.route] = share if other is None else _sum(share, other)
+    return list(found.values())
+
+
+def _sum(one: Share, other: Share) -> Share:
+    floor = None if one.floor is None or other.floor is None else min(one.floor, other.floor)
+    return Share(one.route, one.limit + other.limit, floor, one.is_limited or other.is_limited)
+
+
+def _open(database: Database, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
+    if database.dialect == "postgres" and not any(share.is_limited for share in shares):
+        return database.once("claim", **_question(worker, claim, shares, data))
+    return database.write(lambda t: _counted(t, worker, claim, shares, data))
+
+
+def _counted(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
+    limited = sorted(share.route for share in shares if share.is_limited)
+    rooms = _rooms(t, limited) if limited else []
+    left = cut({share.route: share.limit for share in shares}, rooms)
+    granted = [Share(s.route, left[s.route], s.floor, s.is_limited) for s in shares if s.route in left]
+    if not granted:
         return []
-    shares = [{"route": route, "most": most} for route, most in wanted.items()]
-    return database.once("claim", worker=worker, claim=claim, shares=packed(shares), data=data)
+    step = _open_by_steps if t.split else _open_at_once
+    rows = step(t, worker, claim, granted, data)
+    _note_starts(t, rows, rooms)
+    return rows
 
 
-def _open_by_steps(t: Transaction, worker: int, claim: str, wanted: dict[int, int], data: str) -> list[Row]:
+def _rooms(t: Transaction, routes: list[int]) -> list[Room]:
+    """Under the limits' locks. One that was set after we locked leaves nothing: we do not hold it."""
+    locked = {row["id"] for row in of_routes(t, "lock_limits", routes)}
+    return [_room(row, row["limit_id"] in locked) for row in of_routes(t, "limit_room", routes)]
+
+
+def _room(row: Row, is_locked: bool) -> Room:
+    bodies = None if row["concurrency"] is None else row["concurrency"] - row["running"]
+    starts = None if row["rate"] is None else row["rate"] - row["started"]
+    return Room(row["route"], row["limit_id"], row["bucket"], bodies if is_locked else 0, starts)
+
+
+def _note_starts(t: Transaction, rows: Iterable[Row], rooms: Iterable[Room]) -> None:
+    rates: dict[int, list[Room]] = {}
+    for room in rooms:
+        if room.starts is not None:
+            rates.setdefault(room.route, []).append(room)
+    starts = [
+        {"limit_id": room.limit, "bucket": room.bucket, "job": row["id"]}
+        for row in rows
+        for room in rates.get(row["route"], ())
+    ]
+    if starts:
+        t.run("add_starts", rows=packed(starts))
+
+
+def _question(worker: int, claim: str, shares: Iterable[Share], data: str) -> dict[str, Any]:
+    rows = [
+        {"route": s.route, "most": s.limit, "rank": rank, "job": job, "counted": s.is_limited}
+        for s in shares
+        for rank, job in [s.floor or _BEGINNING]
+    ]
+    return {"worker": worker, "claim": claim, "shares": packed(rows), "data": data}
+
+
+def _open_at_once(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
+    return t.all("claim", **_question(worker, claim, shares, data))
+
+
+def _open_by_steps(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
     """SQLite has one writer and no writing CTEs: several statements, as safe as one."""
     now = t.one("now")
     if now is None or t.one("may_claim", worker=worker, claim=claim) is None:
         return []
-    picked = [row["job"] for route, most in wanted.items() for row in t.all("pick_ready", route=route, most=most)]
+    picked = [job for share in _past_open_gates(t, shares) for job in _pick(t, share)]
     if not picked:
         return []
     jobs = packed(picked)
@@ -49,3 +122,21 @@ def _open_by_steps(t: Transaction, worker: int, claim: str, wanted: dict[int, in
     t.run("claimed_events", jobs=jobs, data=data)
     t.run("leave_ready", jobs=jobs)
     return t.all("claimed_jobs", worker=worker, claim=claim)
+
+
+def _past_open_gates(t: Transaction, shares: list[Share]) -> list[Share]:
+    use = t.one("gates_in_use")
+    assert use is not None
+    shut: set[int] = set()
+    if use["has_pauses"]:
+        shut |= {row["route"] for row in of_routes(t, "paused_routes", [share.route for share in shares])}
+    if use["has_limits"]:
+        uncounted = [share.route for share in shares if not share.is_limited]
+        shut |= {row["route"] for row in of_routes(t, "limited_routes", uncounted)}
+    return [share for share in shares if share.route not in shut]
+
+
+def _pick(t: Transaction, share: Share) -> list[int]:
+    rank, job = share.floor or _BEGINNING
+    rows = t.all("pick_ready", route=share.route, rank=rank, job=job, most=share.limit)
+    return [row["job"] for row in rows]

@@ -3,8 +3,8 @@
 Theory of operation. A job at rest is moved by whoever holds its jobs row and, if it waits in the queue, has deleted
 its ready row or its timer: a claim needs that same row, so only one of them gets it. A running job is asked by a
 write to its running row, which every settle reads under the same lock. Locks are taken in one order everywhere
-(worker, running, jobs, timers, ready), so a verb that finds the job elsewhere than it looked ends its transaction and
-looks AGAIN.
+(worker, target, running, jobs, timers, line, ready), so a verb that finds the job elsewhere than it looked ends its
+transaction and looks AGAIN.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from unstuck.model.errors import ErrorType, IllegalMove, UnknownJob
+from unstuck.model.errors import ErrorType, IllegalMove, NotBlocking, UnknownJob
 from unstuck.model.job import AttemptRef, JobRecord
 from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind, stronger, target_of
 from unstuck.model.payload import check_text, clean_text
 from unstuck.model.settlement import INTERRUPTED_BY_USER
+from unstuck.model.target import FIRST, Turn, place_of, turn_after
 from unstuck.store.changes import MAX_MESSAGE, Changes
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.line import lock
 from unstuck.store.port import Verdict
 from unstuck.store.rows import job_of, span
+from unstuck.store.targets import take_turn
 
 
 class Again:
@@ -62,6 +65,8 @@ class Control:
         target = target_of(self._uid, state, move)
         if state is JobState.QUEUED and not self._take_from_queue(t, row):
             return AGAIN
+        if state is JobState.PENDING:
+            t.run("forget_dependencies", job=row["number"])
         self._stop_at_rest(t, row, move, target, reason)
         return self._record(t)
 
@@ -80,11 +85,14 @@ class Control:
             changes, row, move, now, {"reason": told, "error_type": error_type, "error_message": error_message}
         )
         if target.is_final:
+            if row["state"] != JobState.QUEUED:
+                changes.rests.append(_rest(row, JobState.QUEUED))  # of an ended job only done says the state
             changes.ends.append(
                 _end(row, target, now, row["run"], error_type=error_type, error_message=error_message)
             )
         else:
             changes.rests.append(_rest(row, target, error_type=error_type, error_message=error_message))
+        self._pass_turn(changes, t, row, target, now)
         changes.write(t)
 
     # --- resume, resolve, hurry -----------------------------------------------------------------------------------
@@ -100,7 +108,9 @@ class Control:
         self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
         rest = _rest(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
         changes.rests.append({**rest, "failures": 0, "losses": 0, "suspects": 0, "alone": 0})
-        changes.queue(row["number"], now, now, expires_at)
+        if row["is_blocker"]:
+            t.run("unblock_target", target=row["target_number"], job=row["number"])
+        self._queue(changes, row, now, expires_at)
         changes.write(t)
         return self._record(t)
 
@@ -114,6 +124,7 @@ class Control:
         self._tell(changes, row, Move.RESOLVE, now, {}, run=run)
         changes.rests.append(_rest(row, JobState.QUEUED, run=run))
         changes.ends.append(_end(row, JobState.COMPLETED, now, run, result=result))
+        self._pass_turn(changes, t, row, JobState.COMPLETED, now)
         changes.write(t)
         return self._record(t)
 
@@ -131,7 +142,25 @@ class Control:
         expires_at = None if stay is None else now + span(stay)
         keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
         changes.rests.append(_rest(row, state, available_at=now, expires_at=expires_at, **keep))
-        changes.queue(row["number"], now, now, expires_at)
+        self._queue(changes, row, now, expires_at)
+        changes.write(t)
+        return self._record(t)
+
+    # --- skip -----------------------------------------------------------------------------------------------------
+
+    def skip(self, t: Transaction) -> JobRecord | Again:
+        """The target moves on; the job stays what it is."""
+        row = self._locked(t)
+        if not row["is_blocker"]:
+            raise NotBlocking(self._uid, row["target"])
+        changes, now = Changes(), _now(t)
+        self._tell(changes, row, EventKind.SKIPPED, now, {"target": row["target"]})
+        if JobState(row["state"]).is_final:
+            t.run("count_event_of_done", job=row["number"])
+        else:
+            keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
+            changes.rests.append(_rest(row, JobState(row["state"]), expires_at=row["expires_at"], **keep))
+        take_turn(changes, row["target_number"], row["number"], Turn.PASS, now)
         changes.write(t)
         return self._record(t)
 
@@ -144,7 +173,8 @@ class Control:
         return row
 
     def _lock(self, t: Transaction, row: Row) -> Row:
-        """Look again under the lock: the first look may be as old as the wait was long."""
+        """Look again under the locks: the first look may be as old as the wait was long."""
+        lock(t, [row["target_number"]])
         t.one("lock_job", job=row["number"])
         return self._look(t)
 
@@ -155,10 +185,37 @@ class Control:
         return t.run("take_timer", kind="start", due_at=row["available_at"], job=row["number"]) == 1
 
     def _take_from_queue(self, t: Transaction, row: Row) -> bool:
-        """The timer first: a timer that fires at this instant makes it ready, and the second look finds it there."""
+        """The timer first: a timer that fires at this instant moves it on, and the later looks find it there."""
         if self._take_timer(t, row):
             return True
+        if row["target_number"] is not None and self._take_line(t, row):
+            return True
         return t.run("take_ready", route=row["route"], rank=row["rank"], job=row["number"]) == 1
+
+    def _take_line(self, t: Transaction, row: Row) -> bool:
+        place = place_of(row["priority"])
+        return t.run("take_line", target=row["target_number"], place=place, first=FIRST, job=row["number"]) == 1
+
+    def _queue(self, changes: Changes, row: Row, now: int, expires_at: int | None) -> None:
+        """Due now; on a target whose turn is its own before everybody else, else at its own place in the line: there
+        the inbox tells of it, as of any newcomer, because an unclaimed head of lower priority must yield."""
+        changes.queue(
+            row["number"],
+            now,
+            now,
+            expires_at,
+            route=row["route"],
+            target=row["target_number"],
+            place=FIRST if row["is_head"] else place_of(row["priority"]),
+            is_locked=bool(row["is_head"]),
+        )
+
+    def _pass_turn(self, changes: Changes, t: Transaction, row: Row, state: JobState, now: int) -> None:
+        """What becomes of its target's turn, if it has it."""
+        if row["is_head"]:
+            policy = self._dimensions.policy(t, row["policy"])
+            turn = turn_after(state, started=bool(row["started"]), policy=policy)
+            take_turn(changes, row["target_number"], row["number"], turn, now)
 
     def _shelve(self, t: Transaction, row: Row) -> None:
         if JobState(row["state"]).is_final:
@@ -214,7 +271,7 @@ def _now(t: Transaction) -> int:
 
 
 def _rest(row: Row, state: JobState, **changed: Any) -> dict[str, Any]:
-    kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone")}
+    kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone", "started")}
     blank = {"available_at": None, "expires_at": None, "error_type": None, "error_message": None}
     return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
 

@@ -17,6 +17,11 @@ class Transaction(Protocol):
     A list reaches PostgreSQL as an array (`= ANY (CAST(:ids AS BIGINT[]))`), SQLite as JSON (`json_each(:ids)`).
     """
 
+    @property
+    def split(self) -> bool:
+        """No statement of this database can write to several tables: what is one there is several here."""
+        ...
+
     def all(self, statement: str, /, **values: Any) -> list[Row]: ...
 
     def one(self, statement: str, /, **values: Any) -> Row | None:

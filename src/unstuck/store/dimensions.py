@@ -1,77 +1,187 @@
-"""Routes and policies: small tables that only grow, so what was read once is true for ever."""
+"""Routes, targets and policies: tables that only grow, so what was read once is true for ever."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from unstuck.model.job import NewJob
 from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.rows import packed, span
 
-RouteName = tuple[str, str, str]
+#: Names kept in memory, of each kind; targets and limit keys may be as many as a program has customers.
+MOST_KEPT = 100_000
+
+RouteName = tuple[str, str, str, str]
+TargetName = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What the jobs of one submit refer to: complete, whatever the caches forget meanwhile."""
+
+    routes: Mapping[RouteName, int]
+    targets: Mapping[TargetName, int]
+    policies: Mapping[Policy, int]
+
+    def route(self, job: NewJob) -> int:
+        return self.routes[route_name(job)]
+
+    def target(self, job: NewJob) -> int | None:
+        return None if job.target is None else self.targets[job.tenant, job.target]
+
+    def policy(self, job: NewJob) -> int:
+        return self.policies[job.policy]
+
+
+class _Kept(Generic[K, V]):
+    """A bounded memory, shared by threads without a lock: it is only added to, or begun anew."""
+
+    def __init__(self) -> None:
+        self._values: dict[K, V] = {}
+
+    def get(self, name: K) -> V | None:
+        return self._values.get(name)
+
+    def of(self, names: Iterable[K]) -> dict[K, V]:
+        return {name: value for name in names if (value := self._values.get(name)) is not None}
+
+    def keep(self, found: Mapping[K, V]) -> None:
+        if len(self._values) + len(found) > MOST_KEPT:
+            self._values = {}
+        self._values.update(found)
 
 
 class Dimensions:
     """Shared by threads without a lock: two that miss at once read the same rows."""
 
     def __init__(self) -> None:
-        self._routes: dict[RouteName, int] = {}
-        self._policy_numbers: dict[Policy, int] = {}
-        self._policies: dict[int, Policy] = {}
+        self._routes: _Kept[RouteName, int] = _Kept()
+        self._targets: _Kept[TargetName, int] = _Kept()
+        self._policy_numbers: _Kept[Policy, int] = _Kept()
+        self._policies: _Kept[int, Policy] = _Kept()
 
-    def ensure(self, database: Database, jobs: Iterable[NewJob]) -> None:
-        """Make what these jobs need, in a short transaction of its own: the submit itself then waits for nobody."""
+    def ensure(self, database: Database, jobs: Iterable[NewJob]) -> Numbers:
+        """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody."""
         wanted = list(jobs)
-        routes = sorted({route_name(job) for job in wanted} - self._routes.keys())
-        policies = sorted({job.policy for job in wanted} - self._policy_numbers.keys(), key=_digest)
-        if routes or policies:
-            made = database.write(lambda t: (_make_routes(t, routes), _make_policies(t, policies)))
-            self._routes.update(made[0])
-            self._policy_numbers.update(made[1])
-            self._policies.update({number: policy for policy, number in made[1].items()})
-
-    def route(self, job: NewJob) -> int:
-        return self._routes[route_name(job)]
-
-    def policy_number(self, policy: Policy) -> int:
-        return self._policy_numbers[policy]
+        routes = {route_name(job) for job in wanted}
+        targets = {(job.tenant, job.target) for job in wanted if job.target is not None}
+        policies = {job.policy for job in wanted}
+        known = Numbers(self._routes.of(routes), self._targets.of(targets), self._policy_numbers.of(policies))
+        lacking = _Lacking(
+            routes - known.routes.keys(), targets - known.targets.keys(), policies - known.policies.keys()
+        )
+        if not lacking:
+            return known
+        found = lacking.numbers(database)
+        self._routes.keep(found.routes)
+        self._targets.keep(found.targets)
+        self._policy_numbers.keep(found.policies)
+        self._policies.keep({number: policy for policy, number in found.policies.items()})
+        return Numbers(
+            {**known.routes, **found.routes},
+            {**known.targets, **found.targets},
+            {**known.policies, **found.policies},
+        )
 
     def policies(self, database: Database, numbers: Iterable[int]) -> dict[int, Policy]:
         """Outside of a transaction: a read of its own for those not met before."""
-        unknown = [number for number in numbers if number not in self._policies]
-        if unknown:
-            database.read(lambda t: [self.policy(t, number) for number in unknown])
-        return self._policies
+        wanted = set(numbers)
+        known = self._policies.of(wanted)
+        if unknown := wanted - known.keys():
+            known |= database.read(lambda t: {number: self.policy(t, number) for number in unknown})
+        return known
 
     def policy(self, transaction: Transaction, number: int) -> Policy:
         known = self._policies.get(number)
         if known is None:
-            known = self._policies[number] = Policy.from_json(_must(transaction.one("policy", policy=number))["body"])
+            known = Policy.from_json(_must(transaction.one("policy", policy=number))["body"])
+            self._policies.keep({number: known})
         return known
 
 
+@dataclass(frozen=True, slots=True)
+class _Lacking:
+    """Names whose numbers are not in memory."""
+
+    routes: set[RouteName]
+    targets: set[TargetName]
+    policies: set[Policy]
+
+    def __bool__(self) -> bool:
+        return bool(self.routes or self.targets or self.policies)
+
+    def numbers(self, database: Database) -> Numbers:
+        """Looked for first: most names that a fresh process meets are old, and an insert that finds its row there
+        already is a write all the same."""
+        found = database.read(self._found)
+        new = _Lacking(
+            self.routes - found.routes.keys(),
+            self.targets - found.targets.keys(),
+            self.policies - found.policies.keys(),
+        )
+        if not new:
+            return found
+        made = database.write(new._made)
+        return Numbers(
+            {**found.routes, **made.routes}, {**found.targets, **made.targets}, {**found.policies, **made.policies}
+        )
+
+    def _made(self, t: Transaction) -> Numbers:
+        """Each kind sorted, so that two that make the same rows wait for each other in the same order."""
+        if self.routes:
+            t.run("add_routes", rows=packed(list(_route_columns(self.routes))))
+        if self.targets:
+            t.run("add_targets", rows=packed(list(_target_columns(self.targets))))
+        if self.policies:
+            t.run("add_policies", rows=packed([_columns(policy) for policy in sorted(self.policies, key=_digest)]))
+        return self._found(t)
+
+    def _found(self, t: Transaction) -> Numbers:
+        return Numbers(
+            _found_routes(t, self.routes), _found_targets(t, self.targets), _found_policies(t, self.policies)
+        )
+
+
 def route_name(job: NewJob) -> RouteName:
-    return (job.tenant, job.queue, job.workflow)
+    return (job.tenant, job.queue, job.workflow, job.limit_key or "")
 
 
-def _make_routes(t: Transaction, names: list[RouteName]) -> dict[RouteName, int]:
+def _route_columns(names: Iterable[RouteName]) -> Iterator[dict[str, str]]:
+    for tenant, queue, workflow, limit_key in sorted(names):
+        yield {"tenant": tenant, "queue": queue, "workflow": workflow, "limit_key": limit_key}
+
+
+def _target_columns(names: Iterable[TargetName]) -> Iterator[dict[str, str]]:
+    for tenant, name in sorted(names):
+        yield {"tenant": tenant, "name": name}
+
+
+def _found_routes(t: Transaction, names: set[RouteName]) -> dict[RouteName, int]:
     if not names:
         return {}
-    rows = packed([dict(zip(("tenant", "queue", "workflow"), name, strict=True)) for name in names])
-    t.run("add_routes", rows=rows)
-    return {(row["tenant"], row["queue"], row["workflow"]): row["id"] for row in t.all("find_routes", rows=rows)}
+    rows = t.all("find_routes", rows=packed(list(_route_columns(names))))
+    return {(row["tenant"], row["queue"], row["workflow"], row["limit_key"]): row["id"] for row in rows}
 
 
-def _make_policies(t: Transaction, policies: list[Policy]) -> dict[Policy, int]:
+def _found_targets(t: Transaction, names: set[TargetName]) -> dict[TargetName, int]:
+    if not names:
+        return {}
+    rows = t.all("find_targets", rows=packed(list(_target_columns(names))))
+    return {(row["tenant"], row["name"]): row["id"] for row in rows}
+
+
+def _found_policies(t: Transaction, policies: set[Policy]) -> dict[Policy, int]:
     if not policies:
         return {}
-    rows = packed([_columns(policy) for policy in policies])
-    t.run("add_policies", rows=rows)
-    numbers = {row["digest"]: row["id"] for row in t.all("find_policies", rows=rows)}
-    return {policy: numbers[_digest(policy)] for policy in policies}
+    by_digest = {_digest(policy): policy for policy in policies}
+    rows = t.all("find_policies", rows=packed([{"digest": digest} for digest in by_digest]))
+    return {by_digest[row["digest"]]: row["id"] for row in rows}
 
 
 def _columns(policy: Policy) -> dict[str, Any]:

@@ -1,17 +1,25 @@
-"""Lookup: what people read. Pages by keyset, counts with a ceiling; nothing here takes a lock."""
+"""Lookup: what people read. Pages by keyset; nothing here takes a lock."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+from typing import Any
+
 from unstuck.model.errors import InvalidInput
-from unstuck.model.lifecycle import FINAL, JobState
-from unstuck.store.database import Transaction
+from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.port import JobFilter, Page
-from unstuck.store.rows import job_of
+from unstuck.store.rows import job_of, microseconds
+from unstuck.store.sources import Search, merged
 
-_TROUBLED = FINAL - {JobState.COMPLETED}
-_RESTING = frozenset({JobState.PENDING, JobState.WAITING, JobState.PAUSED})
-_NEWEST = 1 << 62
+#: So many jobs are looked at for one page; one that has not found enough among them comes back short, with a cursor.
+BUDGET = 20_000
+BATCH = 1000
+#: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little.
+SLACK = timedelta(seconds=60)
+_BEYOND = 1 << 62
 
 
 def can_exist(*names: str | None) -> bool:
@@ -30,44 +38,61 @@ def _has_bytes(text: str) -> bool:
 def page(
     t: Transaction, dimensions: Dimensions, tenant: str, filter: JobFilter, limit: int, after: str | None
 ) -> Page:
-    order = "newest" if filter.newest_first else "oldest"
-    rows = t.all(
-        f"{_phase(filter)}_{order}",
-        tenant=tenant,
-        after=_cursor(filter, after),
-        states=f",{','.join(filter.states)}," if filter.states else None,
-        workflow=filter.workflow,
-        queue=filter.queue,
-        error_type=filter.error_type,
-        most=limit + 1,
-    )
-    jobs = tuple(job_of(row, dimensions.policy(t, row["policy"])) for row in rows[:limit])
-    return Page(jobs, next=str(jobs[-1].number) if len(rows) > limit and jobs else None)
+    """Candidates in batches, until the page is full, or the sources are empty, or the budget is spent."""
+    numbers = _candidates(t, tenant, filter, after)
+    wanted = _wanted(tenant, filter)
+    rows: list[Row] = []
+    looked = 0
+    size = min(limit + 1, BATCH, BUDGET)
+    while batch := list(islice(numbers, size)):
+        rows += t.all("list_rows", numbers=batch, most=limit + 1 - len(rows), **wanted)
+        looked += len(batch)
+        if len(rows) > limit:
+            return _page_of(t, dimensions, rows[:limit], rows[limit - 1]["number"])
+        if looked >= BUDGET:
+            return _page_of(t, dimensions, rows, batch[-1])
+        size = min(BATCH, BUDGET - looked)
+    return _page_of(t, dimensions, rows, None)
 
 
-def _phase(filter: JobFilter) -> str:
-    """A state tells in which table its jobs are: looking only there spares a walk over all the others."""
-    states = set(filter.states)
-    if not states:
-        return "jobs"
-    if states == {JobState.RUNNING}:
-        return "running_jobs"
-    if states <= _TROUBLED:
-        return "troubled_jobs"
-    return "resting_jobs" if states <= _RESTING else "jobs"
+def _page_of(t: Transaction, dimensions: Dimensions, rows: list[Row], last: int | None) -> Page:
+    jobs = tuple(job_of(row, dimensions.policy(t, row["policy"])) for row in rows)
+    return Page(jobs, next=None if last is None else str(last))
 
 
-def _cursor(filter: JobFilter, after: str | None) -> int:
-    if after is None:
-        return _NEWEST if filter.newest_first else 0
-    if not after.isdecimal() or len(after) > 18:
-        raise InvalidInput(f"{after!r} is not a cursor that a page gave out")
-    return int(after)
+def _candidates(t: Transaction, tenant: str, filter: JobFilter, after: str | None) -> Iterator[int]:
+    """From the cursor, or where the wanted time begins, to where that time ends."""
+    lowest = 0 if filter.since is None else _number_at(t, filter.since - SLACK) - 1
+    highest = _BEYOND if filter.before is None else _number_at(t, filter.before + SLACK)
+    start, way = (highest, -1) if filter.newest_first else (lowest, 1)
+    if after is not None:
+        start = way * max(way * start, way * _number_of(after))
+    numbers = merged(t, Search(t, tenant, filter).sources(), start, filter.newest_first)
+    return takewhile(lambda number: lowest < number < highest, numbers)
 
 
-def counts(t: Transaction, tenant: str | None, ceiling: int) -> dict[JobState, int]:
-    found = dict.fromkeys(JobState, 0)
-    for row in t.all("counts", tenant=tenant, ceiling=ceiling):
-        state = JobState(row["state"])
-        found[state] = min(ceiling, found[state] + row["jobs"])
-    return found
+def _number_at(t: Transaction, at: datetime) -> int:
+    row = t.one("number_at", at=microseconds(at))
+    assert row is not None
+    return int(row["number"])
+
+
+def _number_of(cursor: str) -> int:
+    if not cursor.isdecimal() or len(cursor) > 18:
+        raise InvalidInput(f"{cursor!r} is not a cursor that a page gave out")
+    return int(cursor)
+
+
+def _wanted(tenant: str, filter: JobFilter) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "states": f",{','.join(filter.states)}," if filter.states else None,
+        "workflow": filter.workflow,
+        "queue": filter.queue,
+        "error_type": filter.error_type,
+        "target": filter.target,
+        "tag": filter.tag,
+        "since": None if filter.since is None else microseconds(filter.since),
+        "before": None if filter.before is None else microseconds(filter.before),
+        "way": -1 if filter.newest_first else 1,
+    }

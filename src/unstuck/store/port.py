@@ -8,11 +8,11 @@ Tenant is a parameter wherever a person asks; workers serve all tenants by route
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from unstuck.model.job import (
     AttemptRecord,
@@ -24,8 +24,9 @@ from unstuck.model.job import (
     WorkerRecord,
     WorkflowRecord,
 )
-from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.settlement import Outcome
+from unstuck.model.standing import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +54,76 @@ class NewWorker:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a job waits: one per (tenant, queue, workflow); its number is the key of `ready`."""
+    """Where a job waits: one per (tenant, queue, workflow, limit key); its number is the key of `ready`."""
 
     number: int
     tenant: str
     queue: str
     workflow: str
+    limit_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The first job that waits on a route. Lower rank goes first: time of submission, less a minute per priority."""
+    """The first job that waits on a route none of whose gates is shut. Lower rank goes first: time of submission,
+    less a minute per priority. `is_limited`: a claim from it must count first."""
 
     route: int
     rank: int
+    is_limited: bool = False
+
+
+class Fronts(list[Front]):
+    """One page of a look. `looked_to`: the route to go on from; 0 when there is none beyond. A page may be short, or
+    empty, and yet not the last: routes with a shut gate are looked at and left out."""
+
+    def __init__(self, fronts: Iterable[Front] = (), looked_to: int = 0) -> None:
+        super().__init__(fronts)
+        self.looked_to = looked_to
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The first job that waits on a route, whatever its gates, and since when it is due. `is_paused`: on purpose."""
+
+    route: int
+    id: str
+    tenant: str
+    queue: str
+    workflow: str
+    since: datetime
+    is_paused: bool = False
+
+
+class Waits(list[Waiting]):
+    """One page of them, as Fronts."""
+
+    def __init__(self, waits: Iterable[Waiting] = (), looked_to: int = 0) -> None:
+        super().__init__(waits)
+        self.looked_to = looked_to
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many a claim may take from a route."""
+    """How many a claim may take from a route. `floor` (rank, number): look from there on; what
+    others took a moment ago need not be walked over again."""
 
     route: int
     limit: int
+    floor: tuple[int, int] | None = None
+    is_limited: bool = False
 
 
 @dataclass(slots=True)
 class Report:
-    """How an attempt ended, as its worker saw it. `output` is what the handler printed and logged, capped."""
+    """How an attempt ended, as its worker saw it. `output` is what the handler printed and logged, capped.
+    `has_target` is a hint that spares a settle the way that is open only to jobs without one."""
 
     ref: AttemptRef
     outcome: Outcome
     duration_ms: int | None = None
     output: str | None = None
+    has_target: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +181,114 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True)
+class Ingested:
+    """How many entries an ingest worked off, how many jobs became ready by it, and the last entry's number."""
+
+    entries: int
+    woken: int
+    last: int = 0
+
+
+PauseKind = Literal["queue", "workflow", "tenant", "target"]
+LimitKind = Literal["workflow", "queue", "tenant", "key"]
+
+#: In place of a tenant: all of them (a limit then counts them together). As the name of a tenant or key limit: each
+#: tenant or key by itself.
+EVERY: Final = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing new starts there until it ends or is lifted; what runs goes on. `tenant` may be EVERY."""
+
+    kind: PauseKind
+    name: str
+    tenant: str
+    by: str
+    since_at: datetime | None = None
+    until_at: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many may run at once (`concurrency`), start in a time (`rate` per `per` seconds), wait (`max_queued`)."""
+
+    kind: LimitKind
+    name: str
+    tenant: str
+    by: str
+    concurrency: int | None = None
+    rate: int | None = None
+    per: float | None = None
+    max_queued: int | None = None
+    set_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRecord:
+    name: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecord:
+    """A target as it stands: whose turn it is, what blocks it, how many wait (up to a ceiling)."""
+
+    number: int
+    tenant: str
+    name: str
+    head: str | None = None
+    head_state: JobState | None = None
+    blocked_by: str | None = None
+    blocked_at: datetime | None = None
+    waiting: int = 0
+    pause: Pause | None = None
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JobFilter:
-    states: tuple[JobState, ...] = ()
+    #: States, and parts of them (Shown): any of these.
+    states: tuple[JobState | Shown, ...] = ()
     workflow: str | None = None
     queue: str | None = None
     error_type: str | None = None
     newest_first: bool = True
+    target: str | None = None
+    tag: str | None = None
+    #: Submitted before, or after, this instant.
+    before: datetime | None = None
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """`next` is the cursor of the page after this one; a page may be short and still have one."""
+
     jobs: tuple[JobRecord, ...]
     next: str | None = None
+
+
+TallyBy = Literal["tenant", "queue", "workflow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many jobs of a tenant, queue or workflow are where, each counted up to the ceiling.
+
+    `at_least`: states of which there may be more. Of QUEUED, `scheduled` wait for a later time (retries too) and
+    `blocked` behind the job that blocks their target. `oldest_due_at`: when the job fell due that has waited longest,
+    of those next on their routes; it is not told of all tenants together.
+    """
+
+    name: str
+    states: dict[JobState, int]
+    scheduled: int = 0
+    blocked: int = 0
+    oldest_due_at: datetime | None = None
+    at_least: frozenset[JobState] = frozenset()
+    ceiling: int = 10_000
 
 
 class WorkerPort(Protocol):
@@ -165,14 +300,27 @@ class WorkerPort(Protocol):
 
     def register_worker(self, worker: NewWorker) -> WorkerRecord: ...
 
-    def register_workflows(self, workflows: Sequence[WorkflowRecord]) -> None: ...
-
-    def routes(self, after: int = 0) -> list[Route]:
-        """Routes with a number above `after`; routes are only ever added."""
+    def register_workflows(
+        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+    ) -> None:
+        """What this code can run; with a worker also: what it claims from now on (see `why`)."""
         ...
 
-    def fronts(self, after: int = 0, limit: int = 1000) -> list[Front]:
-        """The routes above `after` on which work is due, each with its first job; reads one row per route."""
+    def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
+        """Work off the inbox above `after`: targets whose line grew get a head, dependants of what ended go on."""
+        ...
+
+    def routes(self, numbers: Sequence[int]) -> list[Route]:
+        """The routes with these numbers; a route never changes."""
+        ...
+
+    def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
+        """Of the next `limit` routes above `after` on which work is due those that no gate shuts, each with its first
+        job; reads one row per route."""
+        ...
+
+    def weights(self) -> dict[str, int]:
+        """Of the tenants that have another weight than 1."""
         ...
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
@@ -253,6 +401,51 @@ class Store(WorkerPort, Protocol):
         """Make a QUEUED job that waits for its time due now."""
         ...
 
+    def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
+        """Lift the hold of a PENDING job; one that also waits for others to end does so unless forced."""
+        ...
+
+    def skip(self, tenant: str, job: str, by: str) -> JobRecord:
+        """Let the target of a job that blocks it move on, and leave the job as it is."""
+        ...
+
+    # --- order: pauses, limits, tenants, targets ---------------------------------------------------------------
+    def pause(self, pause: Pause) -> Pause:
+        """A pause that stands already is replaced. UnknownTarget, UnknownTenant for what nobody ever used."""
+        ...
+
+    def unpause(self, kind: PauseKind, name: str, tenant: str) -> bool:
+        """False when there was none."""
+        ...
+
+    def pauses(self, tenant: str | None = None) -> list[Pause]:
+        """Those that shut something of this tenant (None: all there are)."""
+        ...
+
+    def set_limit(self, limit: Limit) -> Limit: ...
+
+    def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool: ...
+
+    def limits(self, tenant: str | None = None) -> list[Limit]: ...
+
+    def set_tenant(self, name: str, weight: int, by: str) -> TenantRecord: ...
+
+    def tenants(self, after: str = "", limit: int = 100) -> list[TenantRecord]:
+        """By name: all that have a weight of their own or ever had a job."""
+        ...
+
+    def tenant(self, name: str) -> TenantRecord | None: ...
+
+    def target(self, tenant: str, name: str) -> TargetRecord | None: ...
+
+    def targets(self, tenant: str, *, blocked: bool = False, after: str = "", limit: int = 100) -> list[TargetRecord]:
+        """By name; only those that are blocked, if asked, the longest blocked first."""
+        ...
+
+    def line(self, tenant: str, target: str, limit: int = 20) -> list[JobRecord]:
+        """Who waits for a turn on this target, the next first; whoever has the turn is not among them."""
+        ...
+
     # --- time -------------------------------------------------------------------------------------------------
     def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
         """Attempts whose worker's lease has ended are settled as lost."""
@@ -287,6 +480,22 @@ class Store(WorkerPort, Protocol):
 
     def forget_keys(self, retention: float, batch: int = 1000) -> int: ...
 
+    def forget_starts(self, batch: int = 1000) -> int:
+        """Starts that no rate limit counts any more."""
+        ...
+
+    def waits(self, after: int = 0, limit: int = 1000) -> Waits:
+        """The first job of each of the next `limit` routes above `after` on which jobs wait, ready or in a line."""
+        ...
+
+    def note_known(self) -> int:
+        """Remember for each workflow that a worker whose lease holds knows it now."""
+        ...
+
+    def fail_orphans(self, route: int, orphan_after: float, batch: int = 500) -> int:
+        """Jobs due for so long on a route whose workflow nobody has known for as long: FAILED / UnknownWorkflow."""
+        ...
+
     def forget_workers(self, retention: float, batch: int = 100) -> int: ...
 
     # --- observe ----------------------------------------------------------------------------------------------
@@ -308,7 +517,21 @@ class Store(WorkerPort, Protocol):
         """Jobs per state, each counted up to the ceiling (a value equal to it means: at least that many)."""
         ...
 
+    def tally(self, tenant: str | None = None, ceiling: int = 10_000) -> Tally:
+        """The same with all that is known about the counts; None: of all tenants together."""
+        ...
+
+    def tallies(
+        self, by: TallyBy, tenant: str = "", *, after: str = "", limit: int = 20, ceiling: int = 10_000
+    ) -> list[Tally]:
+        """By name, above `after`: each tenant, or each queue or workflow of one tenant."""
+        ...
+
     def workers(self) -> list[WorkerRecord]: ...
+
+    def standing(self, tenant: str, job: str) -> Facts | None:
+        """How a job stands towards every gate of the claim, read at one instant (see `model.reasons`)."""
+        ...
 
     def probe(self) -> None:
         """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""

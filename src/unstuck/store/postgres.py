@@ -50,6 +50,8 @@ class _Transaction:
 
     __slots__ = ("_connection", "_statements")
 
+    split = False
+
     def __init__(self, connection: psycopg.Connection[DictRow], statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
@@ -150,6 +152,7 @@ class _Listener:
         self._deaf_until = 0.0
         self._marked_until = 0.0
         self._late: list[PooledConnection] = []
+        self._has_left = False
 
     def wait(self, timeout: float) -> bool:
         """Until a hint or the timeout. Without a connection, or behind a pooler, it just sleeps."""
@@ -188,6 +191,16 @@ class _Listener:
             except (psycopg.Error, OSError):
                 pass  # then the mark ends by itself, and a sweep takes it away
         self.close()
+        self._has_left = True
+        self._drop_late()
+
+    def _keep(self, late: PooledConnection) -> None:
+        """One that came after its deadline; after our leave it has nobody who would close it but us."""
+        self._late.append(late)
+        if self._has_left:
+            self._drop_late()
+
+    def _drop_late(self) -> None:
         while self._late:
             self._late.pop().close()
 
@@ -217,7 +230,7 @@ class _Listener:
 
     def _connected(self, deadline: float) -> PooledConnection:
         if self._connection is None:
-            connection = self._late.pop() if self._late else self._dialler.dial(deadline, self._late.append)
+            connection = self._late.pop() if self._late else self._dialler.dial(deadline, self._keep)
             self._connection = connection
             self._watch(connection, lambda: connection.driver.execute("SET synchronous_commit = off"))
             self._watch(connection, lambda: connection.driver.execute(f"LISTEN {CHANNEL}"))

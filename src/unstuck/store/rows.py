@@ -74,6 +74,9 @@ def claimed_of(row: Row, claim: str, policy: Policy) -> ClaimedJob:
         attempt=1 + row["failures"] + row["losses"] + row["suspects"],
         alone=bool(row["alone"]),
         created_at=instant(row["created_at"]),
+        rank=row["rank"],
+        route=row["route"],
+        has_target=bool(row["has_target"]),
     )
 
 
@@ -115,6 +118,12 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         error_type=row["error_type"],
         error_message=row["error_message"],
         held=bool(row["held"]),
+        limit_key=row["limit_key"] or None,
+        tags=tuple(json.loads(row["tags"])) if row["tags"] else (),
+        on_hold=bool(row["on_hold"]) and row["state"] == JobState.PENDING,
+        started=bool(row["started"]),
+        is_blocker=bool(row["is_blocker"]),
+        is_blocked=bool(row["is_blocked"]),
     )
 
 
@@ -148,6 +157,7 @@ def worker_of(row: Row) -> WorkerRecord:
         lease_until=instant(row["lease_until"]),
         running=row["running"],
         info=json.loads(row["info"]),
+        serves=json.loads(row["serves"]),
     )
 
 
@@ -159,6 +169,7 @@ def workflow_of(row: Row) -> WorkflowRecord:
         policy=Policy.from_json(row["policy"]),
         schema=json.loads(row["schema"]),
         target=row["target"],
+        limit_key=row["limit_key"],
         registered_at=instant(row["registered_at"]),
         doc=row["doc"],
     )

@@ -20,6 +20,7 @@ from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move, RequestKind
 from unstuck.model.payload import check_text
 from unstuck.model.settlement import (
     ErrorInfo,
+    NotStarted,
     Outcome,
     Raised,
     Returned,
@@ -27,11 +28,14 @@ from unstuck.model.settlement import (
     Standing,
 )
 from unstuck.model.settlement import settle as decide
+from unstuck.model.target import Turn, turn_after
 from unstuck.store.changes import Changes, cleaned
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.line import lock_of_jobs
 from unstuck.store.port import Report, Settled, Verdict
 from unstuck.store.rows import packed, ref_of, span
+from unstuck.store.targets import place_after, take_turn
 
 LONGEST_MS = 1 << 48
 
@@ -62,14 +66,14 @@ def settle(
     first: dict[AttemptRef, Report] = {}
     for report in reports:
         first.setdefault(report.ref, storable(report))
-    states: dict[AttemptRef, JobState] = dict.fromkeys(
-        _close_returned(t, tools, worker, by, first.values()), JobState.COMPLETED
-    )
-    woke = False
+    # Before any running row is locked: whoever needs a target and a job takes them in this order.
+    lock_of_jobs(t, [ref.job for ref in first])
+    closed, woke = _close_returned(t, worker, by, first.values())
+    states: dict[AttemptRef, JobState] = dict.fromkeys(closed, JobState.COMPLETED)
     if rest := [report for ref, report in first.items() if ref not in states]:
         outcomes = _settle_generally(t, tools, worker, by, rest)
         states |= outcomes.states
-        woke = outcomes.woke
+        woke |= outcomes.woke
     if stale := [ref for ref in first if ref not in states]:
         states |= _settled_before(t, stale)
     return [_answer(report.ref, states.get(report.ref)) for report in reports], woke
@@ -79,18 +83,26 @@ def close_plainly(
     database: Database, tools: Settling, worker: int, by: str, reports: Sequence[Report]
 ) -> dict[AttemptRef, Settled]:
     """Attempts that returned without another word, by one statement that is its own transaction: most of all there
-    are. What it does not close (stale, asked something, settled before) is not among the answers."""
+    are. What it does not close (stale, asked something, settled before, on a target) is not among the answers."""
     if tools.split:
         return {}
     first: dict[AttemptRef, Report] = {}
     for report in reports:
         first.setdefault(report.ref, report)
-    plain = [r for r in first.values() if isinstance(r.outcome, Returned) and not r.output and storable(r) is r]
+    plain = [report for report in first.values() if _is_plain(report)]
     if not plain:
         return {}
     rows = [_returned_columns(report, by) for report in sorted(plain, key=lambda r: r.ref.job)]
-    closed = database.once("settle_returned", worker=worker, rows=packed(rows))
+    closed = database.once("settle_returned", worker=worker, rows=packed(rows), on_targets=False)
+    if any(row["news"] for row in closed):
+        database.hint()
     return {ref: Settled(ref, Verdict.DONE, JobState.COMPLETED) for ref in map(ref_of, closed)}
+
+
+def _is_plain(report: Report) -> bool:
+    if report.has_target or report.output:
+        return False
+    return isinstance(report.outcome, Returned) and storable(report) is report
 
 
 def _answer(ref: AttemptRef, state: JobState | None) -> Settled:
@@ -120,23 +132,24 @@ def refused(report: Report, problem: str) -> Report:
 # --- the fast path ------------------------------------------------------------------------------------------------
 
 
-def _close_returned(
-    t: Transaction, tools: Settling, worker: int, by: str, reports: Iterable[Report]
-) -> list[AttemptRef]:
+def _close_returned(t: Transaction, worker: int, by: str, reports: Iterable[Report]) -> tuple[list[AttemptRef], bool]:
     """One statement for a whole batch; sorted, so that two batches wait for each other in the same order."""
     returned = sorted((r for r in reports if isinstance(r.outcome, Returned)), key=lambda r: r.ref.job)
     rows = [_returned_columns(report, by) for report in returned]
     if not rows:
-        return []
-    accepted = {ref_of(row) for row in t.all("settle_returned", worker=worker, rows=packed(rows))}
-    if tools.split:
-        _close_by_steps(t, [row for row in rows if ref_of(row) in accepted])
+        return [], False
+    closed = t.all("settle_returned", worker=worker, rows=packed(rows), on_targets=True)
+    accepted = {ref_of(row) for row in closed}
+    told = _close_by_steps(t, [row for row in rows if ref_of(row) in accepted]) if t.split else 0
     done = [report for report in returned if report.ref in accepted]
     changes = Changes()
     for report in done:
         changes.keep_output(report.ref.job, report.ref.token, report.output)
-    changes.write(t)
-    return [report.ref for report in done]
+    for row in closed:
+        if row["target"] is not None:
+            take_turn(changes, row["target"], row["job"], Turn.PASS, 0)
+    woke = changes.write(t)
+    return [report.ref for report in done], woke or told > 0 or any(row["news"] for row in closed)
 
 
 def _returned_columns(report: Report, by: str) -> dict[str, Any]:
@@ -154,14 +167,17 @@ def _returned_columns(report: Report, by: str) -> dict[str, Any]:
     }
 
 
-def _close_by_steps(t: Transaction, rows: list[dict[str, Any]]) -> None:
+def _close_by_steps(t: Transaction, rows: list[dict[str, Any]]) -> int:
     """SQLite has no writing CTEs: a statement per table, as safe as one under its single writer."""
     now = t.one("now")
     assert now is not None
-    if rows:
-        t.run("settle_returned_done", rows=packed(rows), now=now["now"])
-        t.run("settle_returned_events", rows=packed(rows))
-        t.run("close_attempts", jobs=packed([row["job"] for row in rows]))
+    if not rows:
+        return 0
+    jobs = [row["job"] for row in rows]
+    t.run("settle_returned_done", rows=packed(rows), now=now["now"])
+    t.run("settle_returned_events", rows=packed(rows))
+    t.run("close_attempts", jobs=packed(jobs))
+    return t.run("tell_dependants", jobs=jobs)
 
 
 # --- the general path ---------------------------------------------------------------------------------------------
@@ -175,15 +191,14 @@ def _settle_generally(t: Transaction, tools: Settling, worker: int, by: str, rep
 
 
 def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]], *, by: str, own: bool) -> Outcomes:
-    """End attempts whose running rows this transaction has locked. `own`: by the worker that holds them."""
+    """End attempts whose targets and running rows this transaction has locked. `own`: by the worker that has them."""
     changes = Changes()
     outcomes = Outcomes({})
     for row, report in attempts:
         settlement = decide(_standing(t, tools, row), report.outcome, tools.chance.fraction())
         _apply(changes, t, tools, row, report, settlement, by, own)
         outcomes.states[report.ref] = settlement.state
-    changes.write(t)
-    outcomes.woke = bool(changes.ready)
+    outcomes.woke = changes.write(t)
     return outcomes
 
 
@@ -208,6 +223,8 @@ def _apply(
     own: bool,
 ) -> None:
     job, now, n = row["job"], row["now"], row["n"] + 1
+    started = bool(row["started"]) or not isinstance(report.outcome, NotStarted)
+    turn = turn_after(settlement.state, started=started, policy=tools.dimensions.policy(t, row["policy"]))
     error_type, error_message = cleaned(settlement.error)
     duration = report.duration_ms if report.duration_ms is not None else _elapsed_ms(row)
     changes.closed.append(job)
@@ -239,8 +256,11 @@ def _apply(
         changes.holds.append(_hold(row, error_message or "its body may still live"))
     if settlement.state.is_final:
         changes.ends.append(_end(row, settlement, n, duration, error_type, error_message))
+    if row["target"] is not None:
+        take_turn(changes, row["target"], job, turn, now)
     if settlement.state is not JobState.COMPLETED:
-        changes.rests.append(_rest(changes, t, tools, row, settlement, n, error_type, error_message))
+        rest = _rest(changes, t, tools, row, settlement, turn, n, error_type, error_message)
+        changes.rests.append({**rest, "started": int(started)})
 
 
 def _elapsed_ms(row: Row) -> int:
@@ -286,6 +306,7 @@ def _rest(
     tools: Settling,
     row: Row,
     settlement: Settlement,
+    turn: Turn,
     n: int,
     error_type: str | None,
     error_message: str | None,
@@ -296,7 +317,15 @@ def _rest(
         available_at = row["now"] + span(settlement.delay)
         stay = tools.dimensions.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else available_at + span(stay)
-        changes.queue(row["job"], row["now"], available_at, expires_at)
+        changes.queue(
+            row["job"],
+            row["now"],
+            available_at,
+            expires_at,
+            route=row["route"],
+            target=row["target"],
+            place=place_after(turn, row["priority"]),
+        )
     if settlement.move is Move.GIVE_BACK:
         # Nothing happened to the job itself: what it last failed of stays readable.
         error_type, error_message = row["error_type"], row["error_message"]

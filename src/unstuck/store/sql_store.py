@@ -21,7 +21,23 @@ from unstuck.model.job import (
 )
 from unstuck.model.lifecycle import JobState, Move, RequestKind
 from unstuck.model.payload import MAX_NAME, clean_text
-from unstuck.store import beat, control, lookup, remark, settle, submit, sweep
+from unstuck.model.standing import Facts
+from unstuck.store import (
+    beat,
+    control,
+    gates,
+    inbox,
+    lookup,
+    orphans,
+    pending,
+    remark,
+    settle,
+    submit,
+    sweep,
+    tally,
+    targets,
+    why,
+)
 from unstuck.store import claim as claims
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
@@ -29,10 +45,15 @@ from unstuck.store.dimensions import Dimensions
 from unstuck.store.port import (
     Asked,
     Beat,
-    Front,
+    Fronts,
+    Ingested,
     JobFilter,
+    Limit,
+    LimitKind,
     NewWorker,
     Page,
+    Pause,
+    PauseKind,
     Recovered,
     Remark,
     Report,
@@ -40,7 +61,12 @@ from unstuck.store.port import (
     Settled,
     Share,
     Submitted,
+    Tally,
+    TallyBy,
+    TargetRecord,
+    TenantRecord,
     Verdict,
+    Waits,
 )
 from unstuck.store.rows import (
     asked_of,
@@ -69,6 +95,7 @@ class SqlStore:
         self._split = database.dialect == "sqlite"
         self._tools = settle.Settling(self._dimensions, chance or SystemChance(), self._split)
         self._named: dict[int, Row] = {}
+        self._has_limits = False
 
     # --- the worker's side ----------------------------------------------------------------------------------------
 
@@ -78,14 +105,27 @@ class SqlStore:
     def register_worker(self, worker: NewWorker) -> WorkerRecord:
         return self._database.write(partial(_register_worker, worker=worker))
 
-    def register_workflows(self, workflows: Sequence[WorkflowRecord]) -> None:
-        self._database.write(partial(_register_workflows, workflows=workflows))
+    def register_workflows(
+        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+    ) -> None:
+        self._database.write(lambda t: gates.register_workflows(t, workflows, worker, queues))
 
-    def routes(self, after: int = 0) -> list[Route]:
-        return [Route(**row) for row in self._database.read(lambda t: t.all("routes", after=after))]
+    def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
+        """The look first: an empty inbox must not cost SQLite its write lock."""
+        if not self._database.read(lambda t: t.all("inbox_waits", after=after)):
+            return Ingested(0, 0, after)
+        return self._waking(lambda t: inbox.ingest(t, self._tools, after, batch))
 
-    def fronts(self, after: int = 0, limit: int = 1000) -> list[Front]:
-        return [Front(**row) for row in self._database.read(lambda t: t.all("fronts", after=after, most=limit))]
+    def routes(self, numbers: Sequence[int]) -> list[Route]:
+        wanted = list(numbers)
+        return [Route(**row) for row in self._database.read(lambda t: t.all("routes", numbers=wanted))]
+
+    def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
+        fronts, self._has_limits = self._database.read(lambda t: gates.look(t, after, limit))
+        return fronts
+
+    def weights(self) -> dict[str, int]:
+        return {row["name"]: row["weight"] for row in self._database.read(lambda t: t.all("weights"))}
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
         known = self._known_worker(worker)
@@ -146,6 +186,8 @@ class SqlStore:
         closed = settle.close_plainly(self._database, self._tools, worker, by, reports)
         rest = [report for report in reports if report.ref not in closed]
         answers = {answer.ref: answer for answer in self._waking(work)} if rest else {}
+        if self._has_limits:
+            self._database.hint()  # what ended may have been all that kept a limit shut
         return [answers.get(report.ref) or closed[report.ref] for report in reports]
 
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
@@ -160,8 +202,8 @@ class SqlStore:
         if not jobs:
             return []
         submit.check(jobs)
-        self._dimensions.ensure(self._database, jobs)
-        answers = self._database.write(lambda t: submit.submit(t, jobs, self._dimensions, self._split))
+        numbers = self._dimensions.ensure(self._database, jobs)
+        answers = self._database.write(lambda t: submit.submit(t, jobs, numbers))
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
 
@@ -195,6 +237,33 @@ class SqlStore:
         self._database.hint()
         return record
 
+    def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
+        if not lookup.can_exist(tenant, job):
+            raise UnknownJob(clean_text(job, MAX_NAME))
+        return self._waking(lambda t: pending.release(t, self._dimensions, tenant, job, by, force))
+
+    def skip(self, tenant: str, job: str, by: str) -> JobRecord:
+        record = self._control(tenant, job, by, lambda verb, t: verb.skip(t))
+        self._database.hint()
+        return record
+
+    def target(self, tenant: str, name: str) -> TargetRecord | None:
+        if not lookup.can_exist(tenant, name):
+            return None
+        return self._database.read(lambda t: targets.named(t, tenant, name))
+
+    def targets(self, tenant: str, *, blocked: bool = False, after: str = "", limit: int = 100) -> list[TargetRecord]:
+        if not lookup.can_exist(tenant, after):
+            return []
+        return self._database.read(lambda t: targets.page(t, tenant, blocked, after, limit))
+
+    def line(self, tenant: str, target: str, limit: int = 20) -> list[JobRecord]:
+        def work(t: Transaction) -> list[JobRecord]:
+            rows = t.all("line_of", tenant=tenant, name=target, most=limit)
+            return [job_of(row, self._dimensions.policy(t, row["policy"])) for row in rows]
+
+        return self._database.read(work) if lookup.can_exist(tenant, target) else []
+
     def _control(
         self, tenant: str, job: str, by: str, step: Callable[[Control, Transaction], JobRecord | Again]
     ) -> JobRecord:
@@ -207,6 +276,35 @@ class SqlStore:
             if not isinstance(record, Again):
                 return record
         raise StoreBusy(f"job {job} kept moving between states; nothing was written, try again")
+
+    # --- order: pauses, limits, tenants ---------------------------------------------------------------------------
+
+    def pause(self, pause: Pause) -> Pause:
+        return self._database.write(lambda t: gates.pause(t, pause))
+
+    def unpause(self, kind: PauseKind, name: str, tenant: str) -> bool:
+        return self._hinting(self._database.write(lambda t: gates.unpause(t, kind, name, tenant)))
+
+    def pauses(self, tenant: str | None = None) -> list[Pause]:
+        return self._database.read(lambda t: gates.pauses(t, tenant)) if lookup.can_exist(tenant) else []
+
+    def set_limit(self, limit: Limit) -> Limit:
+        return self._hinting(self._database.write(lambda t: gates.set_limit(t, limit)))
+
+    def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool:
+        return self._hinting(self._database.write(lambda t: gates.remove_limit(t, kind, name, tenant)))
+
+    def limits(self, tenant: str | None = None) -> list[Limit]:
+        return self._database.read(lambda t: gates.limits(t, tenant)) if lookup.can_exist(tenant) else []
+
+    def set_tenant(self, name: str, weight: int, by: str) -> TenantRecord:
+        return self._database.write(lambda t: gates.set_tenant(t, name, weight, by))
+
+    def tenants(self, after: str = "", limit: int = 100) -> list[TenantRecord]:
+        return self._database.read(lambda t: gates.tenants(t, after, limit)) if lookup.can_exist(after) else []
+
+    def tenant(self, name: str) -> TenantRecord | None:
+        return self._database.read(lambda t: gates.tenant(t, name)) if lookup.can_exist(name) else None
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -221,7 +319,7 @@ class SqlStore:
         return self._database.write(lambda t: t.run("expire_worker", **facts)) == 1
 
     def release_due(self, batch: int = 1000) -> int:
-        released = self._database.write(lambda t: sweep.release_due(t, batch, self._split))
+        released = self._database.write(lambda t: sweep.release_due(t, batch) + targets.end_pauses(t, batch))
         if released:
             self._database.hint()
         return released + self._expire_stays(batch)
@@ -230,23 +328,35 @@ class SqlStore:
         """Batch after batch, up to a bound: timers of stays that ended well must not hold up the others."""
         expired = 0
         for _ in range(EXPIRE_ROUNDS):
-            some, has_more = self._database.write(lambda t: sweep.expire_stays(t, batch))
+            some, has_more = self._database.write(lambda t: sweep.expire_stays(t, self._tools, batch))
             expired += some
             if not has_more:
                 break
         return expired
 
     def lift_holds(self, margin: float, batch: int = 500) -> int:
-        return self._hinting(self._database.write(lambda t: t.run("lift_holds", margin=span(margin), batch=batch)))
+        return self._waking(lambda t: targets.lift_holds(t, margin, batch))
 
     def lift_hold(self, worker: int, job: int) -> bool:
-        return self._hinting(self._database.write(lambda t: t.run("lift_hold", worker=worker, job=job))) == 1
+        return self._waking(lambda t: targets.lift_hold(t, worker, job)) == 1
 
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: sweep.forget_ended(t, retention, batch))
 
     def forget_keys(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_keys", retention=span(retention), batch=batch))
+
+    def forget_starts(self, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_starts", batch=batch))
+
+    def waits(self, after: int = 0, limit: int = 1000) -> Waits:
+        return self._database.read(lambda t: gates.waits(t, after, limit))
+
+    def note_known(self) -> int:
+        return self._database.write(orphans.note_known)
+
+    def fail_orphans(self, route: int, orphan_after: float, batch: int = 500) -> int:
+        return self._waking(lambda t: orphans.fail_orphans(t, self._tools, route, orphan_after, batch))
 
     def forget_workers(self, retention: float, batch: int = 100) -> int:
         return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
@@ -287,17 +397,36 @@ class SqlStore:
         return None if row is None else str(row["value"])
 
     def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> Page:
-        if not lookup.can_exist(tenant, filter.workflow, filter.queue, filter.error_type):
+        names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
+        if not lookup.can_exist(*names):
             return Page(())
         return self._database.read(lambda t: lookup.page(t, self._dimensions, tenant, filter, limit, after))
 
     def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
+        return self.tally(tenant, ceiling).states
+
+    def tally(self, tenant: str | None = None, ceiling: int = 10_000) -> Tally:
         if not lookup.can_exist(tenant):
-            return dict.fromkeys(JobState, 0)
-        return self._database.read(lambda t: lookup.counts(t, tenant, ceiling))
+            return Tally(tenant or "", dict.fromkeys(JobState, 0))
+        return self._database.read(lambda t: tally.tally(t, tenant, ceiling))
+
+    def tallies(
+        self, by: TallyBy, tenant: str = "", *, after: str = "", limit: int = 20, ceiling: int = 10_000
+    ) -> list[Tally]:
+        if not lookup.can_exist(tenant, after):
+            return []
+        names = self._database.read(lambda t: tally.names(t, by, tenant, after, limit))
+        # A transaction each: together they may take longer than one call is given.
+        one = partial(tally.tally_by, by=by, tenant=tenant, ceiling=ceiling)
+        return [self._database.read(partial(one, name=name)) for name in names]
 
     def workers(self) -> list[WorkerRecord]:
         return [worker_of(row) for row in self._database.read(lambda t: t.all("workers"))]
+
+    def standing(self, tenant: str, job: str) -> Facts | None:
+        if not lookup.can_exist(tenant, job):
+            return None
+        return self._database.read(lambda t: why.standing(t, self._dimensions, tenant, job))
 
     # --- wake-ups and schema --------------------------------------------------------------------------------------
 
@@ -325,7 +454,8 @@ class SqlStore:
             self._database.hint()
         return answer
 
-    def _hinting(self, moved: int) -> int:
+    def _hinting(self, moved: T) -> T:
+        """Once something is committed that may let a job start, say so."""
         if moved:
             self._database.hint()
         return moved
@@ -360,21 +490,6 @@ def _register_worker(t: Transaction, worker: NewWorker) -> WorkerRecord:
     if row is None:
         raise UnknownWorker(worker.name)
     return worker_of(row)
-
-
-def _register_workflows(t: Transaction, workflows: Sequence[WorkflowRecord]) -> None:
-    """Sorted, so that workers that start together wait for each other in the same order."""
-    for workflow in sorted(workflows, key=lambda w: (w.name, w.code_version)):
-        t.run(
-            "register_workflow",
-            name=workflow.name,
-            code_version=workflow.code_version,
-            queue=workflow.queue,
-            policy=workflow.policy.to_json(),
-            schema=packed(workflow.schema),
-            target=workflow.target,
-            doc=clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
-        )
 
 
 def _only(row: Row | None) -> Row:

@@ -28,6 +28,8 @@ class SqliteTransaction:
 
     __slots__ = ("_connection", "_statements")
 
+    split = True
+
     def __init__(self, connection: sqlite3.Connection, statements: Statements) -> None:
         self._connection = connection
         self._statements = statements

@@ -1,39 +1,62 @@
-"""Submit: keys first, then the rows. Insert-only, so that it waits for nobody but a twin with the same key."""
+"""Submit: keys first, then the rows. Insert-only, so that it waits for nobody but a twin with the same key.
+
+A job that is held or waits for others is born PENDING: its history says why from the beginning, and it stands in no
+queue. What it waits for must exist, or be born with it; a cycle can only be made inside one batch. Queue caps are
+counted after the insert, in the same transaction: what makes it one too many is never committed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from unstuck.model.dependencies import cycle
 from unstuck.model.errors import InvalidInput, KeyConflict
-from unstuck.model.job import NewJob
+from unstuck.model.job import AfterFailure, NewJob
+from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_text
 from unstuck.model.policy import LONGEST
-from unstuck.store.database import Transaction
-from unstuck.store.dimensions import Dimensions
-from unstuck.store.port import Submitted
+from unstuck.store import caps, pending
+from unstuck.store.database import Row, Transaction
+from unstuck.store.dimensions import Numbers
+from unstuck.store.port import EVERY, Submitted
 from unstuck.store.rows import microseconds, packed, span
 
 KEY_LIFE = 86400.0
 MAX_PRIORITY = 1_000_000  # a step is a minute of age: two years
+MOST_AFTER = 100
+AFTER_FAILURES: tuple[AfterFailure, ...] = ("fail", "run")
 CHUNK_JOBS = 1000
 CHUNK_CHARACTERS = 4 << 20
 
 Key = tuple[str, str]
 
 
-def submit(t: Transaction, jobs: Sequence[NewJob], dimensions: Dimensions, split: bool) -> list[Submitted]:
+def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted]:
     owners = _owners(t, jobs)
     fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
-    born: set[str] = set()
+    waits = _waits(jobs, {job.id: owners.get(_key(job), job.id) for job in jobs})
+    born: dict[str, Row] = {}
     for chunk in _chunks(list(fresh.values())):
-        born |= _insert(t, [_columns(place, job, dimensions) for place, job in enumerate(chunk)], split)
+        born |= _insert(t, [_columns(place, job, numbers) for place, job in enumerate(chunk)])
+    pending.begin(
+        t, [pending.Beginning(born[job.id], job, waits[job.id]) for job in fresh.values() if job.id in born]
+    )
+    if any(row["is_capped"] for row in born.values()):
+        caps.check(t, [fresh[uid] for uid in born])
     answers = []
     for job in jobs:
         owner = owners.get(_key(job), job.id)
-        answers.append(Submitted(owner, created=owner == job.id and owner in born))
-        born.discard(job.id)
+        answers.append(Submitted(owner, created=owner == job.id and born.pop(owner, None) is not None))
     return answers
+
+
+def _waits(jobs: Sequence[NewJob], known_as: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Whom each job waits for; a twin by the key of an earlier job is that job."""
+    waits = {job.id: tuple(dict.fromkeys(known_as.get(other, other) for other in job.after)) for job in jobs}
+    if circle := cycle({known_as[job]: others for job, others in waits.items() if known_as[job] == job}):
+        raise InvalidInput(f"these jobs would wait for each other for ever: {' after '.join(circle)}")
+    return waits
 
 
 def _key(job: NewJob) -> Key | None:
@@ -81,17 +104,28 @@ def _chunks(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
         yield chunk
 
 
-def _insert(t: Transaction, rows: list[dict[str, Any]], split: bool) -> set[str]:
+def _insert(t: Transaction, rows: list[dict[str, Any]]) -> dict[str, Row]:
     born = t.all("submit_jobs", rows=packed(rows))
-    if split and born:
-        numbers = packed([row["id"] for row in born])
-        t.run("submit_ready", jobs=numbers)
+    if t.split and born:
+        _insert_by_steps(t, rows, packed([row["id"] for row in born]))
+    return {row["uid"]: row for row in born}
+
+
+def _insert_by_steps(t: Transaction, rows: list[dict[str, Any]], numbers: str) -> None:
+    """SQLite has no writing CTEs: a statement per table, and none for a table that gets nothing."""
+    t.run("submit_ready", jobs=numbers)
+    t.run("submit_events", jobs=numbers)
+    if any(row["target"] is not None for row in rows):
+        t.run("submit_line", jobs=numbers)
+        t.run("submit_inbox", jobs=numbers)
+    if any(row["delay"] or row["start_at"] is not None or row["expires_after"] is not None for row in rows):
         t.run("submit_timers", jobs=numbers)
-        t.run("submit_events", jobs=numbers)
-    return {row["uid"] for row in born}
+    if any(row["tags"] for row in rows):
+        t.run("submit_tags", jobs=numbers)
 
 
-def _columns(place: int, job: NewJob, dimensions: Dimensions) -> dict[str, Any]:
+def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
+    is_pending = job.on_hold or bool(job.after)
     expires = job.policy.expires_after
     return {
         "place": place,
@@ -99,15 +133,21 @@ def _columns(place: int, job: NewJob, dimensions: Dimensions) -> dict[str, Any]:
         "tenant": job.tenant,
         "queue": job.queue,
         "workflow": job.workflow,
-        "route": dimensions.route(job),
+        "route": numbers.route(job),
+        "target": numbers.target(job),
         "priority": job.priority,
         "payload": job.payload,
-        "policy": dimensions.policy_number(job.policy),
+        "policy": numbers.policy(job),
         "start_at": None if job.start_at is None else microseconds(job.start_at),
         "delay": span(job.delay),
-        "expires_after": None if expires is None else span(expires),
+        # The stay in the queue begins when it is released.
+        "expires_after": None if expires is None or is_pending else span(expires),
         "key": job.key,
         "tags": packed(job.tags) if job.tags else None,
+        "state": JobState.PENDING if is_pending else JobState.QUEUED,
+        "n": 2 if is_pending else 1,
+        "on_hold": int(job.on_hold),
+        "after_failure": job.after_failure if job.after else None,
     }
 
 
@@ -118,6 +158,13 @@ def check(jobs: Sequence[NewJob]) -> None:
             raise InvalidInput(f"priority {job.priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
         if not 0 <= job.delay <= LONGEST:
             raise InvalidInput(f"a delay of {job.delay} seconds is not between 0 and {LONGEST:g}")
+        if len(job.after) > MOST_AFTER:
+            raise InvalidInput(f"job {job.id} waits for {len(job.after)} others; the limit is {MOST_AFTER}")
+        if job.after_failure not in AFTER_FAILURES:
+            raise InvalidInput(f"after_failure={job.after_failure!r} is not one of {', '.join(AFTER_FAILURES)}")
+        if EVERY in (job.tenant, job.target):
+            raise InvalidInput(f"{EVERY} stands for all of them and names none")
         check_text(job.payload, "the payload")
-        for name in (job.id, job.tenant, job.queue, job.workflow, job.key or "", job.fingerprint or "", *job.tags):
-            check_text(name, "a name")
+        texts = (job.id, job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
+        for name in (*texts, *job.tags, *job.after):
+            check_text(name or "", "a name")

@@ -5,11 +5,14 @@ from __future__ import annotations
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.settlement import Blame, ErrorInfo, Lost, Stuck
+from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.store.changes import Changes
 from unstuck.store.database import Row, Transaction
+from unstuck.store.line import lock_of_workers
 from unstuck.store.port import Recovered
 from unstuck.store.rows import packed, span
 from unstuck.store.settle import Outcomes, Settling, close, report_of
+from unstuck.store.targets import take_turn
 
 #: A worker that had announced its end, or fenced itself because the store was away, costs its jobs nothing.
 _UNCHARGED = frozenset({"draining", "fenced", "gone"})
@@ -20,8 +23,11 @@ MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older b
 def recover_lost(t: Transaction, tools: Settling, lost_grace: float, batch: int) -> tuple[list[Recovered], bool]:
     found: list[Recovered] = []
     woke = False
-    for worker in t.all("lost_workers", grace=span(lost_grace)):
-        rows = t.all("attempts_of_worker", worker=worker["id"], batch=batch - len(found))
+    workers = t.all("lost_workers", grace=span(lost_grace))
+    # All at once: a second round of target locks, after running rows, could wait in a circle.
+    locked = lock_of_workers(t, [worker["id"] for worker in workers])
+    for worker in workers:
+        rows = t.all("attempts_of_worker", worker=worker["id"], targets=locked, batch=batch - len(found))
         attempts = [(row, report_of(row, _lost(row))) for row in rows]
         outcomes = close(t, tools, attempts, by="recovery", own=False)
         t.run("mark_lost", worker=worker["id"])
@@ -43,7 +49,9 @@ def _lost(row: Row) -> Lost:
 def convict_overdue(
     t: Transaction, tools: Settling, kill_grace: float, lease: float, batch: int
 ) -> tuple[list[Recovered], bool]:
-    rows = t.all("overdue_attempts", margin=span(kill_grace + lease), batch=batch)
+    margin = span(kill_grace + lease)
+    locked = [row["id"] for row in t.all("lock_overdue_targets", margin=margin, batch=batch)]
+    rows = t.all("overdue_attempts", margin=margin, targets=locked, batch=batch)
     attempts = [(row, report_of(row, _stuck(t, tools, row))) for row in rows]
     outcomes = close(t, tools, attempts, by="backstop", own=False)
     return _recovered(rows, outcomes), outcomes.woke
@@ -60,53 +68,72 @@ def _recovered(rows: list[Row], outcomes: Outcomes) -> list[Recovered]:
     return [Recovered(row["uid"], row["worker_name"], states[row["job"]]) for row in rows]
 
 
-def release_due(t: Transaction, batch: int, split: bool) -> int:
-    if not split:
-        return t.run("release_due", batch=batch)
-    now = t.one("now")
-    assert now is not None
-    released = t.run("release_due", batch=batch, now=now["now"])
-    t.run("drop_due", batch=batch, now=now["now"])
-    return released
+def release_due(t: Transaction, batch: int) -> int:
+    """Delayed starts and retries whose time has come go to ready, or to the line of their target."""
+    if not t.split:
+        row = t.one("release_due", batch=batch, first=FIRST)
+        return int(row["released"]) if row else 0
+    due = t.all("due_jobs", batch=batch)
+    if not due:
+        return 0
+    jobs = [row["job"] for row in due]
+    t.run("release_due", jobs=jobs)
+    t.run("line_due", jobs=jobs, first=FIRST)
+    t.run("announce_due", jobs=jobs)
+    t.run("take_timers", kind="start", rows=packed([{"due_at": row["due_at"], "job": row["job"]} for row in due]))
+    return len(due)
 
 
-def expire_stays(t: Transaction, batch: int) -> tuple[int, bool]:
+def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool]:
     """Jobs that stayed QUEUED too long fail: how many, and whether there may be more timers that came due.
 
     A timer of an earlier stay finds another expires_at and goes; a queue that moves leaves one per job.
     """
-    rows = t.all("expiring_jobs", batch=batch)
+    locked = [row["id"] for row in t.all("lock_expiring_targets", batch=batch)]
+    rows = t.all("expiring_jobs", targets=locked, batch=batch)
     if not rows:
         t.run("drop_orphan_timers")
         return 0, False
     late = [row for row in rows if row["expires_at"] is not None and row["expires_at"] <= row["now"]]
-    taken = _take_from_queue(t, late)
+    taken = take_from_queue(t, late)
     changes = Changes()
     for row in late:
         if row["job"] in taken:
-            _expire(changes, row)
+            _expire(changes, t, tools, row)
             taken.discard(row["job"])
     changes.write(t)
     t.run("take_timers", kind="expire", rows=packed([{"due_at": r["due_at"], "job": r["job"]} for r in rows]))
     return len(changes.ends), len(rows) >= batch
 
 
-def _take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:
-    """The timers first: one that fires at this instant makes its job ready, where the second statement finds it."""
+def take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:
+    """The timers first: one that fires at this instant moves its job on, where the later statements find it."""
     if not rows:
         return set()
     timers = [{"due_at": row["available_at"], "job": row["job"]} for row in rows]
     places = [{"route": row["route"], "rank": row["rank"], "job": row["job"]} for row in rows]
     taken = {row["job"] for row in t.all("take_timers", kind="start", rows=packed(timers))}
+    if lined := [row for row in rows if row["target"] is not None]:
+        stands = [
+            {"target": row["target"], "place": place, "job": row["job"]}
+            for row in lined
+            for place in (place_of(row["priority"]), FIRST)
+        ]
+        taken |= {row["job"] for row in t.all("take_line_rows", rows=packed(stands))}
     return taken | {row["job"] for row in t.all("take_ready_rows", rows=packed(places))}
 
 
-def _expire(changes: Changes, row: Row) -> None:
+def _expire(changes: Changes, t: Transaction, tools: Settling, row: Row) -> None:
     waited = (row["now"] - row["available_at"]) / 1_000_000
     error = {
         "error_type": ErrorType.QUEUE_TIMEOUT,
         "error_message": f"nobody took it from the queue for {waited:.3g} seconds",
     }
+    fail_in_queue(changes, t, tools, row, error)
+
+
+def fail_in_queue(changes: Changes, t: Transaction, tools: Settling, row: Row, error: dict[str, str]) -> None:
+    """A job that was taken out of the queue ends FAILED; its jobs row and its target are locked."""
     n, now = row["n"] + 1, row["now"]
     changes.tell(row["job"], n, now, EventKind.FAILED, row["run"], row["token"], {"by": "janitor", **error})
     changes.ends.append(
@@ -126,6 +153,10 @@ def _expire(changes: Changes, row: Row) -> None:
             **error,
         }
     )
+    if row["is_head"]:
+        policy = tools.dimensions.policy(t, row["policy"])
+        turn = turn_after(JobState.FAILED, started=bool(row["started"]), policy=policy)
+        take_turn(changes, row["target"], row["job"], turn, now)
 
 
 def forget_ended(t: Transaction, retention: float, batch: int) -> int:
@@ -134,7 +165,7 @@ def forget_ended(t: Transaction, retention: float, batch: int) -> int:
     if not found:
         return 0
     gone = packed([row["job"] for row in t.all("forget_done", jobs=packed(found), retention=span(retention))])
-    for table in ("forget_events", "forget_outputs", "forget_progress", "forget_past_runs"):
+    for table in ("forget_events", "forget_outputs", "forget_progress", "forget_past_runs", "forget_tags"):
         t.run(table, jobs=gone)
     return t.run("forget_jobs", jobs=gone)
 

@@ -51,7 +51,7 @@ def _outcome(
     blame = _blame(event, post, holding, bodies, culprits)
     kind = ErrorType.OUT_OF_MEMORY if event.out_of_memory and blame in ("own", "suspect") else ErrorType.PROCESS_DIED
     stack = event.stack if blame in ("own", "suspect") else None
-    return Lost(ErrorInfo(kind, _message(event, post, blame, culprits), stack), blame)
+    return Lost(ErrorInfo(kind, _message(event, post, blame, bodies, culprits), stack), blame)
 
 
 def _blame(
@@ -67,18 +67,25 @@ def _blame(
         return "neighbour"
     if event.expected or post.killed in _OUR_DOING:
         return "uncharged"
-    if post.killed == FROZEN or event.with_others or len(bodies) > 1:
+    if event.with_others:
+        # Whoever ran by itself before is charged: the supervisor lets only one of those run after a zygote's death.
+        return "suspect" if holding.job.alone else "bystander"
+    if post.killed == FROZEN or len(bodies) > 1:
         return "suspect"
     return "own"
 
 
-def _message(event: ExecutorDied, post: Post, blame: Blame, culprits: Sequence[AttemptRef]) -> str:
+def _message(
+    event: ExecutorDied, post: Post, blame: Blame, bodies: Sequence[Holding], culprits: Sequence[AttemptRef]
+) -> str:
     died = f"its process {event.pid} died: {event.status}"
     match blame:
         case "neighbour":
             names = ", ".join(str(ref.job) for ref in culprits)
             return f"{died}; the culprit was another job in it (number {names})"
-        case "suspect":
+        case "bystander" | "suspect" if event.with_others:
+            return f"{died}; every job of its worker fell with it and nothing says which one did it"
+        case "suspect" if len(bodies) > 1:
             return f"{died}; several jobs were in it and nothing says which one did it"
         case "uncharged":
             return f"{died}; {post.killed or 'it was being replaced'}"

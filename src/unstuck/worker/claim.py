@@ -1,14 +1,18 @@
 """Free slots -> claimed jobs: what to ask for, in which order, and how often when there is nothing.
 
-The claimer never asks for more than there is room. It looks over the fronts (the first due job of every route) when
-it has nothing better to do and at least twice a second, and claims from the last view of them in between, until a
-claim brings less than it asked for. Everything it remembers is a hint: the claim itself decides in the database.
+The claimer never asks for more than there is room. It looks over the fronts (the first due job of every route that no
+gate shuts) when it has nothing better to do and at least twice a second, and claims from the last view of them in
+between, until a claim brings less than it asked for. Within one view a claim goes on where the last one from that
+route ended (its floor): rows that others took a moment ago need not be walked over again, not even while an old
+transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim itself decides in
+the database.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
@@ -19,16 +23,23 @@ from unstuck.store.port import Front, Route, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
-from unstuck.worker.shares import Bid, Room, divide
+from unstuck.worker.shares import Bid, Room, Turns, divide
 
 BATCH = 400
 _LOOK_EVERY = 0.5
+#: While there are more routes than one look shows: who waits on the others must not wait for long.
+_TURN_PAGE_EVERY = 0.1
 #: A look reads so many routes at a time, and so many times at most, until it meets one that we serve.
 _PAGE = 1000
 _PAGES = 20
-_REREAD_ROUTES_EVERY = 60.0
-#: Numbers are given out before they commit: a route may become visible after one with a higher number.
-_ROUTE_OVERLAP = 1000
+_INGESTS = 10
+_INGEST_BATCH = 1000
+_INGEST_BACK = 1000
+_WEIGH_EVERY = 5.0
+#: Routes that gave nothing stand behind the others for so long: what is held there must not hide what is not.
+_BARREN_FOR = 1.0
+_VAIN_CLAIMS = 8
+_LAST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +56,28 @@ class Served:
 
 
 class RouteBook:
-    """Which number means which route, and whether it is ours."""
+    """Which number means which route. A route never changes; those met lately are remembered, not all there are."""
+
+    MOST = 10_000
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._routes: dict[int, Route] = {}
-        self._highest = 0
-        self._read_all_at = float("-inf")
-
-    def refresh(self, now: float) -> None:
-        if now - self._read_all_at >= _REREAD_ROUTES_EVERY:
-            self._read(0)
-            self._read_all_at = now
 
     def learn(self, numbers: Sequence[int]) -> None:
         """Find out about numbers not met before."""
-        if any(n not in self._routes for n in numbers):
-            self._read(max(0, self._highest - _ROUTE_OVERLAP))
-        if any(n not in self._routes for n in numbers):
-            self._read(0)
-
-    def _read(self, after: int) -> None:
-        for route in self._store.routes(after):
-            self._routes[route.number] = route
-            self._highest = max(self._highest, route.number)
+        unknown = [number for number in numbers if number not in self._routes]
+        if not unknown:
+            return
+        if len(self._routes) + len(unknown) > self.MOST:
+            self._routes = {number: route for number in numbers if (route := self._routes.get(number))}
+        self._routes.update({route.number: route for route in self._store.routes(unknown)})
 
     def get(self, number: int) -> Route | None:
         return self._routes.get(number)
+
+    def __len__(self) -> int:
+        return len(self._routes)
 
 
 class Claimer:
@@ -102,12 +108,16 @@ class Claimer:
         self._registered: Served | None = None
         self._is_first = True
         self._is_open = True
-        self._fronts: list[Front] = []
+        self._bids: dict[int, Bid] = {}
         self._looked_at = float("-inf")
         self._looked_to = 0
         self._released_at = float("-inf")
-        self._turns: dict[str, int] = {}
-        self._turn = 0
+        self._ingested = 0
+        self._turns = Turns()
+        self._weighed_at = float("-inf")
+        self._barren: set[int] = set()
+        self._barren_since = float("-inf")
+        self._in_vain = 0
         self._most = BATCH
 
     # --- from other threads -------------------------------------------------------------------------------------
@@ -135,11 +145,10 @@ class Claimer:
             return 0.0
         now = self._clock.boot()
         self._release_due(now)
-        self._look(now)
-        bids = [bid for front in self._fronts if (bid := self._bid(front, served))]
-        if shares := self._shares(bids, room):
+        self._look(now, served)
+        if shares := self._shares(room):
             self._claim(shares, now)
-        elif bids:
+        elif self._bids:
             # There is work, but not for the kind of room we have.
             self._clock.wait(self._ledger.has_room, self._times.poll)
         else:
@@ -148,8 +157,10 @@ class Claimer:
 
     def _prepare(self, served: Served) -> None:
         if self._registered is not served:
-            self._store.register_workflows(tuple(served.workflows.values()))
+            workflows, queues = tuple(served.workflows.values()), sorted(served.queues)
+            self._store.register_workflows(workflows, worker=self._worker, queues=queues)
             self._registered = served
+            self._bids = {}
         if self._is_first:
             self._before_first()
             self._is_first = False
@@ -160,59 +171,65 @@ class Claimer:
             self._released_at = now
             self._store.release_due()
 
-    def _look(self, now: float) -> None:
-        if self._fronts and now - self._looked_at < _LOOK_EVERY:
+    # --- the look -----------------------------------------------------------------------------------------------
+    def _look(self, now: float, served: Served) -> None:
+        every = _TURN_PAGE_EVERY if self._looked_to else _LOOK_EVERY
+        if self._bids and now - self._looked_at < every:
             return
-        self._routes.refresh(now)
-        self._fronts = self._next_fronts()
+        self._ingest()
+        self._weigh(now)
+        if now - self._barren_since >= _BARREN_FOR:
+            self._barren.clear()
+        self._bids = self._next_bids(served)
         self._looked_at = now
 
-    def _next_fronts(self) -> list[Front]:
+    def _ingest(self) -> None:
+        """Targets get their heads before we look for them. Numbers commit late, so we go back a little each time;
+        what is later still, the janitor finds, who looks from the start."""
+        for _ in range(_INGESTS):
+            found = self._store.ingest(max(0, self._ingested - _INGEST_BACK), _INGEST_BATCH)
+            self._ingested = max(self._ingested, found.last)
+            if found.entries < _INGEST_BATCH:
+                break
+
+    def _weigh(self, now: float) -> None:
+        if now - self._weighed_at >= _WEIGH_EVERY:
+            self._turns.weights = self._store.weights()
+            self._weighed_at = now
+
+    def _next_bids(self, served: Served) -> dict[int, Bid]:
         """Those we serve, from where the last look ended: thousands of routes of others must not hide ours."""
         for _ in range(_PAGES):
             page = self._store.fronts(self._looked_to, _PAGE)
             self._routes.learn([front.route for front in page])
-            self._looked_to = page[-1].route if len(page) == _PAGE else 0
-            if ours := [front for front in page if self._is_ours(front)]:
+            self._looked_to = page.looked_to
+            if ours := {front.route: bid for front in page if (bid := self._bid(front, served))}:
                 return ours
             if self._looked_to == 0:
                 break
-        return []
-
-    def _shares(self, bids: Sequence[Bid], room: Room) -> list[Share]:
-        slots = min(room.slots, self._most)
-        room = Room(slots, min(room.ahead, self._most - slots), room.solo)
-        shares = divide(bids, room, self._turns)
-        self._take_turns(shares)
-        return shares
+        return {}
 
     def _bid(self, front: Front, served: Served) -> Bid | None:
-        workflow = self._workflow_of(front, served)
         route = self._routes.get(front.route)
-        if workflow is None or route is None:
+        if route is None or route.queue not in served.queues:
+            return None
+        workflow = served.workflows.get(route.workflow)
+        if workflow is None:
             return None
         return Bid(
             route=front.route,
             tenant=route.tenant,
-            rank=front.rank,
+            rank=_LAST if front.route in self._barren else front.rank,
             is_quick=self._pace.is_quick(workflow.name),
             is_solo=workflow.policy.isolation == "process",
+            is_limited=front.is_limited,
         )
 
-    def _is_ours(self, front: Front) -> bool:
-        return self._served is not None and self._workflow_of(front, self._served) is not None
-
-    def _workflow_of(self, front: Front, served: Served) -> WorkflowRecord | None:
-        route = self._routes.get(front.route)
-        if route is None or route.queue not in served.queues:
-            return None
-        return served.workflows.get(route.workflow)
-
-    def _take_turns(self, shares: Sequence[Share]) -> None:
-        self._turn += 1
-        for share in shares:
-            if route := self._routes.get(share.route):
-                self._turns[route.tenant] = self._turn
+    # --- the claim ----------------------------------------------------------------------------------------------
+    def _shares(self, room: Room) -> list[Share]:
+        slots = min(room.slots, self._most)
+        room = Room(slots, min(room.ahead, self._most - slots), room.solo)
+        return divide(list(self._bids.values()), room, self._turns)
 
     def _claim(self, shares: Sequence[Share], now: float) -> None:
         claim = self._chance.nonce()
@@ -224,15 +241,37 @@ class Claimer:
         jobs = self._ask(claim, shares)
         self._ledger.admit(claim, jobs, self._clock.boot())
         self._most = min(BATCH, 2 * self._most)
+        self._remember(shares, jobs, now)
         if len(jobs) < sum(share.limit for share in shares):
-            self._fronts = []
+            self._bids = {}
         if jobs:
             self._landed()
-        elif now - self._looked_at > 0:
-            # An old view promised what others took: look again. A fresh one that brings nothing is no reason to spin.
-            return
-        else:
-            self._idle()
+
+    def _remember(self, shares: Sequence[Share], jobs: Sequence[ClaimedJob], now: float) -> None:
+        """Whose turn it was, where each route's next claim begins, and which routes gave nothing."""
+        tenants = {share.route: self._bids[share.route].tenant for share in shares}
+        self._turns.served(tenants.values(), Counter(tenants[job.route] for job in jobs if job.route in tenants))
+        for job in jobs:
+            if bid := self._bids.get(job.route):
+                # What comes next there is not known: behind those of the same age that are known to wait.
+                self._bids[job.route] = replace(bid, rank=max(bid.rank, job.rank + 1), floor=(job.rank, job.ref.job))
+        gave = {job.route for job in jobs}
+        self._barren -= gave
+        if barren := tenants.keys() - gave:
+            self._barren_since = now if not self._barren else self._barren_since
+            self._barren |= barren
+        self._rest_if_in_vain(bool(jobs), now)
+
+    def _rest_if_in_vain(self, brought: bool, now: float) -> None:
+        """An old view promised what others took: look again. A fresh one that brings nothing is no reason to spin,
+        unless there is somebody else to ask."""
+        if brought:
+            self._in_vain = 0
+        elif now - self._looked_at <= 0:
+            self._in_vain += 1
+            if self._in_vain >= _VAIN_CLAIMS or self._bids.keys() <= self._barren:
+                self._in_vain = 0
+                self._idle()
 
     def _ask(self, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
         try:
@@ -248,5 +287,5 @@ class Claimer:
             raise
 
     def _idle(self) -> None:
-        self._fronts = []
+        self._bids = {}
         self._store.wait_for_work(self._times.poll * (0.5 + 0.5 * self._chance.fraction()))

@@ -47,7 +47,7 @@ from unstuck.executor.messages import (
     pack_all,
 )
 from unstuck.executor.page import HEADER, Page, memory_file, page_size
-from unstuck.executor.zygote import Order
+from unstuck.executor.zygote import LEASE_OVER, Order
 from unstuck.machine import INCARNATION_TAG
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
@@ -66,6 +66,7 @@ from unstuck.worker.processes import (
     Recalled,
     Said,
     Started,
+    ZygoteDied,
 )
 from unstuck.worker.spill import Spill
 
@@ -359,7 +360,7 @@ class Fleet:
         status = zygote.process.returncode
         self._end_zygote(zygote)
         self._sweep()
-        how = f"exit {status}" if status is not None and status >= 0 else f"signal {-(status or 0)}"
+        how = _ending(status)
         for member in self._born():
             member.fault = member.fault or f"its zygote ended ({how})"
             member.fell_with_zygote = True
@@ -367,13 +368,17 @@ class Fleet:
         if not zygote.imported:
             self._import_failed(f"the process ended while it imported the app ({how})")
         else:
-            self._import_failed(f"the process that had imported the app ended ({how})")
+            self._events.append(ZygoteDied(how, self._try_again()))
 
     def _import_failed(self, error: str) -> None:
+        self._events.append(ImportFailed(error, self._try_again()))
+
+    def _try_again(self) -> float:
+        """In so many seconds; longer each time."""
         again_in = min(FIRST_RETRY * 2.0**self._failures, LONGEST_RETRY)
         self._failures = min(self._failures + 1, 30)
         self._restart_at = self._clock.boot() + again_in
-        self._events.append(ImportFailed(error, again_in))
+        return again_in
 
     def _end_zygote(self, zygote: ZygoteHandle, patience: float = 0.0) -> None:
         """Hanging up lets it kill and reap all that is below it; after `patience` it is killed."""
@@ -430,6 +435,8 @@ class Fleet:
         self._unwatch(member.pidfd)
         self._read(member)
         member.status_by = min(member.status_by, self._clock.boot() + STATUS_WITHIN)
+        # It has ended, in time or not: only its status is waited for.
+        member.ready_by = member.stop_by = math.inf
 
     def _exited(self, message: Exited) -> None:
         member = self._members.get(message.executor)
@@ -440,10 +447,13 @@ class Fleet:
             member.is_blameless = True
         self._read(member)
         if self._members.get(message.executor) is member:
-            self._died(member, _status(message.status), out_of_memory=member.was_out_of_memory(message.status))
+            self._died(member, _status(message.status), message.status)
 
-    def _died(self, member: Member, status: str, out_of_memory: bool = False) -> None:
-        stack = member.crash_stack()
+    def _died(self, member: Member, status: str, wait_status: int | None = None) -> None:
+        stack = member.crash_stack(wait_status)
+        if member.page.fenced_at:
+            member.fault = member.fault or f"it ended itself: {LEASE_OVER}"
+            member.is_blameless = True
         if member.fault and member.fault != status:
             status = f"{status}; {member.fault}"
         self._events.append(
@@ -455,7 +465,7 @@ class Fleet:
                 unstarted=member.unstarted(),
                 culprit=member.culprit(stack),
                 stack=stack,
-                out_of_memory=out_of_memory,
+                out_of_memory=wait_status is not None and member.was_out_of_memory(wait_status),
                 expected=member.is_blameless or (member.is_drained and not member.running()),
                 with_others=member.fell_with_zygote,
             )
@@ -666,12 +676,18 @@ class Fleet:
 
 
 def _status(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        with contextlib.suppress(ValueError):
-            return f"signal {number} ({signal.Signals(number).name})"
-        return f"signal {number}"
-    return f"exit {os.WEXITSTATUS(status)}"
+    return _ending(-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+
+
+def _ending(code: int | None) -> str:
+    """As subprocess counts: a negative one is a signal."""
+    if code is None:
+        return "status unknown"
+    if code >= 0:
+        return f"exit {code}"
+    with contextlib.suppress(ValueError):
+        return f"signal {-code} ({signal.Signals(-code).name})"
+    return f"signal {-code}"
 
 
 def _identity(pid: int) -> dict[str, int]:

@@ -34,7 +34,7 @@ from unstuck.worker.identity import identify
 from unstuck.worker.ledger import Holding, Ledger, Stage
 from unstuck.worker.loops import Loop, Watchdog
 from unstuck.worker.pace import Pace
-from unstuck.worker.placing import Seats, place, room
+from unstuck.worker.placing import Seats, place, room, suspects_to_seat
 from unstuck.worker.plan import Limits, View, plan
 from unstuck.worker.processes import (
     ExecutorDied,
@@ -47,6 +47,7 @@ from unstuck.worker.processes import (
     Recalled,
     Said,
     Started,
+    ZygoteDied,
 )
 from unstuck.worker.roster import Post, Roster
 from unstuck.worker.selffence import Fence
@@ -57,6 +58,8 @@ from unstuck.worker.shutdown import Phase, Shutdown
 LOOK_EVERY = 0.05
 DESCRIBE_EVERY = 0.5
 _REGISTER_EVERY = 1.0
+#: After a zygote's death suspects run one at a time for so long: whoever did it has shown itself by then, as a rule.
+WARY_FOR = 120.0
 _SPAWN_REST = 0.1
 _LONGEST_SPAWN_REST = 10.0
 
@@ -70,7 +73,8 @@ class Chores(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What an incarnation is made of. `beat_store` has a connection of its own."""
+    """What an incarnation is made of. `beat_store` has a connection of its own; `prepare` makes the tables of a store
+    that has none."""
 
     incarnation: str
     store: Store
@@ -84,6 +88,7 @@ class Parts:
     limits: Limits
     queues: tuple[str, ...] = ()
     name: str | None = None
+    prepare: Callable[[], None] = lambda: None
 
 
 class End(Enum):
@@ -130,6 +135,7 @@ class Incarnation:
         self._failed_spawns = 0
         self._start_error: str | None = None
         self._spawn_from = 0.0
+        self._wary_until = 0.0
         self._look_at = 0.0
         self._describe_at = 0.0
         self._described: tuple[str, Mapping[str, Any]] = ("active", {})
@@ -170,6 +176,8 @@ class Incarnation:
         while not self.shutdown.is_asked:
             sent_at = self.clock.boot()
             try:
+                parts.prepare()
+                sent_at = self.clock.boot()
                 record = parts.store.register_worker(me)
                 self._fence = Fence.after(sent_at, self.times)
                 return record
@@ -337,13 +345,13 @@ class Incarnation:
 
     def _look(self, now: float) -> None:
         self.roster.look(self.fleet.views(), now)
-        for action in list(plan(self._view(), now)):
+        for action in list(plan(self._view(now), now)):
             self._act(action, now)
         if now >= self._describe_at:
             self._describe_at = now + DESCRIBE_EVERY
             self._describe()
 
-    def _view(self) -> View:
+    def _view(self, now: float) -> View:
         return View(
             posts=tuple(self.roster.posts.values()),
             standing=tuple(self.standing),
@@ -355,6 +363,7 @@ class Incarnation:
             is_impatient=self.shutdown.is_impatient,
             is_imported=self._imported is not None,
             spawn_from=self._spawn_from,
+            is_wary=now < self._wary_until,
         )
 
     def _act(self, action: plans.Action, now: float) -> None:
@@ -425,7 +434,8 @@ class Incarnation:
         self.standing += self.ledger.take_fresh()
         if not self.standing or self._phase is not Phase.WORKING or now >= self._fence.cancel_at:
             return
-        seats, self.standing = place(self.standing, self._feedable())
+        most_suspects = suspects_to_seat(self.roster.posts.values(), is_wary=now < self._wary_until)
+        seats, self.standing = place(self.standing, self._feedable(), most_suspects)
         for number, holdings in seats.items():
             self.roster.seat(self.roster.posts[number], holdings, now)
             try:
@@ -487,6 +497,9 @@ class Incarnation:
                 self._on_died(event, now)
             case Imported():
                 self._on_imported(event)
+            case ZygoteDied():
+                self._wary_until = now + WARY_FOR
+                emit("zygote_died", level=logging.ERROR, status=event.status, again_in=event.again_in)
             case ImportFailed():
                 self._import_error = event.error
                 self._describe_at = 0.0
@@ -519,7 +532,9 @@ class Incarnation:
             return
         self.ledger.end(event.ref)
         self.pace.note(holding.job.workflow, event.duration_ms)
-        self._report(Report(event.ref, event.outcome, event.duration_ms, event.output))
+        self._report(
+            Report(event.ref, event.outcome, event.duration_ms, event.output, has_target=holding.job.has_target)
+        )
 
     def _on_recalled(self, event: Recalled, now: float) -> None:
         for ref in event.refs:

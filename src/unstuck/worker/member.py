@@ -18,6 +18,8 @@ from unstuck.worker.processes import ExecutorView, ProcessState
 from unstuck.worker.spill import Spill
 
 _MAX_STACK = 64 << 10
+#: What the interpreter writes a report about before it dies of it.
+_CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "ABRT", "BUS", "FPE", "ILL")}
 _CRASHED_THREAD = re.compile(r"^Current thread 0x([0-9a-f]+)", re.MULTILINE)
 
 
@@ -114,7 +116,10 @@ class Member:
         cells = ((number, fed.ref, self.page.cell(fed.place)) for number, fed in silent)
         return {ref: cell.started_at for number, ref, cell in cells if cell.number == number}
 
-    def crash_stack(self) -> str | None:
+    def crash_stack(self, status: int | None) -> str | None:
+        """Its report, if it died of a crash: what else may be written there has nothing to do with its end."""
+        if status is None or not os.WIFSIGNALED(status) or os.WTERMSIG(status) not in _CRASHES:
+            return None
         text = os.pread(self.stack, _MAX_STACK, 0).decode("utf-8", "replace")
         return clean_text(text, _MAX_STACK) or None
 

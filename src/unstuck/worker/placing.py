@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,17 @@ class Seats:
         return min(self.slots, MOST_SUSPECTS)
 
 
-def place(waiting: Sequence[Holding], posts: Sequence[Post]) -> tuple[dict[int, list[Holding]], list[Holding]]:
+def suspects_to_seat(posts: Collection[Post], *, is_wary: bool) -> int:
+    """How many more that must run by themselves may be seated. After a zygote's death one at a time: the next death
+    then names its culprit, instead of charging all who ran beside it. One whose body may live still counts."""
+    if not is_wary:
+        return sys.maxsize
+    return 0 if any(h.job.alone for post in posts for h in post.holdings.values()) else 1
+
+
+def place(
+    waiting: Sequence[Holding], posts: Sequence[Post], most_suspects: int = sys.maxsize
+) -> tuple[dict[int, list[Holding]], list[Holding]]:
     """Feedable posts in, seats and those left standing out: the post with most free slots takes the next."""
     shared = [post for post in posts if not post.alone]
     solos = [post for post in posts if post.alone and post.load == 0]
@@ -47,7 +58,8 @@ def place(waiting: Sequence[Holding], posts: Sequence[Post]) -> tuple[dict[int, 
     standing: list[Holding] = []
     for holding in waiting:
         if holding.needs_solitude:
-            if solos:
+            if solos and (most_suspects > 0 or not holding.job.alone):
+                most_suspects -= holding.job.alone
                 seats[solos.pop().number] = [holding]
             else:
                 standing.append(holding)

@@ -17,7 +17,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker.ledger import Holding, Stage
-from unstuck.worker.placing import Seats
+from unstuck.worker.placing import Seats, suspects_to_seat
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
@@ -53,6 +53,8 @@ class View:
     is_impatient: bool = False
     is_imported: bool = True
     spawn_from: float = 0.0
+    #: A zygote died a short while ago: suspects run one at a time.
+    is_wary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,9 @@ def spawn_missing(view: View, now: float) -> Iterator[Action]:
         yield Spawn(alone=False, slots=share)
     solos = [post for post in coming if post.alone]
     idle = sum(post.load == 0 for post in solos)
-    needed = sum(holding.needs_solitude for holding in view.standing) - idle
+    suspects = sum(holding.job.alone for holding in view.standing)
+    isolated = sum(holding.needs_solitude for holding in view.standing) - suspects
+    needed = isolated + min(suspects, suspects_to_seat(view.posts, is_wary=view.is_wary)) - idle
     limit = view.seats.solos + view.seats.suspects
     yield from (Spawn(alone=True) for _ in range(min(needed, limit - len(solos))))
 

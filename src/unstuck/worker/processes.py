@@ -37,6 +37,14 @@ class ImportFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class ZygoteDied:
+    """The process that had imported the app is gone, and its executors with it; the next one starts soon."""
+
+    status: str
+    again_in: float
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutorReady:
     executor: int
     pid: int
@@ -82,7 +90,8 @@ class Said:
 class ExecutorDied:
     """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known.
 
-    `expected`: drained to its end, or ended by the guard because the lease had run out; no job of it is to blame.
+    `stack` and `culprit` only of a crash: a report that a KILLed process holds is not about its end.
+    `expected`: drained to its end, or ended because the lease had run out; no job of it is to blame.
     `with_others`: it went down with the zygote and all its siblings; which job of the worker did it, nobody can say.
     """
 
@@ -99,7 +108,9 @@ class ExecutorDied:
     outputs: dict[AttemptRef, str] = field(default_factory=dict)
 
 
-FleetEvent = Imported | ImportFailed | ExecutorReady | Started | Finished | Recalled | Said | ExecutorDied
+FleetEvent = (
+    Imported | ImportFailed | ZygoteDied | ExecutorReady | Started | Finished | Recalled | Said | ExecutorDied
+)
 
 
 @dataclass(frozen=True, slots=True)

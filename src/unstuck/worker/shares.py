@@ -1,26 +1,35 @@
-"""Who gets the free slots: divide(…) is pure; the claimer keeps the memory of whose turn it was.
+"""Who gets the free slots: `divide` and `Turns` are pure; the claimer keeps the Turns.
 
-Tenants take turns, the one served longest ago first, so that one with a hundred thousand jobs cannot starve one with
-a single job. Within a tenant the routes' first jobs compete by rank (age and priority).
+Tenants share by weight: every job that a tenant gets moves its own mark ahead by 1/weight, and the tenant whose mark
+is furthest behind goes next. So one with a hundred thousand jobs cannot starve one with a single job. Who is new, or
+was idle, starts level with those who wait now: turns that nobody wanted are not saved up. Within a tenant the routes'
+first jobs compete by rank (age and priority).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from unstuck.store.port import Share
+
+#: Marks are kept for tenants that are ahead of the others; far more than are ever ahead at once.
+_MOST_MARKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bid:
-    """A route with work due that this worker may take. `is_solo`: its jobs want a process each."""
+    """A route with work due that this worker may take. `is_solo`: its jobs want a process each. `is_limited`: what is
+    taken of it counts at once, so nothing of it is fetched ahead. `floor`: what lies before was taken."""
 
     route: int
     tenant: str
     rank: int
     is_quick: bool = False
     is_solo: bool = False
+    is_limited: bool = False
+    floor: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +50,85 @@ class Room:
         return Room(max(0, self.slots - taken), max(0, self.ahead - beyond), max(0, self.solo - taken))
 
 
-def divide(bids: Sequence[Bid], room: Room, turns: dict[str, int]) -> list[Share]:
+@dataclass(slots=True)
+class Turns:
+    """How far each tenant has come. `level` is where those stand who wait longest: nobody starts behind it."""
+
+    weights: Mapping[str, int] = field(default_factory=dict)
+    marks: dict[str, float] = field(default_factory=dict)
+    level: float = 0.0
+
+    def mark(self, tenant: str) -> float:
+        return max(self.level, self.marks.get(tenant, self.level))
+
+    def step(self, tenant: str) -> float:
+        return 1.0 / max(1, self.weights.get(tenant, 1))
+
+    def served(self, tried: Iterable[str], got: Mapping[str, int]) -> None:
+        """After a claim: who got nothing of what was asked for still had a turn, or it would be asked for ever."""
+        before = {tenant: self.mark(tenant) for tenant in tried}
+        if not before:
+            return
+        self.level = min(before.values())
+        for tenant, mark in before.items():
+            self.marks[tenant] = mark + self.step(tenant) * max(1, got.get(tenant, 0))
+        if len(self.marks) > _MOST_MARKS:
+            self.marks = {tenant: mark for tenant, mark in self.marks.items() if mark > self.level}
+
+
+def divide(bids: Sequence[Bid], room: Room, turns: Turns) -> list[Share]:
     """Free slots over all that can use them; what may be fetched ahead over the quick ones only."""
-    granted: dict[int, int] = {}
-    order = _in_turn(bids, turns)
-    _deal([bid for bid in order if not bid.is_solo], room.slots, granted)
-    _deal([bid for bid in order if bid.is_quick and not bid.is_solo], room.ahead, granted)
-    _deal([bid for bid in order if bid.is_solo], room.solo, granted)
-    return [Share(route, limit) for route, limit in granted.items() if limit > 0]
+    deal = _Deal(turns)
+    order = sorted(bids, key=lambda bid: (bid.rank, bid.route))
+    deal.out([bid for bid in order if not bid.is_solo], room.slots)
+    deal.out([bid for bid in order if bid.is_quick and not bid.is_solo and not bid.is_limited], room.ahead)
+    deal.out([bid for bid in order if bid.is_solo], room.solo)
+    of_route = {bid.route: bid for bid in bids}
+    return [
+        Share(route, limit, of_route[route].floor, of_route[route].is_limited)
+        for route, limit in deal.granted.items()
+        if limit > 0
+    ]
 
 
-def _in_turn(bids: Sequence[Bid], turns: dict[str, int]) -> list[Bid]:
-    """Tenants by turn; round robin between them, each tenant's own routes by rank."""
-    by_tenant: dict[str, list[Bid]] = {}
-    for bid in sorted(bids, key=lambda b: (b.rank, b.route)):
-        by_tenant.setdefault(bid.tenant, []).append(bid)
-    queues = [by_tenant[t] for t in sorted(by_tenant, key=lambda t: (turns.get(t, -1), by_tenant[t][0].rank))]
-    longest = max(map(len, queues), default=0)
-    return [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+class _Deal:
+    """One division: slots go out one by one, marks move ahead as if each brought a job."""
 
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._marks: dict[str, float] = {}
+        self.granted: dict[int, int] = {}
 
-def _deal(order: Sequence[Bid], slots: int, granted: dict[int, int]) -> None:
-    """Evenly, the remainder to the first."""
-    if slots <= 0 or not order:
-        return
-    each, rest = divmod(slots, len(order))
-    for place, bid in enumerate(order):
-        granted[bid.route] = granted.get(bid.route, 0) + each + (place < rest)
+    def out(self, order: Sequence[Bid], slots: int) -> None:
+        """To tenants by their marks (the one with the older job first where they are level), to each tenant's routes
+        in turn."""
+        routes: dict[str, list[int]] = {}
+        for bid in order:
+            routes.setdefault(bid.tenant, []).append(bid.route)
+        if slots <= 0 or not routes:
+            return
+        shares = self._by_tenant(list(routes), slots)
+        for tenant, count in shares.items():
+            self._evenly(routes[tenant], count)
+
+    def _by_tenant(self, tenants: list[str], slots: int) -> dict[str, int]:
+        if len(tenants) == 1:
+            return {tenants[0]: slots}
+        counts: dict[str, int] = {}
+        heap = [(self._mark(tenant), place, tenant) for place, tenant in enumerate(tenants)]
+        heapq.heapify(heap)
+        for _ in range(slots):
+            mark, place, tenant = heap[0]
+            counts[tenant] = counts.get(tenant, 0) + 1
+            self._marks[tenant] = mark + self._turns.step(tenant)
+            heapq.heapreplace(heap, (self._marks[tenant], place, tenant))
+        return counts
+
+    def _mark(self, tenant: str) -> float:
+        return self._marks.get(tenant, self._turns.mark(tenant))
+
+    def _evenly(self, routes: Sequence[int], slots: int) -> None:
+        """The remainder to the first."""
+        each, rest = divmod(slots, len(routes))
+        for place, route in enumerate(routes):
+            self.granted[route] = self.granted.get(route, 0) + each + (place < rest)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
-from unstuck.cli.stage.snapshot import Change, Running, Snapshot
+from unstuck.cli.stage.snapshot import Blocked, Change, Running, Snapshot
 from unstuck.cli.workers import processes
 from unstuck.model.lifecycle import JobState
 
@@ -45,13 +45,15 @@ def draw(
     width, height = size
     if height < LOW:
         hints = [hints[0], hints[-1]]
+    inside = width - 4  # of a panel: its borders and their padding
+    lines = [hint[at : at + inside] for hint in hints for at in range(0, len(hint), inside)]
     layout = Layout()
     layout.split_column(
         Layout(_title(title, time), size=1),
         Layout(name="top", size=len(SHOWN) + 2),
-        Layout(_panel("running now", _running(snapshot, 18 if width < NARROW else 36)), ratio=3, minimum_size=5),
-        Layout(_panel("what just happened", _News(news)), ratio=4, minimum_size=5),
-        Layout(_hints(hints), size=len(hints) + 2),
+        Layout(_panel("now", _now(snapshot, size)), ratio=3, minimum_size=4),
+        Layout(_panel("what just happened", _News(news)), ratio=4, minimum_size=4),
+        Layout(_hints(lines), size=len(lines) + 2),
     )
     layout["top"].split_row(
         Layout(_panel("jobs", _counts(snapshot)), ratio=3),
@@ -109,6 +111,26 @@ def _line(*parts: str | tuple[str, str]) -> Text:
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
+def _now(snapshot: Snapshot, size: tuple[int, int]) -> RenderableType:
+    """What is blocked stands first: it waits for a person; what runs, does not."""
+    width, height = size
+    id_length = 18 if width < NARROW else 36
+    shown = snapshot.blocked[: 1 if height < LOW else 2]
+    return Group(*(_blocked(b, snapshot) for b in shown), _running(snapshot, id_length))
+
+
+def _blocked(blocked: Blocked, snapshot: Snapshot) -> Text:
+    """The beginning of an id is enough for a command; a line that is cut off is not."""
+    target, since = blocked.target, blocked.target.blocked_at
+    lasts = f" {duration(int((snapshot.now - since).total_seconds()))}" if since else ""
+    error = blocked.blocker.error_message if blocked.blocker else None
+    ask = f": unstuck why {blocked.next.id[:18]}" if blocked.next else ""
+    return _line(
+        ("BLOCKED", STYLES["BLOCKED"]),
+        f"  {error or target.name}{lasts}, {target.waiting} behind it{ask}",
+    )
+
+
 def _running(snapshot: Snapshot, id_length: int) -> RenderableType:
     if not snapshot.running:
         return Text("nothing this very moment", "dim")
@@ -160,10 +182,11 @@ class _News:
         yield grid
 
 
-def _hints(hints: Sequence[str]) -> Panel:
+def _hints(lines: Sequence[str]) -> Panel:
+    """Whole, over as many lines as they need: a command that is cut cannot be tried."""
     return Panel(
-        Group(*(Text(hint, no_wrap=True, overflow="ellipsis") for hint in hints)),
-        title="try this in another terminal",
+        Group(*(Text(line, no_wrap=True) for line in lines)),
+        title="try this in another terminal; Ctrl-C here ends the demo",
         title_align="left",
         border_style="cyan",
         padding=(0, 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from unstuck.cli.meaning import explain
 from unstuck.cli.shapes import loads, shown_state
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.store.port import JobFilter, Store
+from unstuck.store.port import JobFilter, Store, TargetRecord
 
 RECENT = 150
 
@@ -33,12 +33,22 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocked:
+    """A target that a job blocks, and the first of those that wait behind it."""
+
+    target: TargetRecord
+    blocker: JobRecord | None
+    next: JobRecord | None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     now: datetime
     counts: dict[JobState, int]
     workers: tuple[WorkerRecord, ...]
     running: tuple[Running, ...]
     news: tuple[Change, ...]
+    blocked: tuple[Blocked, ...] = ()
 
 
 @dataclass(slots=True)
@@ -70,11 +80,33 @@ class Watcher:
             workers=tuple(w for w in self.store.workers() if w.lease_until > now),
             running=self._running(),
             news=fresh,
+            blocked=self._blocked(),
         )
+
+    def states_since(self, instant: datetime) -> Counter[JobState]:
+        """How many of the jobs that were accepted since then are in which state; page by page, newest first."""
+        found: Counter[JobState] = Counter()
+        cursor: str | None = None
+        while True:
+            page = self.store.jobs(self.tenant, JobFilter(), 1000, cursor)
+            recent = [record.state for record in page.jobs if record.created_at >= instant]
+            found.update(recent)
+            cursor = page.next
+            if cursor is None or len(recent) < len(page.jobs):
+                return found
 
     def _running(self) -> tuple[Running, ...]:
         page = self.store.jobs(self.tenant, JobFilter(states=(JobState.RUNNING,), newest_first=False), 12)
         return tuple(Running(r, loads(self.store.progress_of(self.tenant, r.id))) for r in page.jobs)
+
+    def _blocked(self) -> tuple[Blocked, ...]:
+        """The longest blocked; whoever watches for a while sees the others too."""
+        found = []
+        for target in self.store.targets(self.tenant, blocked=True, limit=2):
+            blocker = self.store.get(self.tenant, target.blocked_by) if target.blocked_by else None
+            line = self.store.line(self.tenant, target.name, 1)
+            found.append(Blocked(target, blocker, line[0] if line else None))
+        return tuple(found)
 
     def _compare(self, records: tuple[JobRecord, ...], now: datetime) -> tuple[Change, ...]:
         """News since the last look, oldest first. What was there before the first look is not news."""
@@ -115,10 +147,14 @@ def sentence(record: JobRecord, before: JobRecord | None, now: datetime) -> str:
     match record.state:
         case JobState.QUEUED if record.failures and record.available_at > now:
             return f"{record.error_message}; {explain(record, now)}"
+        case JobState.QUEUED if record.is_blocked:
+            return f"accepted; a job before it on target {record.target} failed"
         case JobState.QUEUED if record.priority:
             return f"accepted with priority {record.priority}"
         case JobState.QUEUED if record.available_at <= now and before is None:
             return "accepted"
+        case JobState.QUEUED if before is not None and before.is_blocked:
+            return f"target {record.target} moves on: it is its turn, or soon"
         case JobState.QUEUED if before is not None and record.available_at <= now:
             return "its time has come"
         case JobState.COMPLETED:

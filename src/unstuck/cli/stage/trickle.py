@@ -7,7 +7,7 @@ from typing import Any
 
 from unstuck.chance import Chance
 from unstuck.examples import demo as shop
-from unstuck.model.errors import Conflict
+from unstuck.model.errors import Conflict, UnknownJob
 
 NAMES = ("Ada", "Grace", "Linus", "Barbara", "Guido", "Radia", "Dennis", "Margaret")
 ITEMS = ("lamp", "kettle", "bicycle", "piano", "umbrella")
@@ -30,10 +30,13 @@ class Trickle:
             self._count_primes,
             self._invoice_twice,
             self._remind_later,
+            self._deliver,
+            self._print_labels,
             self._cancel_one,
             self._call_partner,
             self._import_feed,
             self._greet_the_boss,
+            self._skip_failed,
         ]
 
     def step(self) -> None:
@@ -69,6 +72,23 @@ class Trickle:
 
     def _remind_later(self, lap: int) -> None:
         shop.remind.using(delay=5).enqueue(NAMES[lap % len(NAMES)])
+
+    def _deliver(self, lap: int) -> None:
+        """Every second time nobody is at home, and what else that customer gets waits behind the first."""
+        customer = NAMES[lap % len(NAMES)]
+        shop.deliver.enqueue(customer, ITEMS[lap % len(ITEMS)], at_home=lap % 2 == 0)
+        shop.deliver.enqueue_many([(customer, item) for item in ITEMS[:2]])
+
+    def _skip_failed(self, lap: int) -> None:
+        """After a lap in which it could be looked at; what an earlier demo left behind too."""
+        for target in shop.app.order.targets(blocked=True) if lap % 2 == 0 else ():
+            try:
+                shop.app.job(target.blocked_by or "").skip(by="the shop")
+            except (Conflict, UnknownJob):
+                pass  # somebody at another terminal was faster
+
+    def _print_labels(self, lap: int) -> None:
+        shop.print_label.enqueue_many([(lap * 10 + place,) for place in range(4)])
 
     def _cancel_one(self, lap: int) -> None:
         if not self._doomed:

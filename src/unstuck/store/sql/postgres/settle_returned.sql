@@ -1,5 +1,5 @@
 -- The fast path: attempts that returned and were asked nothing. The fence is in the DELETE itself; what it does not answer
--- was stale, asked something, or settled before, and takes the general path. LATERAL ... LIMIT 1 finds each row by its key
+-- was stale, asked something, settled before, or runs on a target that nobody has locked (unless :on_targets), and takes the general path. LATERAL ... LIMIT 1 finds each row by its key
 -- whatever the statistics say of this ever-changing table: a join would be planned as if nothing ran, and become quadratic.
 WITH report AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS r (
@@ -13,10 +13,11 @@ WITH report AS MATERIALIZED (
                   SELECT a.ctid
                     FROM unstuck_running AS a
                    WHERE a.job = report.job AND a.token = report.token AND a.claim = report.claim
-                     AND a.worker + 0 = :worker AND a.request IS NULL
+                     AND a.worker + 0 = :worker AND a.request IS NULL AND a.awaited = 0
+                     AND (a.target IS NULL OR CAST(:on_targets AS BOOLEAN))
                    LIMIT 1
                      FOR UPDATE) AS found))
-    RETURNING job, route, run, token, claim, n + 1 AS n, claimed_at, unstuck_now() AS now
+    RETURNING job, route, run, token, claim, n + 1 AS n, claimed_at, target, unstuck_now() AS now
 ), ended AS (
     INSERT INTO unstuck_done (job, route, run, state, token, n, worker, claimed_at, finished_at, duration_ms, result)
     SELECT closed.job, route, run, 'COMPLETED', closed.token, n, :worker, claimed_at, now, report.duration_ms, report.result
@@ -25,5 +26,11 @@ WITH report AS MATERIALIZED (
     INSERT INTO unstuck_events (job, n, at, kind, run, token, data)
     SELECT closed.job, n, now, 'completed', run, closed.token, report.data
       FROM closed JOIN report ON report.job = closed.job AND report.token = closed.token AND report.claim = closed.claim
+), news AS (
+    INSERT INTO unstuck_inbox (job)
+    SELECT closed.job
+      FROM closed
+     WHERE (SELECT 1 FROM unstuck_dependencies d WHERE d.on_job = closed.job LIMIT 1) = 1
+    RETURNING job
 )
-SELECT job, token, claim FROM closed
+SELECT job, token, claim, target, (SELECT COUNT(*) FROM news) AS news FROM closed

@@ -1,4 +1,4 @@
--- The limit of an attempt counts from the start of its handler; a request's grace still ends when it would have.
+-- Before this an attempt has no limit: it counts from the start of its handler. A request's grace still ends when it would have.
 UPDATE unstuck_running AS a
    SET started_at = r.at,
        overdue_at = CASE WHEN a.request IS NULL OR a.request = 'drain' THEN r.at + p.timeout_us + p.grace_us ELSE a.overdue_at END

@@ -1,4 +1,5 @@
--- A drain never convicts anybody, so it leaves overdue_at alone; any other request starts the grace.
+-- A drain never convicts anybody, so it leaves overdue_at alone; any other request starts the grace, unless an earlier limit stands
+-- (there is none, NULL, before the handler began).
 UPDATE unstuck_running
    SET request = :kind, requested_at = unstuck_now(), request_reason = :reason, request_by = :by, n = n + 1,
        overdue_at = CASE

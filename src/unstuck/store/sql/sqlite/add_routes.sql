@@ -1,3 +1,3 @@
-INSERT INTO unstuck_routes (tenant, queue, workflow)
-SELECT value ->> 'tenant', value ->> 'queue', value ->> 'workflow' FROM json_each(:rows) WHERE true
-ON CONFLICT (tenant, queue, workflow) DO NOTHING
+INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key)
+SELECT value ->> 'tenant', value ->> 'queue', value ->> 'workflow', value ->> 'limit_key' FROM json_each(:rows) WHERE TRUE
+ON CONFLICT (tenant, queue, workflow, limit_key) DO NOTHING

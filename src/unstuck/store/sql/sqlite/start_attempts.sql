@@ -1,4 +1,4 @@
--- The limit of an attempt counts from the start of its handler; a request's grace still ends when it would have.
+-- Before this an attempt has no limit: it counts from the start of its handler. A request's grace still ends when it would have.
 -- The plus keeps SQLite from walking all of the worker's attempts for each row.
 UPDATE unstuck_running AS a
    SET started_at = r.value ->> 'at',

@@ -1,16 +1,17 @@
--- SQLite has no writing CTEs: this makes the rows, submit_ready, submit_timers and submit_events the rest.
+-- SQLite has no writing CTEs: this makes the rows, the other submit_ statements the rest.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
 )
-INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy,
-                          created_at, available_at, expires_at, key, tags)
+INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
+                          expires_at, key, tags, state, n, on_hold, after_failure)
 SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->> 'workflow', r.value ->> 'route',
-       r.value ->> 'priority', clock.now - (r.value ->> 'priority') * 60000000, r.value ->> 'payload', r.value ->> 'policy',
+       r.value ->> 'target', r.value ->> 'priority', clock.now - (r.value ->> 'priority') * 60000000,
+       r.value ->> 'payload', r.value ->> 'policy',
        clock.now, MAX(clock.now, COALESCE(r.value ->> 'start_at', 0), clock.now + (r.value ->> 'delay')),
        MAX(clock.now, COALESCE(r.value ->> 'start_at', 0), clock.now + (r.value ->> 'delay')) + (r.value ->> 'expires_after'),
-       r.value ->> 'key', r.value ->> 'tags'
+       r.value ->> 'key', r.value ->> 'tags', r.value ->> 'state', r.value ->> 'n', r.value ->> 'on_hold', r.value ->> 'after_failure'
   FROM clock, json_each(:rows) AS r
  WHERE TRUE
  ORDER BY r.value ->> 'place'
 ON CONFLICT (uid) DO NOTHING
-RETURNING id, uid
+RETURNING id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped

@@ -1,0 +1,34 @@
+"""A traceback as the person who wrote the app wants it: without the frames of those who only carried it there."""
+
+from __future__ import annotations
+
+import re
+
+_FRAME = re.compile(r'  File "(?P<file>[^"]*)", line ')
+_CARRIERS = re.compile(r"unstuck[/\\](?:executor|cli)[/\\]|[/\\]importlib[/\\]__init__\.py$|^<frozen ")
+_OURS = re.compile(r"^unstuck\.model\.errors\.\w+: ")
+_HEADER = "Traceback (most recent call last):"
+
+
+def users_part(text: str) -> str:
+    """What a traceback says about the user's own code; of one that never got there, the error alone."""
+    kept: list[str] = []
+    in_carrier = False
+    for line in text.strip().splitlines():
+        if frame := _FRAME.match(line):
+            in_carrier = _CARRIERS.search(frame["file"]) is not None
+        elif not line.startswith("    "):  # the source line and its markers belong to the frame above
+            in_carrier = False
+        if not in_carrier:
+            kept.append(_OURS.sub("", line))
+    return "\n".join(line for line, after in zip(kept, [*kept[1:], ""], strict=True) if not _is_idle(line, after))
+
+
+def _is_idle(line: str, after: str) -> bool:
+    return line == _HEADER and not after.startswith("  ")
+
+
+def told(what: str, text: str) -> str:
+    """A sentence and its traceback: on one line if one line is all there is."""
+    part = users_part(text)
+    return f"{what}:\n{part}" if "\n" in part else f"{what}: {part}"

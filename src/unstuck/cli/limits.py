@@ -1,0 +1,57 @@
+"""unstuck limits …: every limit in one list, and those of keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unstuck.cli import gates, options, output, shapes
+from unstuck.cli.gates import Where
+from unstuck.cli.parser import Argument, option
+from unstuck.cli.session import opened
+from unstuck.store.port import EVERY
+
+app = options.group(
+    "Limits: how many run at once, start in a time, or wait. Those of keys are set here; "
+    "others with their noun: queues, workflows, tenants.",
+    default="list",
+)
+
+
+@app.command("list")
+def list_(
+    all_tenants: Annotated[bool, option("--all-tenants", help="not only those that touch this tenant")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Every limit that stands."""
+    with opened(database, tenant) as session:
+        everybodys = session.gates.limits(tenant=EVERY)
+        found = everybodys if all_tenants else session.gates.limits()
+        now = session.now()
+    if json_:
+        for limit in found:
+            output.emit_json(shapes.limit(limit))
+        return
+    output.table(
+        ["OF", "NAME", "TENANT", "LIMIT", "SET BY", "SET"],
+        [(x.kind, x.name, x.tenant, gates.limit_text(x), x.by, output.age(x.set_at, now)) for x in found],
+        empty="no limits; set one: unstuck queues limit NAME --concurrency N",
+    )
+    if len(found) < len(everybodys):
+        output.note(f"{len(everybodys) - len(found)} more touch other tenants only: --all-tenants")
+
+
+@app.command()
+def key(
+    name: Annotated[str, Argument(metavar="KEY", help='a limit key, "family:*": each key of it, or "*": each key')],
+    concurrency: gates.Concurrency = None,
+    rate: gates.Rate = None,
+    none: gates.Lift = False,
+    all_tenants: gates.Together = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Limit the jobs of a key. Jobs get one by their workflow's limit_key="host:{host}" or enqueue --limit-key."""
+    gates.limit("key", name, concurrency, rate, None, none, Where(database, tenant, json_, all_tenants))

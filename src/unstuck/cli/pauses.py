@@ -1,0 +1,48 @@
+"""unstuck pauses: everything that somebody paused, in one list."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unstuck.cli import options, output, shapes
+from unstuck.cli.parser import option
+from unstuck.cli.session import opened
+from unstuck.store.port import EVERY
+
+app = options.single()
+
+
+@app.command()
+def pauses(
+    all_tenants: Annotated[bool, option("--all-tenants", help="not only those that touch this tenant")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What is paused: by whom, since when, until when, why. Set by: queues, targets, tenants or workflows pause."""
+    with opened(database, tenant) as session:
+        everybodys = session.gates.pauses(tenant=EVERY)
+        found = everybodys if all_tenants else session.gates.pauses()
+        now = session.now()
+    if json_:
+        for pause in found:
+            output.emit_json(shapes.pause(pause))
+        return
+    output.table(
+        ["PAUSED", "NAME", "TENANT", "SINCE", "ENDS", "BY", "INFO"],
+        [
+            (
+                p.kind,
+                p.name,
+                p.tenant,
+                output.age(p.since_at, now),
+                output.age(p.until_at, now) if p.until_at else "when lifted",
+                p.by,
+                p.reason,
+            )
+            for p in found
+        ],
+        empty="nothing is paused",
+    )
+    if len(found) < len(everybodys):
+        output.note(f"{len(everybodys) - len(found)} more touch other tenants only: --all-tenants")

@@ -1,0 +1,70 @@
+"""Scribe: writes a worker's log from a thread of its own, so that logging can never hold up or end a worker."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from typing import TextIO
+
+KEPT = 10_000
+#: Who speaks waits so long for its line to be out, so that the last words of a dying process are not lost; but not
+#: again while a reader is behind.
+PATIENCE = 0.05
+_PAUSE = 0.1
+
+
+class Scribe:
+    """Lines in order, none of them twice. A reader that does not read costs lines, and is told how many."""
+
+    def __init__(self, stream: TextIO) -> None:
+        # Not through the stream: a thread that holds its buffer's lock for ever would keep Python from ending.
+        self._descriptor = stream.fileno()
+        self._encoding = stream.encoding or "utf-8"
+        self._lines: deque[str] = deque()
+        self._dropped = 0
+        self._is_behind = False
+        self._changed = threading.Condition()
+        threading.Thread(target=self._write, name="scribe", daemon=True).start()
+
+    def say(self, line: str) -> None:
+        with self._changed:
+            if len(self._lines) >= KEPT:
+                self._dropped += 1
+                return
+            self._lines.append(line)
+            self._changed.notify_all()
+            if not self._is_behind:
+                self._is_behind = not self._written(PATIENCE)
+
+    def finish(self, patience: float = 2.0) -> None:
+        """Before the process ends: what can still be written is."""
+        with self._changed:
+            self._written(patience)
+
+    def _written(self, patience: float) -> bool:
+        return self._changed.wait_for(lambda: not self._lines, patience)
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._lines)
+                line, dropped = self._lines[0], self._dropped
+            self._put(line)
+            if dropped:
+                self._put(f"unstuck: {dropped} lines of this log were dropped, because nobody read it")
+            with self._changed:
+                self._lines.popleft()
+                self._dropped -= dropped
+                self._is_behind = self._is_behind and bool(self._lines)
+                self._changed.notify_all()
+
+    def _put(self, line: str) -> None:
+        left = memoryview(f"{line}\n".encode(self._encoding, "replace"))
+        while left:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:  # another process that shares the terminal has made it so
+                threading.Event().wait(_PAUSE)
+            except OSError:  # no reader any more, or a full disk: this line is lost, the next may not be
+                return

@@ -1,0 +1,216 @@
+"""Gates: what an operator may shut or limit, checked at the door: names, numbers, times that make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, get_args
+
+from unstuck.intake.submit import UNSAID, Unsaid
+from unstuck.model.errors import InvalidInput, UnknownTarget, UnknownTenant
+from unstuck.model.job import DEFAULT_TENANT
+from unstuck.model.limits import parse_rate
+from unstuck.model.payload import check_name
+from unstuck.store.port import EVERY, Limit, LimitKind, Pause, PauseKind, Store, TenantRecord
+
+_MOST = 1_000_000_000
+_MOST_WEIGHT = 1_000_000
+_MOST_LISTED = 100_000
+_LONGEST: Final = 10 * 365 * 86400.0
+#: Which of them may be about all tenants.
+_OF_EVERY_TENANT = {"pause": ("queue", "workflow"), "limit": ("queue", "workflow", "key")}
+
+
+class Gates:
+    """Pauses, limits and weights. `tenant` is whose they are unless a verb names another or EVERY ("*")."""
+
+    def __init__(self, store: Store, *, tenant: str = DEFAULT_TENANT, by: str = "app") -> None:
+        self._store = store
+        self._tenant = tenant
+        self._by = by
+
+    # --- pauses -------------------------------------------------------------------------------------------------
+    def pause(
+        self,
+        kind: PauseKind,
+        name: str,
+        *,
+        tenant: str | None = None,
+        lasting: float | None = None,
+        until: datetime | None = None,
+        reason: str | None = None,
+        by: str | None = None,
+    ) -> Pause:
+        """Nothing new starts there: for so many seconds, until that instant, or until somebody lifts it."""
+        _check_kind(kind, get_args(PauseKind), "a pause")
+        check_name(name, kind)
+        whose = self._whose("pause", kind, tenant)
+        return self._store.pause(
+            Pause(kind, name, whose, by or self._by, until_at=self._end(lasting, until), reason=reason)
+        )
+
+    def unpause(self, kind: PauseKind, name: str, *, tenant: str | None = None) -> bool:
+        """False when nothing was paused. UnknownTarget, UnknownTenant for what nobody ever used."""
+        _check_kind(kind, get_args(PauseKind), "a pause")
+        check_name(name, kind)
+        whose = self._whose("pause", kind, tenant)
+        if self._store.unpause(kind, name, whose):
+            return True
+        if kind == "target" and self._store.target(whose, name) is None:
+            raise UnknownTarget(name)
+        if kind == "tenant":
+            self.tenant(name)
+        return False
+
+    def pauses(self, *, tenant: str | None = None) -> list[Pause]:
+        """Those in force that shut something of this tenant; EVERY: all there are."""
+        return self._store.pauses(self._listed(tenant))
+
+    def _end(self, lasting: float | None, until: datetime | None) -> datetime | None:
+        if lasting is not None and until is not None:
+            raise InvalidInput("a pause takes lasting=… or until=…, not both")
+        if lasting is not None:
+            _check_seconds(lasting, "lasting")
+            return self._store.now() + timedelta(seconds=lasting)
+        if until is None:
+            return None
+        end, now = (until if until.tzinfo else until.replace(tzinfo=UTC)), self._store.now()
+        if end <= now:
+            raise InvalidInput(
+                f"a pause until {end.isoformat()} would have ended already: the store's clock says {now.isoformat()}"
+            )
+        return end
+
+    # --- limits -------------------------------------------------------------------------------------------------
+    def limit(
+        self,
+        kind: LimitKind,
+        name: str,
+        *,
+        tenant: str | None = None,
+        concurrency: int | None = None,
+        rate: str | None = None,
+        max_queued: int | None = None,
+        by: str | None = None,
+    ) -> Limit:
+        """Replaces what was set for it. Not given: not limited."""
+        whose = self._limited(kind, name, tenant)
+        numbers = {"concurrency": concurrency, "max_queued": max_queued}
+        _check_numbers(numbers)
+        if rate is None and all(value is None for value in numbers.values()):
+            raise InvalidInput("a limit needs concurrency, rate or max_queued; to lift one, remove it")
+        if max_queued is not None and kind not in ("queue", "tenant"):
+            raise InvalidInput(f"max_queued is a limit of a queue or a tenant; a {kind} has none")
+        starts, per = parse_rate(rate) if rate is not None else (None, None)
+        _check_numbers({"rate": starts})
+        return self._store.set_limit(Limit(kind, name, whose, by or self._by, concurrency, starts, per, max_queued))
+
+    def change_limit(
+        self,
+        kind: LimitKind,
+        name: str,
+        *,
+        tenant: str | None = None,
+        concurrency: int | Unsaid | None = UNSAID,
+        rate: str | Unsaid | None = UNSAID,
+        max_queued: int | Unsaid | None = UNSAID,
+        by: str | None = None,
+    ) -> Limit | None:
+        """What is not said stays as it stands; None lifts that part. With nothing left the limit is gone: None."""
+        whose = self._limited(kind, name, tenant)
+        before = self._standing(kind, name, whose)
+        rest = {
+            "concurrency": before.concurrency if before and isinstance(concurrency, Unsaid) else concurrency,
+            "rate": _spelled(before) if before and isinstance(rate, Unsaid) else rate,
+            "max_queued": before.max_queued if before and isinstance(max_queued, Unsaid) else max_queued,
+        }
+        left: dict[str, Any] = {part: None if isinstance(value, Unsaid) else value for part, value in rest.items()}
+        if before is not None and all(value is None for value in left.values()):
+            self._store.remove_limit(kind, name, whose)
+            return None
+        return self.limit(kind, name, tenant=tenant, by=by, **left)
+
+    def _standing(self, kind: LimitKind, name: str, whose: str) -> Limit | None:
+        listed = self._store.limits(None if whose == EVERY or kind == "tenant" else whose)
+        owner = name if kind == "tenant" else whose
+        return next((x for x in listed if (x.kind, x.name, x.tenant) == (kind, name, owner)), None)
+
+    def unlimit(self, kind: LimitKind, name: str, *, tenant: str | None = None) -> bool:
+        """False when there was no such limit."""
+        return self._store.remove_limit(kind, name, self._limited(kind, name, tenant))
+
+    def limits(self, *, tenant: str | None = None) -> list[Limit]:
+        """Those that count something of this tenant; EVERY: all there are."""
+        return self._store.limits(self._listed(tenant))
+
+    def _limited(self, kind: LimitKind, name: str, tenant: str | None) -> str:
+        _check_kind(kind, get_args(LimitKind), "a limit")
+        if not _is_each(kind, name):
+            check_name(name, kind)
+        return self._whose("limit", kind, tenant)
+
+    # --- tenants ------------------------------------------------------------------------------------------------
+    def weigh(self, tenant: str, weight: int, *, by: str | None = None) -> TenantRecord:
+        """How many turns it gets for each turn of a tenant of weight 1."""
+        check_name(tenant, "tenant")
+        if not _is_whole(weight) or not 1 <= weight <= _MOST_WEIGHT:
+            raise InvalidInput(f"weight={weight!r} is not a whole number between 1 and {_MOST_WEIGHT}")
+        return self._store.set_tenant(tenant, weight, by or self._by)
+
+    def tenants(self, *, after: str = "", limit: int = 100) -> list[TenantRecord]:
+        """By name, above `after`: all that have a weight of their own or ever had a job."""
+        if not _is_whole(limit) or not 1 <= limit <= _MOST_LISTED:
+            raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {_MOST_LISTED}")
+        return self._store.tenants(after, limit)
+
+    def tenant(self, name: str) -> TenantRecord:
+        found = self._store.tenant(name)
+        if found is None and name != DEFAULT_TENANT:
+            raise UnknownTenant(name)
+        return found or TenantRecord(DEFAULT_TENANT)
+
+    # --- steps --------------------------------------------------------------------------------------------------
+    def _whose(self, what: str, kind: str, tenant: str | None) -> str:
+        if tenant == EVERY:
+            if kind not in _OF_EVERY_TENANT[what]:
+                raise InvalidInput(f"a {what} of kind {kind} is about one tenant; name it instead of '*'")
+            return EVERY
+        return check_name(self._tenant if tenant is None else tenant, "tenant")
+
+    def _listed(self, tenant: str | None) -> str | None:
+        return None if tenant == EVERY else self._tenant if tenant is None else check_name(tenant, "tenant")
+
+
+def _check_kind(kind: str, known: tuple[str, ...], what: str) -> None:
+    if kind not in known:
+        raise InvalidInput(f"{what} cannot be of kind {kind!r}; it can: {', '.join(known)}")
+
+
+def _is_each(kind: str, name: str) -> bool:
+    """Whether it means each tenant, or each key (of a family), by itself."""
+    if not isinstance(name, str):
+        return False
+    if kind == "key" and name.endswith(":*") and len(name) > 2 and ":" not in name[:-2]:
+        check_name(name[:-2], "key family")
+        return True
+    return kind in ("tenant", "key") and name == EVERY
+
+
+def _spelled(limit: Limit) -> str | None:
+    """A stored rate as people write it; rates are set in whole seconds."""
+    return None if limit.rate is None else f"{limit.rate}/{limit.per or 1:.0f}s"
+
+
+def _check_numbers(numbers: Mapping[str, Any]) -> None:
+    for name, value in numbers.items():
+        if value is not None and (not _is_whole(value) or not 1 <= value <= _MOST):
+            raise InvalidInput(f"{name}={value!r} is not a whole number between 1 and {_MOST}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_seconds(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST:
+        raise InvalidInput(f"{name}={value!r} is not a number of seconds above 0 and at most {_LONGEST:g}")

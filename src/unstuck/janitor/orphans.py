@@ -1,0 +1,96 @@
+"""Jobs that no worker will ever take -> reported; once nobody has known their workflow for long -> failed.
+
+A job waits for nobody's fault while its workflow is paused, while a worker that knows it drains, or between two
+deploys: so only the workflow counts that no live worker knows, and only after `orphan_after`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from unstuck.janitor.pages import Pages, Said
+from unstuck.model.job import WorkerRecord
+from unstuck.model.times import Times
+from unstuck.store.port import Store, Waiting
+from unstuck.telemetry import emit
+
+BATCH = 500
+_EVERY = 60.0
+_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the workers whose lease holds say they can run, and from which queues they take it."""
+
+    workflows: frozenset[str]
+    served: frozenset[tuple[str, str]]
+
+    @classmethod
+    def of(cls, workers: Iterable[WorkerRecord], now: datetime) -> Known:
+        live = [w for w in workers if w.lease_until > now and w.state in ("active", "draining")]
+        workflows = {name for w in live for name in w.serves.get("workflows", ())}
+        served = {
+            (queue, name)
+            for w in live
+            if w.state == "active"
+            for queue in w.serves.get("queues", ())
+            for name in w.serves.get("workflows", ())
+        }
+        return cls(frozenset(workflows), frozenset(served))
+
+
+class Orphans:
+    name = "orphans"
+
+    def __init__(self, store: Store, times: Times) -> None:
+        self._store = store
+        self._times = times
+        self._pages = Pages(store)
+        self._said = Said()
+
+    @property
+    def every(self) -> float:
+        soon = self._times.orphan_after / 4
+        return max(self._times.sweep, min(_EVERY, soon)) if soon else _EVERY
+
+    def tick(self, now: float) -> int:
+        self._store.note_known()
+        known = Known.of(self._store.workers(), self._store.now())
+        failed = 0
+        for first in self._pages.turn():
+            if first.is_paused or (first.queue, first.workflow) in known.served:
+                continue
+            self._report(first, known, now)
+            if self._times.orphan_after and first.workflow not in known.workflows:
+                failed += self._fail(first)
+        return failed
+
+    def _report(self, first: Waiting, known: Known, now: float) -> None:
+        if not self._said.is_news(first.route, "unserved", now):
+            return
+        is_known = first.workflow in known.workflows
+        emit(
+            "unserved",
+            level=logging.WARNING,
+            workflow=first.workflow,
+            queue=first.queue,
+            tenant=first.tenant,
+            job=first.id,
+            since=first.since.isoformat(),
+            problem="no worker takes it from this queue" if is_known else "no worker knows this workflow",
+        )
+
+    def _fail(self, first: Waiting) -> int:
+        failed = 0
+        for _ in range(_ROUNDS):
+            some = self._store.fail_orphans(first.route, self._times.orphan_after, BATCH)
+            failed += some
+            if some == 0:
+                break
+        if failed:
+            emit("orphans_failed", level=logging.WARNING, workflow=first.workflow, tenant=first.tenant, jobs=failed)
+        return failed

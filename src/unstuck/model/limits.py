@@ -1,0 +1,59 @@
+"""Concurrency and rate limits: what they leave to a claim, and how a rate is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from unstuck.model.errors import InvalidInput
+
+_RATE = re.compile(r"(\d{1,18})\s*(?:/|per)\s*(\d{1,9})?\s*([a-z]+)")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What one limit leaves to one route; `bucket` is what it counts together. None: it does not limit that."""
+
+    route: int
+    limit: int
+    bucket: str
+    bodies: int | None = None
+    starts: int | None = None
+
+    @property
+    def left(self) -> int:
+        return max(0, min(room for room in (self.bodies, self.starts) if room is not None))
+
+
+def cut(wanted: Mapping[int, int], rooms: Iterable[Room]) -> dict[int, int]:
+    """What may be taken of each route so that no limit is passed, the first named first."""
+    left: dict[tuple[int, str], int] = {}
+    of_route: dict[int, list[tuple[int, str]]] = {}
+    for room in rooms:
+        name = (room.limit, room.bucket)
+        left[name] = room.left
+        of_route.setdefault(room.route, []).append(name)
+    granted: dict[int, int] = {}
+    for route, most in wanted.items():
+        names = of_route.get(route, [])
+        granted[route] = min([most, *(left[name] for name in names)])
+        for name in names:
+            left[name] -= granted[route]
+    return {route: most for route, most in granted.items() if most > 0}
+
+
+def parse_rate(text: str) -> tuple[int, float]:
+    """How many, and per how many seconds: "100/m", "5/s", "1000/12h", "3 per day"."""
+    found = _RATE.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+    unit = _unit(found[3]) if found else None
+    if found is None or unit is None or int(found[1]) < 1 or found[2] == "0":
+        raise InvalidInput(f'rate {text!r} is not a number of starts per time, like "100/m", "5/s" or "1000/12h"')
+    return int(found[1]), int(found[2] or 1) * unit
+
+
+def _unit(word: str) -> float | None:
+    plain = word.removesuffix("s") if len(word) > 1 else word
+    return _UNITS.get(_WORDS.get(plain, plain))

@@ -1,0 +1,794 @@
+"""Why a job is not running: one code per gate of the claim, with its rule and its sentence side by side.
+
+Theory of operation. The store gathers the `Facts` about one job in one read: the same rows, and for the gates of a
+route the very same view, that a claim looks at. `explain` asks every rule that applies to the job's state; a rule
+that finds its gate shut says so in a sentence: since when, until when, who must act, and the command to type. A
+QUEUED job that no gate shuts out is *runnable*: a claim that looked at it first would return it (after an ingest,
+which gives each target its head). "All slots are busy" and "others go first" are details of runnable, not gates. What
+a person must do stands before what passes by itself. The table in docs/why.md is drawn from RULES.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from unstuck.model.job import DEFAULT_TENANT, JobRecord
+from unstuck.model.lifecycle import FINAL, JobState, RequestKind
+from unstuck.model.standing import CEILING, Code, Facts, Shut, TargetFacts, WorkerFacts
+from unstuck.model.times import Times
+
+#: In place of a tenant: all of them.
+_EVERY = "*"
+
+
+class Actor(StrEnum):
+    """Who must act for it to go on."""
+
+    NOBODY = "nobody"
+    ENGINE = "the engine"
+    OPERATOR = "an operator"
+    OWNER = "the job's owner"
+
+
+#: What a person must do is said before what passes by itself.
+_URGENCY = {Actor.OPERATOR: 0, Actor.OWNER: 0, Actor.ENGINE: 1, Actor.NOBODY: 2}
+
+
+# --- what is said about it ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One gate, or one detail. `remedy` is a command to type; `until` when it passes by itself, if that is known."""
+
+    code: Code
+    sentence: str
+    actor: Actor
+    since: datetime | None = None
+    until: datetime | None = None
+    remedy: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The whole answer: one sentence, then the reasons, the most important first."""
+
+    job: str
+    state: JobState
+    is_runnable: bool
+    verdict: str
+    reasons: tuple[Reason, ...]
+    at: datetime
+
+    @property
+    def codes(self) -> tuple[Code, ...]:
+        return tuple(reason.code for reason in self.reasons)
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a rule found; whatever it leaves out, the rule's own line in the table supplies."""
+
+    sentence: str
+    since: datetime | None = None
+    until: datetime | None = None
+    remedy: str | None = None
+    actor: Actor | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What every rule looks at."""
+
+    facts: Facts
+    now: datetime
+    times: Times
+
+    @property
+    def job(self) -> JobRecord:
+        return self.facts.job
+
+    def command(self, text: str) -> str:
+        """A command about this job's tenant."""
+        tenant = self.job.tenant
+        return text if tenant == DEFAULT_TENANT else f"{text} --tenant {shlex.quote(tenant)}"
+
+    def ago(self, at: datetime | None) -> str:
+        return "" if at is None else f" {lasting(self.now - at)} ago"
+
+    def soon(self, at: datetime) -> str:
+        return f"in {lasting(at - self.now)}" if at > self.now else "now"
+
+
+Find = Callable[[View], Iterable[Said]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A gate (or, if it does not shut, a detail) of jobs in these states."""
+
+    code: Code
+    meaning: str
+    actor: Actor
+    remedy: str | None
+    states: frozenset[JobState]
+    shuts: bool
+    find: Find
+
+    def reasons(self, view: View) -> Iterator[Reason]:
+        for said in self.find(view):
+            remedy = said.remedy or (self.remedy and self._of_job(view, self.remedy))
+            actor = said.actor or self.actor
+            yield Reason(self.code, said.sentence, actor, said.since, said.until, remedy, said.details)
+
+    @staticmethod
+    def _of_job(view: View, remedy: str) -> str:
+        """Workers and health are nobody's own: a tenant is named only where a job is."""
+        return view.command(remedy.replace("JOB", view.job.id)) if "JOB" in remedy else remedy
+
+
+RULES: dict[Code, Rule] = {}
+
+
+def _rule(
+    code: Code,
+    meaning: str,
+    actor: Actor,
+    remedy: str | None = None,
+    *,
+    of: Iterable[JobState] = (JobState.QUEUED,),
+    shuts: bool = True,
+) -> Callable[[Find], Find]:
+    def add(find: Find) -> Find:
+        RULES[code] = Rule(code, meaning, actor, remedy, frozenset(of), shuts, find)
+        return find
+
+    return add
+
+
+def explain(facts: Facts, now: datetime, times: Times | None = None) -> Why:
+    """The answer to "why is this job not running?"; pure."""
+    view = View(facts, now, times or Times())
+    state = facts.job.state
+    asked = [rule for rule in RULES.values() if state in rule.states]
+    reasons = [reason for rule in asked if rule.shuts for reason in rule.reasons(view)]
+    is_runnable = state is JobState.QUEUED and not reasons
+    if is_runnable:
+        reasons = [reason for rule in asked if not rule.shuts for reason in rule.reasons(view)]
+    reasons.sort(key=lambda reason: _URGENCY[reason.actor])
+    return Why(facts.job.id, state, is_runnable, _verdict(state, is_runnable, reasons), tuple(reasons), now)
+
+
+def _verdict(state: JobState, is_runnable: bool, reasons: list[Reason]) -> str:
+    stand = "runnable" if is_runnable else _STANDS.get(state, "not runnable")
+    if not reasons:
+        return stand
+    more = len(reasons) - 1
+    rest = f" (and {more} more {'reason' if more == 1 else 'reasons'})" if more and not is_runnable else ""
+    return f"{stand}: {reasons[0].sentence}{rest}"
+
+
+_STANDS = {JobState.RUNNING: "running", **dict.fromkeys(FINAL, "ended")}
+
+
+# --- the gates: time, hold, dependencies --------------------------------------------------------------------------
+
+
+def _is_retry(job: JobRecord) -> bool:
+    return bool(job.failures or job.losses or job.suspects)
+
+
+@_rule(Code.SCHEDULED, "its start time has not come, or was not noticed yet", Actor.ENGINE, "unstuck jobs retry JOB")
+def _scheduled(view: View) -> Iterator[Said]:
+    due = view.facts.due_at
+    if due is not None and not _is_retry(view.job):
+        yield Said(_due(view, due, "it starts"), view.job.created_at, due)
+
+
+@_rule(
+    Code.RETRY_BACKOFF, "an attempt failed or was lost; the next one waits", Actor.ENGINE, "unstuck jobs retry JOB"
+)
+def _retry_backoff(view: View) -> Iterator[Said]:
+    due, job = view.facts.due_at, view.job
+    if due is None or not _is_retry(job):
+        return
+    what = f"failed with {job.error_type}" if job.error_type else "was lost" if job.losses else "failed"
+    budget = f"{job.failures} of {job.policy.retries + 1} tries used" if job.failures else f"{job.losses} lost"
+    details = {"failures": job.failures, "losses": job.losses, "retries": job.policy.retries, "error": job.error_type}
+    yield Said(
+        f"attempt {job.token} {what} ({budget}); {_due(view, due, 'the next try')}", None, due, details=details
+    )
+
+
+def _due(view: View, due: datetime, what: str) -> str:
+    if due > view.now:
+        verb = "starts " if what == "it starts" else "is "
+        subject = "it" if what == "it starts" else what
+        return f"{subject} {verb}in {lasting(due - view.now)}, at {clock(due)}"
+    return (
+        f"{'its time' if what == 'it starts' else what} came{view.ago(due)}; the next sweep brings it into the queue"
+    )
+
+
+@_rule(
+    Code.HELD,
+    "it was submitted on hold, and nobody has released it",
+    Actor.OWNER,
+    "unstuck jobs release JOB",
+    of=[JobState.PENDING],
+)
+def _held(view: View) -> Iterator[Said]:
+    if view.job.on_hold:
+        yield Said("it is held until somebody releases it", view.job.created_at)
+
+
+@_rule(
+    Code.WAITING_DEPENDENCIES,
+    "jobs that it comes after have not ended",
+    Actor.ENGINE,
+    "unstuck jobs release JOB --force",
+    of=[JobState.PENDING],
+)
+def _waiting_dependencies(view: View) -> Iterator[Said]:
+    waited_for = view.facts.dependencies
+    if not waited_for:
+        return
+    unfinished = [d for d in waited_for if d.state is None or not d.state.is_final]
+    details = {"after": [{"job": d.job, "state": d.state} for d in waited_for]}
+    if unfinished:
+        some = ", ".join(f"{d.job} ({d.state or 'unknown'})" for d in unfinished[:3])
+        count = f"{len(unfinished)} of {len(waited_for)} jobs that it comes after"
+        yield Said(f"{count} have not ended: {some}{' …' if len(unfinished) > 3 else ''}", details=details)
+    else:
+        yield Said("the jobs that it comes after have ended; the next look releases or fails it", details=details)
+
+
+@_rule(Code.UNPLACED, "it is between two places, or something is wrong with the database", Actor.OPERATOR)
+def _unplaced(view: View) -> Iterator[Said]:
+    facts = view.facts
+    if not facts.is_ready and facts.place is None and facts.due_at is None:
+        yield Said(
+            "it is QUEUED, but neither ready, nor in a line, nor on a timer; ask again, and report it if it stays so",
+            remedy=view.command(f"unstuck jobs show {view.job.id}"),
+        )
+
+
+@_rule(Code.WAITING, "it is parked and wakes by itself", Actor.ENGINE, of=[JobState.WAITING])
+def _waiting(view: View) -> Iterator[Said]:
+    yield Said("it is parked: it holds no slot and wakes by itself", until=view.facts.due_at)
+
+
+@_rule(Code.PAUSED, "it was interrupted", Actor.OWNER, "unstuck jobs resume JOB", of=[JobState.PAUSED])
+def _paused(view: View) -> Iterator[Said]:
+    yield Said(f"it was interrupted, and goes on when somebody resumes it{_blocks(view)}", details=_blocking(view))
+
+
+def _blocks(view: View) -> str:
+    target = view.facts.target
+    if target is None or not view.job.is_blocker:
+        return ""
+    return f"; until then target {target.name} is blocked, {_count(target.waiting, 'job')} behind it"
+
+
+def _blocking(view: View) -> dict[str, Any]:
+    target = view.facts.target
+    return {"blocks": target.name, "waiting": target.waiting} if target and view.job.is_blocker else {}
+
+
+@_rule(
+    Code.BODY_MAY_LIVE,
+    "an old body of it, or of a job on its target, may still live",
+    Actor.ENGINE,
+    of=[JobState.QUEUED, JobState.FAILED],
+)
+def _body_may_live(view: View) -> Iterator[Said]:
+    hold = view.facts.hold
+    is_own = hold is not None and hold.job == view.job.id
+    if hold is None or not (is_own or view.job.state is JobState.QUEUED):
+        return
+    whose = "its last attempt" if is_own else f"job {hold.job} on the same target"
+    process = f" (process {hold.pid})" if hold.pid else ""
+    until = None if hold.lease_until is None else hold.lease_until + timedelta(seconds=view.times.margin)
+    details = {"job": hold.job, "worker": hold.worker, "pid": hold.pid}
+    yield Said(
+        f"{whose} did not stop when asked; worker {hold.worker or '?'}{process} may still run it; nothing starts "
+        "before that process is known to be gone",
+        hold.since_at,
+        until if until and until > view.now else None,
+        details=details,
+    )
+
+
+# --- the gates: its target ----------------------------------------------------------------------------------------
+
+
+@_rule(
+    Code.TARGET_BLOCKED, "a job that failed or paused blocks its target", Actor.OWNER, "unstuck jobs resume BLOCKER"
+)
+def _target_blocked(view: View) -> Iterator[Said]:
+    target = view.facts.target
+    if target is None or target.blocked_by is None or target.blocked_by == view.job.id:
+        return
+    error = f" ({target.blocker_error})" if target.blocker_error else ""
+    yield Said(
+        f"target {target.name} is blocked by {target.head_state} job {target.blocked_by}{error}"
+        f"{_since(target.blocked_at)}; {_count(target.waiting, 'job')} behind it. Resume, resolve or skip that one",
+        target.blocked_at,
+        remedy=view.command(f"unstuck jobs resume {target.blocked_by}"),
+        details={
+            "target": target.name,
+            "blocked_by": target.blocked_by,
+            "waiting": target.waiting,
+            "other_remedies": [
+                view.command(f"unstuck jobs {verb} {target.blocked_by}") for verb in ("resolve", "skip")
+            ],
+        },
+    )
+
+
+@_rule(Code.TARGET_PAUSED, "an operator paused its target", Actor.OPERATOR, "unstuck targets unpause TARGET")
+def _target_paused(view: View) -> Iterator[Said]:
+    target = view.facts.target
+    if target is None or target.pause is None or view.facts.is_ready:
+        return
+    until = target.pause.until_at
+    if until is None or until > view.now:
+        yield _pause(view, target.pause, "target")
+    elif not target.is_expected:
+        sentence = f"the pause of target {target.name} ended{view.ago(until)}; the next sweep lets its jobs go on"
+        yield Said(sentence, target.pause.since_at, until, _lift(target.pause, "target"), Actor.ENGINE)
+
+
+@_rule(Code.TARGET_BUSY, "it is another job's turn on its target", Actor.ENGINE, "unstuck why OTHER")
+def _target_busy(view: View) -> Iterator[Said]:
+    target = view.facts.target
+    if target is None or target.blocked_by is not None or _is_its_turn(view.facts, target):
+        return
+    other = _whose_turn(view.facts, target)
+    if other is None:
+        return
+    doing = _doing(view, target) if other == target.head else "is next"
+    ahead = target.ahead - (other == target.first and other != target.head)
+    behind = f", {_count(ahead, 'other job')} before this one" if ahead > 0 else ""
+    yield Said(
+        f"target {target.name} runs one job at a time; job {other} {doing}{behind}",
+        target.head_since,
+        remedy=view.command(f"unstuck why {other}"),
+        details={"target": target.name, "job": other, "ahead": max(0, ahead)},
+    )
+
+
+def _doing(view: View, target: TargetFacts) -> str:
+    """What the head does with its turn."""
+    match target.head_state:
+        case JobState.RUNNING:
+            return f"is running, begun{view.ago(target.head_since)}"
+        case JobState.QUEUED if target.head_due_at and target.head_due_at > view.now:
+            return f"keeps its turn until its next try {view.soon(target.head_due_at)}"
+        case JobState.WAITING:
+            return "is parked and keeps its turn"
+        case _:
+            return "is next"
+
+
+def _is_its_turn(facts: Facts, target: TargetFacts) -> bool:
+    """As it will be after the next ingest: an unclaimed head yields to a newcomer with a higher priority."""
+    if facts.due_at is not None or (facts.place is None and not facts.is_ready):
+        return True  # not in the line yet: that is another gate's story
+    if facts.is_ready:
+        return not _head_yields(target)
+    if target.first != facts.job.id:
+        return False
+    return target.head in (None, facts.job.id) or _head_yields(target)
+
+
+def _head_yields(target: TargetFacts) -> bool:
+    return (
+        target.head_is_ready
+        and target.first_place is not None
+        and target.head_place is not None
+        and target.first_place < target.head_place
+    )
+
+
+def _whose_turn(facts: Facts, target: TargetFacts) -> str | None:
+    if facts.is_ready or _head_yields(target):
+        return target.first
+    return target.head if target.head not in (None, facts.job.id) else target.first
+
+
+# --- the gates: its route -----------------------------------------------------------------------------------------
+
+
+def _pause(view: View, shut: Shut, kind: str) -> Said:
+    """Sentence and remedy of any pause."""
+    everywhere = " for every tenant" if shut.tenant == _EVERY and kind != "tenant" else ""
+    until = f", until {clock(shut.until_at)}" if shut.until_at else ", until somebody lifts it"
+    reason = f' ("{shut.reason}")' if shut.reason else ""
+    sentence = f"{kind} {shut.name} is paused{everywhere} by {shut.by or '?'}{_since(shut.since_at)}{reason}{until}"
+    details = {"kind": kind, "name": shut.name, "tenant": shut.tenant, "by": shut.by, "reason": shut.reason}
+    return Said(sentence, shut.since_at, shut.until_at, _lift(shut, kind), details=details)
+
+
+def _lift(shut: Shut, kind: str) -> str:
+    command = f"unstuck {kind}s unpause {shlex.quote(shut.name)}"
+    if kind == "tenant":
+        return command
+    if shut.tenant == _EVERY:
+        return f"{command} --all-tenants"
+    return command if shut.tenant == DEFAULT_TENANT else f"{command} --tenant {shlex.quote(shut.tenant)}"
+
+
+def _pauses(code: Code, kind: str) -> Find:
+    def find(view: View) -> Iterator[Said]:
+        return (_pause(view, shut, kind) for shut in view.facts.gates if shut.code is code)
+
+    return find
+
+
+for _code, _kind in (
+    (Code.QUEUE_PAUSED, "queue"),
+    (Code.TENANT_PAUSED, "tenant"),
+    (Code.WORKFLOW_PAUSED, "workflow"),
+):
+    _command = f"unstuck {_kind}s unpause {_kind.upper()}"
+    _rule(_code, f"an operator paused its {_kind}", Actor.OPERATOR, _command)(_pauses(_code, _kind))
+
+
+@_rule(Code.CONCURRENCY_LIMIT, "as many run already as a limit allows", Actor.ENGINE)
+def _concurrency_limit(view: View) -> Iterator[Said]:
+    for shut in _limits(view, Code.CONCURRENCY_LIMIT):
+        used = f"{shut.used} of {shut.most}" if shut.used is not None else f"all {shut.most}"
+        yield Said(
+            f"{_limited(shut)} has {used} running; it starts when one of them ends",
+            remedy=_change_limit(shut, "--concurrency N"),
+            details=_limit_details(shut),
+        )
+
+
+@_rule(Code.RATE_LIMITED, "as many started lately as a limit allows", Actor.ENGINE)
+def _rate_limited(view: View) -> Iterator[Said]:
+    for shut in _limits(view, Code.RATE_LIMITED):
+        free = f"; the next may start {view.soon(shut.free_at)}" if shut.free_at else ""
+        yield Said(
+            f"{_limited(shut)} has used {shut.used} of the {shut.most} starts that its rate allows{free}",
+            until=shut.free_at,
+            remedy=_change_limit(shut, "--rate N/PERIOD"),
+            details=_limit_details(shut),
+        )
+
+
+def _limits(view: View, code: Code) -> Iterator[Shut]:
+    return (shut for shut in view.facts.gates if shut.code is code)
+
+
+def _limited(shut: Shut) -> str:
+    together = " (all tenants together)" if shut.tenant == _EVERY and shut.kind != "tenant" else ""
+    return f"{shut.kind} {shut.name}{together}"
+
+
+def _change_limit(shut: Shut, option: str) -> str:
+    verb = "limits key" if shut.kind == "key" else f"{shut.kind}s limit"
+    where = " --all-tenants" if shut.tenant == _EVERY and shut.kind != "tenant" else ""
+    if shut.tenant not in (_EVERY, DEFAULT_TENANT) and shut.kind != "tenant":
+        where = f" --tenant {shlex.quote(shut.tenant)}"
+    return f"unstuck {verb} {shlex.quote(shut.name)} {option}{where}"
+
+
+def _limit_details(shut: Shut) -> dict[str, Any]:
+    return {"kind": shut.kind, "name": shut.name, "tenant": shut.tenant, "used": shut.used, "most": shut.most}
+
+
+# --- the gates: workers -------------------------------------------------------------------------------------------
+
+
+def _unserved(view: View) -> bool:
+    return not any(worker.serves for worker in view.facts.workers)
+
+
+def _draining(view: View) -> list[WorkerFacts]:
+    return [w for w in view.facts.workers if w.is_live and w.state == "draining" and w.is_loaded and w.knows_workflow]
+
+
+def _lacking(view: View) -> list[WorkerFacts]:
+    return [
+        w for w in view.facts.workers if w.is_live and w.state == "active" and w.is_loaded and not w.knows_workflow
+    ]
+
+
+def _loading(view: View) -> list[WorkerFacts]:
+    return [w for w in view.facts.workers if w.is_live and w.state == "active" and not w.is_loaded]
+
+
+@_rule(Code.NO_WORKER, "no live worker serves its queue", Actor.OPERATOR, "unstuck worker MODULE:APP")
+def _no_worker(view: View) -> Iterator[Said]:
+    if not _unserved(view) or _draining(view) or _lacking(view) or _loading(view):
+        return
+    seen = max((w.beat_at for w in view.facts.workers), default=None)
+    last = f"the last one was seen{view.ago(seen)}" if seen else "none ever did"
+    yield Said(
+        f"no live worker serves queue {view.job.queue}; {last}",
+        seen,
+        remedy=f"unstuck worker MODULE:APP --queues {shlex.quote(view.job.queue)}",
+        details={"queue": view.job.queue, "last_seen_at": seen},
+    )
+
+
+@_rule(
+    Code.WORKER_LACKS_CODE,
+    "live workers serve its queue, but none has its workflow",
+    Actor.OPERATOR,
+    "unstuck workers",
+)
+def _worker_lacks_code(view: View) -> Iterator[Said]:
+    lacking = _lacking(view)
+    if not lacking or not _unserved(view):
+        return
+    facts, job = view.facts, view.job
+    versions = sorted({w.code_version for w in lacking})
+    known = (
+        f"; code {facts.known_version} had it, last registered{view.ago(facts.known_at)}"
+        if facts.known_version
+        else ""
+    )
+    yield Said(
+        f"{_count(len(lacking), 'live worker')} on queue {job.queue}, none has workflow {job.workflow} "
+        f"(code {', '.join(versions)}){known}",
+        facts.known_at,
+        details={"workflow": job.workflow, "versions": versions, "known_version": facts.known_version},
+    )
+
+
+@_rule(
+    Code.APP_NOT_LOADED,
+    "the workers that may serve it have not imported their app",
+    Actor.OPERATOR,
+    "unstuck workers",
+)
+def _app_not_loaded(view: View) -> Iterator[Said]:
+    loading = _loading(view)
+    if not loading or not _unserved(view):
+        return
+    failed = next((w for w in loading if w.problem), None)
+    if failed is None:
+        who = (
+            "a worker that may serve it imports its" if len(loading) == 1 else f"{len(loading)} workers import their"
+        )
+        yield Said(f"{who} app; what they serve is known after that", actor=Actor.ENGINE)
+        return
+    last_line = (failed.problem or "").strip().splitlines()[-1][:200]
+    yield Said(
+        f"worker {failed.name} cannot import its app, and tries again: {last_line}",
+        details={"worker": failed.name, "problem": failed.problem},
+    )
+
+
+@_rule(Code.WORKERS_DRAINING, "the workers that serve it are shutting down", Actor.OPERATOR, "unstuck workers")
+def _workers_draining(view: View) -> Iterator[Said]:
+    draining = _draining(view)
+    if draining and _unserved(view):
+        names = ", ".join(w.name for w in draining[:3])
+        yield Said(
+            f"{_serving(len(draining))} {_be(len(draining))} shutting down ({names})",
+            details={"workers": [w.name for w in draining]},
+        )
+
+
+@_rule(
+    Code.ENGINE_STALLED,
+    "it is the engine's turn, but no worker is alive or none sweeps",
+    Actor.OPERATOR,
+    "unstuck health",
+    of=[JobState.QUEUED, JobState.PENDING, JobState.RUNNING],
+)
+def _engine_stalled(view: View) -> Iterator[Said]:
+    """Timers, lost workers and dependants need somebody who sweeps; one of them is late by three sweeps."""
+    facts, job = view.facts, view.job
+    late_after = timedelta(seconds=3 * view.times.sweep + view.times.lost_grace)
+    lease = job.lease_until if job.state is JobState.RUNNING else None
+    overdue = facts.due_at if job.state is JobState.QUEUED else lease
+    pending = job.state is JobState.PENDING and bool(facts.dependencies) and not facts.sweepers
+    if not pending and (overdue is None or overdue + late_after > view.now):
+        return
+    alive = (
+        "no worker is alive" if not facts.sweepers else f"{_count(facts.sweepers, 'worker')} alive, but none sweeps"
+    )
+    yield Said(
+        f"{alive}: timers, lost workers and dependants are looked after by workers, and one is needed",
+        overdue,
+        remedy=None if facts.sweepers else "unstuck worker MODULE:APP",
+        details={"live_workers": facts.sweepers},
+    )
+
+
+# --- details of runnable ------------------------------------------------------------------------------------------
+
+
+def _slots(view: View) -> tuple[int, int, int]:
+    serving = [w for w in view.facts.workers if w.serves]
+    known = [w for w in serving if w.slots is not None]
+    return len(serving), sum(w.running for w in known), sum(w.slots or 0 for w in known)
+
+
+def _is_full(view: View) -> bool:
+    _, busy, total = _slots(view)
+    return 0 < total <= busy
+
+
+@_rule(Code.WORKERS_FULL, "all slots of the workers that serve it are busy", Actor.ENGINE, shuts=False)
+def _workers_full(view: View) -> Iterator[Said]:
+    count, busy, total = _slots(view)
+    if _is_full(view):
+        yield Said(
+            f"all {total} slots of {_serving(count)} are busy; it starts when one is free",
+            details={"busy": busy, "slots": total, "before": view.facts.before},
+        )
+
+
+@_rule(Code.LOWER_PRIORITY, "jobs with a higher priority go first", Actor.ENGINE, shuts=False)
+def _lower_priority(view: View) -> Iterator[Said]:
+    count = view.facts.before_by_priority
+    if count:
+        verb = "goes" if count == 1 else "go"
+        yield Said(
+            f"{_count(count, 'job')} of its workflow with a higher priority {verb} first", details={"jobs": count}
+        )
+
+
+@_rule(Code.OTHERS_FIRST, "jobs that have waited longer go first", Actor.ENGINE, shuts=False)
+def _others_first(view: View) -> Iterator[Said]:
+    count = view.facts.before - view.facts.before_by_priority
+    if count > 0:
+        verb = "goes" if count == 1 else "go"
+        yield Said(f"{_count(count, 'job')} of its workflow that waited longer {verb} first", details={"jobs": count})
+
+
+@_rule(Code.CLAIMABLE, "nothing keeps it", Actor.NOBODY, shuts=False)
+def _claimable(view: View) -> Iterator[Said]:
+    if _is_full(view) or view.facts.before:
+        return
+    count, _, _ = _slots(view)
+    within = lasting(timedelta(seconds=view.times.poll))
+    yield Said(f"nothing keeps it; {'' if count == 1 else 'one of '}{_serving(count)} takes it within {within}")
+
+
+# --- what runs, what ended ----------------------------------------------------------------------------------------
+
+_RUNNING = [JobState.RUNNING]
+
+
+def _has_lease(view: View) -> bool:
+    lease = view.job.lease_until
+    return lease is not None and lease > view.now
+
+
+@_rule(Code.RUNNING, "it is running", Actor.NOBODY, of=_RUNNING)
+def _running(view: View) -> Iterator[Said]:
+    job = view.job
+    if not _has_lease(view) or job.request is not None:
+        return
+    timeout, started = job.policy.timeout, job.started_at
+    until = started + timedelta(seconds=float(timeout)) if started and timeout != "unlimited" else None
+    doing = f"runs on worker {job.worker}, begun" if started else f"was claimed by worker {job.worker}"
+    yield Said(
+        f"attempt {job.token} {doing}{view.ago(started or job.claimed_at)}; last beat{view.ago(job.heartbeat_at)}",
+        started or job.claimed_at,
+        until,
+        details={"worker": job.worker, "attempt": job.token, "heartbeat_at": job.heartbeat_at},
+    )
+
+
+@_rule(Code.CANCELLING, "its handler was asked to stop and has not stopped yet", Actor.ENGINE, of=_RUNNING)
+def _cancelling(view: View) -> Iterator[Said]:
+    job = view.job
+    if not _has_lease(view) or job.request is None:
+        return
+    until = job.requested_at + timedelta(seconds=job.policy.grace) if job.requested_at else None
+    if job.request is RequestKind.DRAIN:
+        until = None
+    why = f' ("{job.request_reason}")' if job.request_reason else ""
+    grace = "" if until is None else f"; it is stuck if it still runs {view.soon(until)}"
+    yield Said(
+        f"its handler was asked to stop ({job.request}){view.ago(job.requested_at)}{why}, and has not yet{grace}",
+        job.requested_at,
+        until,
+        details={"worker": job.worker, "request": job.request, "grace": job.policy.grace},
+    )
+
+
+@_rule(Code.LEASE_EXPIRED, "its worker fell silent; any other recovers it", Actor.ENGINE, of=_RUNNING)
+def _lease_expired(view: View) -> Iterator[Said]:
+    job = view.job
+    if _has_lease(view):
+        return
+    lease = job.lease_until
+    until = None if lease is None else lease + timedelta(seconds=view.times.lost_grace + view.times.sweep)
+    recovery = (
+        "" if until is None else f"; recovered {'by the next sweep' if until <= view.now else view.soon(until)}"
+    )
+    yield Said(
+        f"worker {job.worker} has been silent since its beat{view.ago(job.heartbeat_at)}, and its lease ended"
+        f"{view.ago(lease)}{recovery}",
+        lease,
+        until,
+        details={"worker": job.worker, "heartbeat_at": job.heartbeat_at},
+    )
+
+
+@_rule(Code.ENDED, "it has ended", Actor.NOBODY, of=FINAL - {JobState.DEAD})
+def _ended(view: View) -> Iterator[Said]:
+    job = view.job
+    error = f" with {job.error_type}: {_first_line(job.error_message)}" if job.error_type else ""
+    remedy, actor = None, Actor.NOBODY
+    if job.state in (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED):
+        remedy = view.command(f"unstuck jobs resume {job.id}")
+        actor = Actor.OWNER
+    yield Said(
+        f"{job.state}{error}{view.ago(job.finished_at)}{_blocks(view)}",
+        job.finished_at,
+        remedy=remedy,
+        actor=actor,
+        details={"error_type": job.error_type, **_blocking(view)},
+    )
+
+
+@_rule(Code.DEAD, "a dead letter: it was never run", Actor.OPERATOR, "unstuck jobs show JOB", of=[JobState.DEAD])
+def _dead(view: View) -> Iterator[Said]:
+    job = view.job
+    error = f": {job.error_type}: {_first_line(job.error_message)}" if job.error_type else ""
+    yield Said(
+        f"it is a dead letter and was never run{error}", job.finished_at, details={"error_type": job.error_type}
+    )
+
+
+# --- words --------------------------------------------------------------------------------------------------------
+
+
+def lasting(span: timedelta) -> str:
+    """38s, 4m 10s, 2h 5m, 3d 4h."""
+    seconds = max(0, round(span.total_seconds()))
+    if seconds < 60:
+        return f"{seconds}s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes}m {rest}s" if rest else f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours}h {minutes}m" if minutes else f"{hours}h"
+    return f"{hours // 24}d {hours % 24}h"
+
+
+def clock(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _since(at: datetime | None) -> str:
+    return "" if at is None else f" since {clock(at)}"
+
+
+def _count(number: int, noun: str) -> str:
+    shown = f"{CEILING} or more" if number >= CEILING else str(number)
+    return f"{shown} {noun}{'' if number == 1 else 's'}"
+
+
+def _serving(count: int) -> str:
+    return "the worker that serves it" if count == 1 else f"the {_count(count, 'worker')} that serve it"
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _first_line(text: str | None) -> str:
+    line = (text or "").strip().splitlines()[0] if (text or "").strip() else ""
+    return line if len(line) <= 200 else line[:199] + "…"

@@ -1,0 +1,154 @@
+"""How a job stands: the facts that the gates of the claim look at, as the store gathers them for `reasons`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from unstuck.model.job import JobRecord
+from unstuck.model.lifecycle import JobState
+
+#: Counts of what stands before a job stop here.
+CEILING = 1000
+
+
+class Code(StrEnum):
+    SCHEDULED = "scheduled"
+    RETRY_BACKOFF = "retry_backoff"
+    HELD = "held"
+    WAITING_DEPENDENCIES = "waiting_dependencies"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    BODY_MAY_LIVE = "body_may_live"
+    TARGET_BLOCKED = "target_blocked"
+    TARGET_PAUSED = "target_paused"
+    TARGET_BUSY = "target_busy"
+    QUEUE_PAUSED = "queue_paused"
+    TENANT_PAUSED = "tenant_paused"
+    WORKFLOW_PAUSED = "workflow_paused"
+    CONCURRENCY_LIMIT = "concurrency_limit"
+    RATE_LIMITED = "rate_limited"
+    NO_WORKER = "no_worker"
+    WORKER_LACKS_CODE = "worker_lacks_code"
+    APP_NOT_LOADED = "app_not_loaded"
+    WORKERS_DRAINING = "workers_draining"
+    ENGINE_STALLED = "engine_stalled"
+    UNPLACED = "unplaced"
+    WORKERS_FULL = "workers_full"
+    LOWER_PRIORITY = "lower_priority"
+    OTHERS_FIRST = "others_first"
+    CLAIMABLE = "claimable"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    LEASE_EXPIRED = "lease_expired"
+    ENDED = "ended"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """A pause in force or a limit that is used up, as the claim sees it. `tenant` may be '*': all of them."""
+
+    code: Code
+    kind: str
+    name: str
+    tenant: str
+    since_at: datetime | None = None
+    until_at: datetime | None = None
+    by: str | None = None
+    reason: str | None = None
+    used: int | None = None
+    most: int | None = None
+    free_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An old body that may still live."""
+
+    job: str
+    worker: str | None
+    since_at: datetime
+    pid: int | None = None
+    lease_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """Whose turn it is. `first` is who stands first in the line; `ahead` counts those before this job in it."""
+
+    name: str
+    head: str | None = None
+    head_state: JobState | None = None
+    head_since: datetime | None = None
+    #: Of a QUEUED head: in the future, if it waits for its next try.
+    head_due_at: datetime | None = None
+    head_place: int | None = None
+    head_is_ready: bool = False
+    first: str | None = None
+    first_place: int | None = None
+    blocked_by: str | None = None
+    blocked_at: datetime | None = None
+    blocker_error: str | None = None
+    ahead: int = 0
+    waiting: int = 0
+    #: It may have ended already, and then nobody has noticed so far.
+    pause: Shut | None = None
+    #: The next ingest will look at it.
+    is_expected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    job: str
+    state: JobState | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """A worker that serves the job's queue, or may do so once its app is loaded."""
+
+    name: str
+    state: str
+    is_live: bool
+    beat_at: datetime
+    code_version: str
+    is_loaded: bool = True
+    knows_workflow: bool = True
+    running: int = 0
+    slots: int | None = None
+    problem: str | None = None
+
+    @property
+    def serves(self) -> bool:
+        return self.is_live and self.state == "active" and self.is_loaded and self.knows_workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that the gates look at, read at one instant. `route` and `rank`: where it stands in the queue."""
+
+    at: datetime
+    job: JobRecord
+    route: int = 0
+    rank: int = 0
+    #: Of the timer that will bring it into the queue.
+    due_at: datetime | None = None
+    is_ready: bool = False
+    #: Its place in its target's line; None: it does not stand there.
+    place: int | None = None
+    #: Its own, else one on its target.
+    hold: Hold | None = None
+    target: TargetFacts | None = None
+    gates: tuple[Shut, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+    workers: tuple[WorkerFacts, ...] = ()
+    #: Live workers of any kind: whoever lives, sweeps.
+    sweepers: int = 0
+    #: The last that registered its workflow: code version and when it was seen.
+    known_version: str | None = None
+    known_at: datetime | None = None
+    #: Ready jobs of its route before it, and those of them with a higher priority, up to a ceiling.
+    before: int = 0
+    before_by_priority: int = 0

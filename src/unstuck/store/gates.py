@@ -1,0 +1,236 @@
+"""Gates: what shuts whole routes for a while (pauses of a queue, workflow or tenant; limits), and tenants' weights.
+
+The rules themselves are one view, unstuck_gates: `look` here, the claim and `why` read the same. Pauses of a target
+shut its line, not a route, and are the targets' own business; they are only kept in the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from unstuck.model.errors import UnknownTarget, UnknownTenant
+from unstuck.model.job import DEFAULT_TENANT, WorkflowRecord
+from unstuck.model.limits import parse_rate
+from unstuck.model.payload import clean_text
+from unstuck.store import targets
+from unstuck.store.changes import MAX_MESSAGE
+from unstuck.store.database import Row, Transaction
+from unstuck.store.port import EVERY, Front, Fronts, Limit, LimitKind, Pause, PauseKind, TenantRecord, Waiting, Waits
+from unstuck.store.rows import instant, instant_or_none, microseconds, packed, span
+
+#: Who set a limit that stands in the code; it gives way to everybody else.
+BY_CODE = "code"
+
+
+# --- the look -----------------------------------------------------------------------------------------------------
+
+
+def look(t: Transaction, after: int, limit: int) -> tuple[Fronts, bool]:
+    """One page of open routes, and whether there are limits at all. Who uses no gates pays for none."""
+    rows = t.all("fronts", after=after, most=limit)
+    if not rows:
+        return Fronts(), False
+    has_limits = bool(rows[0]["has_limits"])
+    routes = [row["route"] for row in rows]
+    shut = _named(t, "shut_routes", routes) if has_limits or rows[0]["has_pauses"] else frozenset()
+    limited = _named(t, "limited_routes", routes) if has_limits else frozenset()
+    fronts = [Front(row["route"], row["rank"], row["route"] in limited) for row in rows if row["route"] not in shut]
+    return Fronts(fronts, _looked_to(rows, limit)), has_limits
+
+
+def _named(t: Transaction, statement: str, routes: list[int]) -> frozenset[int]:
+    return frozenset(row["route"] for row in of_routes(t, statement, routes))
+
+
+def of_routes(t: Transaction, statement: str, routes: Sequence[int]) -> list[Row]:
+    """What a statement says about these routes: at once, or one by one where a question costs no round trip and the
+    planner finds its way into a view only so."""
+    if t.split:
+        return [row for route in routes for row in t.all(statement, route=route)]
+    return t.all(statement, routes=list(routes))
+
+
+def _looked_to(rows: Sequence[Row], limit: int) -> int:
+    return int(rows[-1]["route"]) if len(rows) >= limit else 0
+
+
+def waits(t: Transaction, after: int, limit: int) -> Waits:
+    rows = t.all("waits", after=after, most=limit)
+    # A route whose last job was taken between two steps of the statement has nothing to show.
+    return Waits([_waiting(row) for row in rows if row["uid"] is not None], _looked_to(rows, limit) if rows else 0)
+
+
+def _waiting(row: Row) -> Waiting:
+    return Waiting(
+        route=row["route"],
+        id=row["uid"],
+        tenant=row["tenant"],
+        queue=row["queue"],
+        workflow=row["workflow"],
+        since=instant(row["available_at"]),
+        is_paused=bool(row["is_paused"]),
+    )
+
+
+# --- pauses -------------------------------------------------------------------------------------------------------
+
+
+def pause(t: Transaction, pause: Pause) -> Pause:
+    tenant = _tenant_of(pause.kind, pause.name, pause.tenant)
+    _check_tenant(t, tenant)
+    if pause.kind == "target" and targets.pause(t, tenant, pause.name) is None:
+        raise UnknownTarget(pause.name)
+    row = t.one(
+        "set_pause",
+        kind=pause.kind,
+        name=pause.name,
+        tenant=tenant,
+        until_at=None if pause.until_at is None else microseconds(pause.until_at),
+        by=clean_text(pause.by, 200),
+        reason=clean_text(pause.reason, MAX_MESSAGE) if pause.reason else None,
+    )
+    assert row is not None
+    return _pause_of(row)
+
+
+def unpause(t: Transaction, kind: PauseKind, name: str, tenant: str) -> bool:
+    tenant = _tenant_of(kind, name, tenant)
+    if kind == "target":
+        targets.lock_named(t, tenant, name)  # before the pause's row, as a pause does
+    dropped = t.one("drop_pause", kind=kind, name=name, tenant=tenant)
+    if dropped is None:
+        return False
+    if kind == "target":
+        targets.unpause(t, tenant, name)
+    return dropped["until_at"] is None or dropped["until_at"] > dropped["now"]
+
+
+def pauses(t: Transaction, tenant: str | None) -> list[Pause]:
+    return [_pause_of(row) for row in t.all("pauses", tenant=tenant)]
+
+
+def _pause_of(row: Row) -> Pause:
+    return Pause(
+        kind=row["kind"],
+        name=row["name"],
+        tenant=row["tenant"],
+        by=row["by"],
+        since_at=instant(row["since_at"]),
+        until_at=instant_or_none(row["until_at"]),
+        reason=row["reason"],
+    )
+
+
+def _tenant_of(kind: str, name: str, tenant: str) -> str:
+    """What is about a tenant belongs to that tenant, whoever asks."""
+    return name if kind == "tenant" else tenant
+
+
+def _check_tenant(t: Transaction, tenant: str) -> None:
+    if tenant not in (EVERY, DEFAULT_TENANT) and t.one("tenant_is_known", tenant=tenant) is None:
+        raise UnknownTenant(tenant)
+
+
+# --- limits -------------------------------------------------------------------------------------------------------
+
+
+def set_limit(t: Transaction, limit: Limit) -> Limit:
+    row = t.one(
+        "set_limit",
+        kind=limit.kind,
+        name=limit.name,
+        tenant=_tenant_of(limit.kind, limit.name, limit.tenant),
+        concurrency=limit.concurrency,
+        rate=limit.rate,
+        per_us=None if limit.rate is None else span(limit.per or 1.0),
+        max_queued=limit.max_queued,
+        by=clean_text(limit.by, 200),
+    )
+    assert row is not None
+    return _limit_of(row)
+
+
+def remove_limit(t: Transaction, kind: LimitKind, name: str, tenant: str) -> bool:
+    return t.run("drop_limit", kind=kind, name=name, tenant=_tenant_of(kind, name, tenant)) == 1
+
+
+def limits(t: Transaction, tenant: str | None) -> list[Limit]:
+    return [_limit_of(row) for row in t.all("limits", tenant=tenant)]
+
+
+def _limit_of(row: Row) -> Limit:
+    return Limit(
+        kind=row["kind"],
+        name=row["name"],
+        tenant=row["tenant"],
+        by=row["set_by"],
+        concurrency=row["concurrency"],
+        rate=row["rate"],
+        per=None if row["per_us"] is None else row["per_us"] / 1_000_000,
+        max_queued=row["max_queued"],
+        set_at=instant(row["set_at"]),
+    )
+
+
+# --- tenants ------------------------------------------------------------------------------------------------------
+
+
+def set_tenant(t: Transaction, name: str, weight: int, by: str) -> TenantRecord:
+    row = t.one("set_tenant", name=name, weight=weight, by=clean_text(by, 200))
+    assert row is not None
+    return TenantRecord(row["name"], row["weight"])
+
+
+def tenants(t: Transaction, after: str, limit: int) -> list[TenantRecord]:
+    return [TenantRecord(row["name"], row["weight"]) for row in t.all("tenants", after=after, most=limit)]
+
+
+def tenant(t: Transaction, name: str) -> TenantRecord | None:
+    row = t.one("tenant", name=name)
+    return None if row is None else TenantRecord(row["name"], row["weight"])
+
+
+# --- what code says of itself -------------------------------------------------------------------------------------
+
+
+def register_workflows(
+    t: Transaction, workflows: Sequence[WorkflowRecord], worker: int | None, queues: Sequence[str]
+) -> None:
+    """Sorted, so that workers that start together wait for each other in the same order; the worker's own row last,
+    so that its beat waits for none of them."""
+    for workflow in sorted(workflows, key=lambda w: (w.name, w.code_version)):
+        t.run("register_workflow", **_columns(workflow))
+        _limit_by_code(t, workflow)
+    if worker is not None:
+        serves = {"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})}
+        t.run("set_serves", worker=worker, serves=packed(serves))
+
+
+def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
+    return {
+        "name": workflow.name,
+        "code_version": workflow.code_version,
+        "queue": workflow.queue,
+        "policy": workflow.policy.to_json(),
+        "schema": packed(workflow.schema),
+        "target": workflow.target,
+        "limit_key": workflow.limit_key,
+        "doc": clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
+    }
+
+
+def _limit_by_code(t: Transaction, workflow: WorkflowRecord) -> None:
+    """The newest registration counts: a limit that has left the code leaves the table."""
+    if workflow.concurrency is None and workflow.rate is None:
+        t.run("drop_code_limit", name=workflow.name, by=BY_CODE)
+        return
+    rate, per = parse_rate(workflow.rate) if workflow.rate is not None else (None, None)
+    t.run(
+        "set_code_limit",
+        name=workflow.name,
+        concurrency=workflow.concurrency,
+        rate=rate,
+        per_us=None if per is None else span(per),
+        by=BY_CODE,
+    )

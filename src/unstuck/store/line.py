@@ -1,0 +1,44 @@
+"""Line: who wants to run on a target, and the one step from there to ready.
+
+Locks are taken in one order everywhere: worker, targets (sorted), running, jobs, timers, line, ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unstuck.store.database import Transaction
+from unstuck.store.rows import packed
+
+
+def lock(t: Transaction, targets: Iterable[int | None]) -> list[int]:
+    """In one statement and sorted: two that need the same targets never wait for each other in a circle."""
+    wanted = sorted({target for target in targets if target is not None})
+    if wanted:
+        t.all("lock_targets", targets=wanted)
+    return wanted
+
+
+def lock_of_jobs(t: Transaction, jobs: Sequence[int]) -> list[int]:
+    """The targets on which these jobs run. A running row never changes its target."""
+    if t.split or not jobs:
+        return []  # one writer: there is nobody to lock out
+    return [row["id"] for row in t.all("lock_targets_of_jobs", jobs=sorted(jobs))]
+
+
+def lock_of_workers(t: Transaction, workers: Sequence[int]) -> list[int]:
+    return [row["id"] for row in t.all("lock_targets_of_workers", workers=sorted(workers))] if workers else []
+
+
+def promote(t: Transaction, targets: Iterable[int]) -> int:
+    """Give each of these targets, locked by an earlier statement, its head if it has none; how many became ready."""
+    wanted = sorted(set(targets))
+    if not wanted:
+        return 0
+    heads = t.all("promote", targets=wanted)
+    if t.split and heads:
+        rows = packed([dict(row) for row in heads])
+        t.run("leave_line", rows=rows)
+        t.run("seat_heads", rows=rows)
+        t.run("add_ready", jobs=packed([row["job"] for row in heads]))
+    return len(heads)

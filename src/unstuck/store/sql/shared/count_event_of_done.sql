@@ -1,0 +1,1 @@
+UPDATE unstuck_done SET n = n + 1 WHERE job = :job

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_limits WHERE kind = :kind AND name = :name AND tenant = :tenant

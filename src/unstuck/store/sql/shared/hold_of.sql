@@ -1,0 +1,1 @@
+SELECT job, worker, target FROM unstuck_holds WHERE job = :job AND worker = :worker

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_holds WHERE job = :job AND worker = :worker

@@ -1,7 +1,0 @@
-DELETE FROM unstuck_holds
- WHERE job IN (SELECT h.job
-                 FROM unstuck_holds h
-                 LEFT JOIN unstuck_workers w ON w.id = h.worker
-                WHERE w.id IS NULL OR w.lease_until <= unstuck_now() - :margin
-                ORDER BY h.job
-                LIMIT :batch)

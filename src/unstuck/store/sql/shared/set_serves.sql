@@ -1,0 +1,1 @@
+UPDATE unstuck_workers SET serves = :serves WHERE id = :worker AND serves <> :serves

@@ -1,0 +1,1 @@
+SELECT name, weight FROM unstuck_tenants WHERE weight <> 1

@@ -1,0 +1,1 @@
+SELECT route, limit_id, bucket, concurrency, running, rate, started FROM unstuck_limit_room WHERE route = :route

@@ -1,0 +1,192 @@
+"""Targets, limit keys, holds and dependencies as applications say them. On both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import unstuck
+from tests.app.hand import Hand
+from tests.support.tables import counts_of_tables
+from unstuck import App, JobState
+from unstuck.cli.session import Asked, Session
+from unstuck.intake.submit import Options
+from unstuck.model.errors import Conflict, IllegalMove, InvalidArguments, InvalidInput, InvalidPolicy, UnknownJob
+from unstuck.model.settlement import ErrorInfo, Raised, Returned
+
+
+@pytest.fixture
+def app(store_url: str) -> Iterator[App]:
+    with App(store_url, name="forge") as app:
+        yield app
+
+
+Deploy = unstuck.Workflow[[str, str], str]
+
+
+@pytest.fixture
+def deploy(app: App) -> Deploy:
+    @app.workflow(target="{repo}", limit_key="host:{host}", concurrency=4, rate="100/m", on_failure="continue")
+    def deploy(ctx: unstuck.Context, repo: str, host: str = "a") -> str:
+        return repo
+
+    return deploy
+
+
+def ingest(app: App) -> None:
+    while app.store.ingest().entries:
+        pass
+
+
+def test_a_job_gets_target_and_limit_key_from_its_arguments(deploy: Deploy) -> None:
+    job = deploy.enqueue("acme/site", "b").record
+    assert (job.target, job.limit_key) == ("acme/site", "host:b")
+    assert deploy.enqueue(repo="acme/site").record.limit_key == "host:a"  # type: ignore[call-arg]
+
+
+def test_a_caller_names_another_target_or_none(deploy: Deploy) -> None:
+    assert deploy.using(target="{braces} stay").enqueue("x", "b").record.target == "{braces} stay"
+    free = deploy.using(target=None, limit_key=None).enqueue("x", "b").record
+    assert (free.target, free.limit_key) == (None, None)
+    again = deploy.using(target=None).using(priority=3).enqueue("x", "b").record
+    assert (again.target, again.limit_key) == (None, "host:b")
+
+
+def test_the_row_of_a_workflow_gives_the_same_target_as_its_code(app: App, deploy: Deploy) -> None:
+    app.store.register_workflows(app.registry.records())
+    row = app.store.workflow("deploy")
+    assert row is not None
+    assert (row.target, row.limit_key) == ("{repo}", "host:{host}")
+    session = Session(app.settings, app.store, "default")
+    ident, _ = session.submit(Asked("deploy", ["acme/site"], {}, Options(), None))
+    found = app.job(ident).record
+    assert (found.target, found.limit_key) == ("acme/site", "host:a")
+
+
+def test_arguments_that_cannot_name_a_target_are_refused_and_nothing_is_written(
+    app: App, deploy: Deploy, store_url: str
+) -> None:
+    deploy.enqueue("acme/site", "b")
+    before = counts_of_tables(store_url)
+    for wrong in ("", "x" * 201, " x"):
+        with pytest.raises(InvalidArguments, match=r"deploy cannot .* target '\{repo\}' cannot be made of repo"):
+            deploy.enqueue_many([("fine", "b"), (wrong, "b")])
+    assert counts_of_tables(store_url) == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": ""},
+        {"target": "x" * 201},
+        {"target": 5},
+        {"target": "*"},
+        {"limit_key": "forge:*"},
+        {"tenant": "*"},
+        {"tenant": ""},
+        {"hold": "yes"},
+        {"after": [1]},
+        {"after": [""]},
+        {"after": [f"j{n}" for n in range(101)]},
+        {"after_failure": "ignore"},
+        {"on_failure": "ignore"},
+    ],
+)
+def test_options_that_cannot_hold_are_refused_at_once(deploy: Deploy, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        deploy.using(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"target": "{rope}"}, InvalidInput),
+        ({"target": "{ctx}"}, InvalidInput),
+        ({"limit_key": "{repo!r}"}, InvalidInput),
+        ({"concurrency": 0}, InvalidInput),
+        ({"concurrency": True}, InvalidInput),
+        ({"rate": "often"}, InvalidInput),
+        ({"on_failure": "ignore"}, InvalidPolicy),
+    ],
+)
+def test_a_workflow_that_cannot_hold_is_refused_when_it_is_defined(
+    app: App, options: dict[str, Any], error: type[Exception]
+) -> None:
+    def build(ctx: unstuck.Context, repo: str) -> None: ...
+
+    with pytest.raises(error, match="build"):
+        app.workflow(**options)(build)
+
+
+def test_limits_of_the_code_are_in_the_workflows_record(app: App, deploy: Deploy) -> None:
+    (record,) = app.registry.records()
+    assert (record.concurrency, record.rate, record.policy.on_failure) == (4, "100/m", "continue")
+
+
+def test_a_held_job_runs_when_it_is_released(app: App, deploy: Deploy) -> None:
+    job = deploy.using(hold=True).enqueue("acme/site", "b")
+    assert job.state is JobState.PENDING
+    assert job.record.on_hold
+    assert job.release(by="ada").state is JobState.QUEUED
+    with pytest.raises(IllegalMove):
+        job.release()
+    assert job.history[-1].data == {"by": "ada"}
+
+
+def test_a_job_runs_after_others_given_as_handles_or_ids(app: App, deploy: Deploy) -> None:
+    hand = Hand(app.store)
+    first = deploy.using(target=None).enqueue("one", "b")
+    second = deploy.using(after=first, target=None).enqueue("two", "b")
+    third = deploy.using(after=[first, second.id], after_failure="run").enqueue("three", "b")
+    ingest(app)
+    for job in (first, second, third):
+        assert hand.run_one(Returned('"ok"')).id == job.id
+        ingest(app)
+    with pytest.raises(Conflict):
+        third.release()
+
+
+def test_a_job_whose_dependency_fails_says_so(app: App, deploy: Deploy) -> None:
+    first = deploy.using(retries=0).enqueue("one", "b")
+    second = deploy.using(after=[first]).enqueue("two", "b")
+    ingest(app)
+    Hand(app.store).run_one(Raised(ErrorInfo("ValueError", "boom")))
+    ingest(app)
+    with pytest.raises(unstuck.JobFailed, match=f"DependencyFailed.*{first.id}"):
+        second.result(timeout=1)
+
+
+def test_an_unknown_or_foreign_dependency_is_refused_and_nothing_is_written(
+    app: App, deploy: Deploy, store_url: str
+) -> None:
+    foreign = deploy.using(tenant="other").enqueue("acme/site", "b")
+    deploy.enqueue("acme/site", "b")
+    before = counts_of_tables(store_url)
+    for wrong in (foreign, "no-such-job"):
+        with pytest.raises(UnknownJob):
+            deploy.using(after=[wrong]).enqueue("acme/site", "b")
+    assert counts_of_tables(store_url) == before
+
+
+def test_a_blocker_can_be_skipped(app: App) -> None:
+    @app.workflow(target="t", retries=0)
+    def build() -> None: ...
+
+    first, second = build.enqueue(), build.enqueue()
+    ingest(app)
+    hand = Hand(app.store)
+    [attempt] = hand.claim()
+    beat = app.store.beat(hand.record.number, 60, [attempt.ref], started={attempt.ref.job: app.store.now()})
+    assert beat.alive
+    hand.settle(attempt, Raised(ErrorInfo("ValueError", "boom")))
+    ingest(app)
+    assert first.record.is_blocker
+    assert hand.claim() == []
+
+    assert not first.skip(by="ada").is_blocker
+
+    assert [job.id for job in hand.claim()] == [second.id]
+    with pytest.raises(Conflict):
+        first.skip()

@@ -1,0 +1,319 @@
+"""Every gate has its code, its sentence, who must act and what to type; a job that no gate shuts out is runnable."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unstuck.model.job import JobRecord
+from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.policy import Policy
+from unstuck.model.reasons import RULES, Actor, Reason, Why, explain, lasting
+from unstuck.model.standing import Code, Dependency, Facts, Hold, Shut, TargetFacts, WorkerFacts
+from unstuck.model.target import FIRST
+from unstuck.model.times import Times
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER, EARLIER = NOW + timedelta(seconds=38), NOW - timedelta(seconds=38)
+ADA = WorkerFacts("ada", "active", True, NOW, "v1", running=1, slots=4)
+
+
+def a_record(**changes: Any) -> JobRecord:
+    base = JobRecord(
+        number=7, id="job-7", tenant="default", queue="io", workflow="crawl", target=None, priority=0,
+        state=JobState.QUEUED, run=1, token=2, payload="{}", policy=Policy(), created_at=EARLIER,
+        available_at=EARLIER, events=1,
+    )  # fmt: skip
+    return replace(base, **changes)
+
+
+def facts(job: JobRecord | None = None, **changes: Any) -> Facts:
+    return Facts(at=NOW, job=job or a_record(), **{"is_ready": True, "workers": (ADA,), "sweepers": 1, **changes})
+
+
+def on_target(**changes: Any) -> Facts:
+    """Second in the line of a target on which another job runs."""
+    target = TargetFacts(
+        "acme", head="job-1", head_state=JobState.RUNNING, head_since=EARLIER, head_place=0, first="job-7",
+        first_place=0, waiting=3,
+    )  # fmt: skip
+    return facts(a_record(target="acme"), is_ready=False, place=0, target=replace(target, **changes))
+
+
+def running(**changes: Any) -> JobRecord:
+    base = {"worker": "ada", "claimed_at": EARLIER, "started_at": EARLIER, "heartbeat_at": EARLIER}
+    return a_record(state=JobState.RUNNING, **{**base, "lease_until": LATER, **changes})
+
+
+def shut(code: Code, kind: str, name: str, **changes: Any) -> Shut:
+    return Shut(code, kind, name, **{"tenant": "default", "since_at": EARLIER, "by": "dana", **changes})
+
+
+def ask(found: Facts) -> Why:
+    return explain(found, NOW)
+
+
+def only(found: Facts) -> Reason:
+    [reason] = ask(found).reasons
+    return reason
+
+
+HOLD = Hold("job-7", "ada", EARLIER, pid=4121, lease_until=LATER)
+EXAMPLES: dict[Code, Facts] = {
+    Code.SCHEDULED: facts(is_ready=False, due_at=LATER),
+    Code.RETRY_BACKOFF: facts(a_record(failures=2, error_type="Timeout"), is_ready=False, due_at=LATER),
+    Code.HELD: facts(a_record(state=JobState.PENDING, on_hold=True)),
+    Code.WAITING_DEPENDENCIES: facts(
+        a_record(state=JobState.PENDING),
+        dependencies=(Dependency("job-1", JobState.RUNNING), Dependency("job-2", JobState.COMPLETED)),
+    ),
+    Code.WAITING: facts(a_record(state=JobState.WAITING)),
+    Code.PAUSED: facts(a_record(state=JobState.PAUSED)),
+    Code.BODY_MAY_LIVE: facts(hold=HOLD),
+    Code.TARGET_BLOCKED: on_target(
+        head_state=JobState.FAILED, blocked_by="job-1", blocked_at=EARLIER, blocker_error="ValueError"
+    ),
+    Code.TARGET_PAUSED: on_target(head=None, pause=shut(Code.TARGET_PAUSED, "target", "acme", reason="move")),
+    Code.TARGET_BUSY: on_target(ahead=2),
+    Code.QUEUE_PAUSED: facts(gates=(shut(Code.QUEUE_PAUSED, "queue", "io", reason="vendor outage"),)),
+    Code.TENANT_PAUSED: facts(gates=(shut(Code.TENANT_PAUSED, "tenant", "default", until_at=LATER),)),
+    Code.WORKFLOW_PAUSED: facts(gates=(shut(Code.WORKFLOW_PAUSED, "workflow", "crawl", tenant="*"),)),
+    Code.CONCURRENCY_LIMIT: facts(gates=(shut(Code.CONCURRENCY_LIMIT, "key", "tenant:7", used=4, most=4),)),
+    Code.RATE_LIMITED: facts(gates=(shut(Code.RATE_LIMITED, "queue", "io", used=100, most=100, free_at=LATER),)),
+    Code.NO_WORKER: facts(workers=(replace(ADA, is_live=False, beat_at=EARLIER),)),
+    Code.WORKER_LACKS_CODE: facts(
+        workers=(replace(ADA, knows_workflow=False),), known_version="v0", known_at=EARLIER
+    ),
+    Code.APP_NOT_LOADED: facts(
+        workers=(replace(ADA, is_loaded=False, knows_workflow=False, problem="Traceback\nNo module named shop"),)
+    ),
+    Code.WORKERS_DRAINING: facts(workers=(replace(ADA, state="draining"),)),
+    Code.ENGINE_STALLED: facts(is_ready=False, due_at=NOW - timedelta(minutes=5), sweepers=0),
+    Code.UNPLACED: facts(is_ready=False),
+    Code.WORKERS_FULL: facts(workers=(replace(ADA, running=4),)),
+    Code.LOWER_PRIORITY: facts(before=3, before_by_priority=2),
+    Code.OTHERS_FIRST: facts(before=1000),
+    Code.CLAIMABLE: facts(),
+    Code.RUNNING: facts(running()),
+    Code.CANCELLING: facts(running(request=RequestKind.CANCEL, requested_at=NOW, request_reason="not wanted")),
+    Code.LEASE_EXPIRED: facts(running(lease_until=EARLIER)),
+    Code.ENDED: facts(
+        a_record(state=JobState.FAILED, error_type="ValueError", error_message="no\nmore", finished_at=EARLIER)
+    ),
+    Code.DEAD: facts(a_record(state=JobState.DEAD, error_type="SignatureInvalid", error_message="key k3")),
+}
+RUNNABLE = {Code.WORKERS_FULL, Code.LOWER_PRIORITY, Code.OTHERS_FIRST, Code.CLAIMABLE}
+#: A part of each sentence, and of its remedy.
+SAID: dict[Code, tuple[str, str | None]] = {
+    Code.SCHEDULED: ("it starts in 38s, at 2026-03-01 12:00:38 UTC", "unstuck jobs retry job-7"),
+    Code.RETRY_BACKOFF: (
+        "failed with Timeout (2 of 4 tries used); the next try is in 38s",
+        "unstuck jobs retry job-7",
+    ),
+    Code.HELD: ("held until somebody releases it", "unstuck jobs release job-7"),
+    Code.WAITING_DEPENDENCIES: (
+        "1 of 2 jobs that it comes after have not ended: job-1 (RUNNING)",
+        "unstuck jobs release job-7 --force",
+    ),
+    Code.WAITING: ("parked", None),
+    Code.PAUSED: ("interrupted", "unstuck jobs resume job-7"),
+    Code.BODY_MAY_LIVE: ("its last attempt did not stop when asked; worker ada (process 4121)", None),
+    Code.TARGET_BLOCKED: (
+        "target acme is blocked by FAILED job job-1 (ValueError) since 2026-03-01 11:59:22 UTC; 3 jobs behind it",
+        "unstuck jobs resume job-1",
+    ),
+    Code.TARGET_PAUSED: (
+        'target acme is paused by dana since 2026-03-01 11:59:22 UTC ("move")',
+        "unstuck targets unpause acme",
+    ),
+    Code.TARGET_BUSY: ("job job-1 is running, begun 38s ago, 2 other jobs before this one", "unstuck why job-1"),
+    Code.QUEUE_PAUSED: (
+        'queue io is paused by dana since 2026-03-01 11:59:22 UTC ("vendor outage"), until somebody',
+        "unstuck queues unpause io",
+    ),
+    Code.TENANT_PAUSED: ("tenant default is paused", "unstuck tenants unpause default"),
+    Code.WORKFLOW_PAUSED: (
+        "workflow crawl is paused for every tenant",
+        "unstuck workflows unpause crawl --all-tenants",
+    ),
+    Code.CONCURRENCY_LIMIT: (
+        "key tenant:7 has 4 of 4 running",
+        "unstuck limits key tenant:7 --concurrency N",
+    ),
+    Code.RATE_LIMITED: (
+        "used 100 of the 100 starts that its rate allows; the next may start in 38s",
+        "unstuck queues limit io --rate N/PERIOD",
+    ),
+    Code.NO_WORKER: (
+        "no live worker serves queue io; the last one was seen 38s ago",
+        "unstuck worker MODULE:APP --queues io",
+    ),
+    Code.WORKER_LACKS_CODE: (
+        "1 live worker on queue io, none has workflow crawl (code v1); code v0 had it",
+        "unstuck workers",
+    ),
+    Code.APP_NOT_LOADED: (
+        "worker ada cannot import its app, and tries again: No module named shop",
+        "unstuck workers",
+    ),
+    Code.WORKERS_DRAINING: ("the worker that serves it is shutting down (ada)", "unstuck workers"),
+    Code.ENGINE_STALLED: ("no worker is alive", "unstuck worker MODULE:APP"),
+    Code.UNPLACED: ("neither ready, nor in a line, nor on a timer", "unstuck jobs show job-7"),
+    Code.WORKERS_FULL: ("all 4 slots of the worker that serves it are busy", None),
+    Code.LOWER_PRIORITY: ("2 jobs of its workflow with a higher priority go first", None),
+    Code.OTHERS_FIRST: ("1000 or more jobs of its workflow that waited longer go first", None),
+    Code.CLAIMABLE: ("nothing keeps it; the worker that serves it takes it within 1s", None),
+    Code.RUNNING: ("attempt 2 runs on worker ada, begun 38s ago; last beat 38s ago", None),
+    Code.CANCELLING: ('asked to stop (cancel) 0s ago ("not wanted")', None),
+    Code.LEASE_EXPIRED: ("worker ada has been silent", None),
+    Code.ENDED: ("FAILED with ValueError: no 38s ago", "unstuck jobs resume job-7"),
+    Code.DEAD: ("dead letter and was never run: SignatureInvalid: key k3", "unstuck jobs show job-7"),
+}
+
+
+def test_every_code_has_a_rule_an_example_and_a_sentence() -> None:
+    assert set(RULES) == set(Code) == set(EXAMPLES) == set(SAID)
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_each_gate_is_found_and_said(code: Code) -> None:
+    """A57"""
+    found = ask(EXAMPLES[code])
+
+    [reason] = [reason for reason in found.reasons if reason.code is code]
+    sentence, remedy = SAID[code]
+    assert sentence in reason.sentence
+    assert reason.remedy == remedy
+    assert found.is_runnable == (code in RUNNABLE)
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in Code if RULES[code].shuts and JobState.QUEUED in RULES[code].states]
+)
+def test_every_gate_says_who_must_act(code: Code) -> None:
+    """A57"""
+    found = ask(EXAMPLES[code])
+
+    assert found.verdict.startswith("not runnable: ")
+    assert all(reason.actor is not Actor.NOBODY for reason in found.reasons)
+
+
+def test_what_a_person_must_do_is_said_before_what_passes_by_itself() -> None:
+    both = facts(is_ready=False, due_at=LATER, gates=EXAMPLES[Code.QUEUE_PAUSED].gates)
+
+    found = ask(both)
+
+    assert found.codes == (Code.QUEUE_PAUSED, Code.SCHEDULED)
+    assert found.verdict.startswith("not runnable: queue io is paused")
+    assert found.verdict.endswith("(and 1 more reason)")
+
+
+def test_the_remedy_of_another_tenants_job_names_the_tenant() -> None:
+    held = facts(a_record(state=JobState.PENDING, on_hold=True, tenant="o'neil"))
+
+    assert only(held).remedy == """unstuck jobs release job-7 --tenant 'o'"'"'neil'"""
+
+
+def test_a_timer_that_came_due_waits_for_the_sweep_and_a_late_one_for_a_worker() -> None:
+    due = facts(is_ready=False, due_at=NOW - timedelta(seconds=1))
+    assert ask(due).codes == (Code.SCHEDULED,)
+    assert "its time came 1s ago; the next sweep" in only(due).sentence
+    late = explain(replace(due, due_at=NOW - timedelta(seconds=61)), NOW, Times(sweep=20.0))
+    assert late.codes == (Code.ENGINE_STALLED, Code.SCHEDULED)
+
+
+def test_the_first_in_line_is_runnable_once_nobody_has_the_turn() -> None:
+    """After the next ingest, that is: it has the turn then."""
+    assert ask(on_target(head=None, head_state=None)).is_runnable
+    assert ask(on_target(head="job-7", head_state=JobState.QUEUED, first_place=FIRST)).is_runnable
+    assert not ask(on_target(head=None, head_state=None, first="job-3")).is_runnable
+
+
+def test_an_unclaimed_head_yields_to_a_higher_priority_and_a_started_one_does_not() -> None:
+    newcomer = on_target(head_state=JobState.QUEUED, head_is_ready=True, first_place=-5)
+    assert ask(newcomer).is_runnable
+    assert not ask(on_target(head_state=JobState.QUEUED, head_is_ready=True, head_place=FIRST)).is_runnable
+    assert newcomer.target is not None
+    head = replace(
+        newcomer,
+        job=a_record(target="acme", id="job-1"),
+        is_ready=True,
+        place=None,
+        target=replace(newcomer.target, first="job-7"),
+    )
+    assert ask(head).codes == (Code.TARGET_BUSY,)
+    assert "job job-7 is next" in only(head).sentence
+
+
+def test_a_head_in_backoff_keeps_its_turn_and_says_until_when() -> None:
+    waiting = on_target(head_state=JobState.QUEUED, head_due_at=LATER, first="job-7")
+
+    assert "job-1 keeps its turn until its next try in 38s" in only(waiting).sentence
+
+
+def test_a_pause_of_a_target_that_ended_unnoticed_is_the_engines_to_end() -> None:
+    over = shut(Code.TARGET_PAUSED, "target", "acme", until_at=EARLIER)
+    unnoticed = on_target(head=None, head_state=None, pause=over)
+    assert (only(unnoticed).code, only(unnoticed).actor) == (Code.TARGET_PAUSED, Actor.ENGINE)
+    assert ask(on_target(head=None, head_state=None, pause=over, is_expected=True)).is_runnable
+
+
+def test_an_old_body_on_the_target_shuts_out_who_is_next() -> None:
+    behind = on_target(head=None, head_state=None)
+    found = only(replace(behind, hold=replace(HOLD, job="job-3")))
+
+    assert found.code is Code.BODY_MAY_LIVE
+    assert "job job-3 on the same target" in found.sentence
+
+
+def test_a_stuck_job_says_that_it_ended_and_that_its_body_may_live() -> None:
+    stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), hold=HOLD)
+
+    assert set(ask(stuck).codes) == {Code.ENDED, Code.BODY_MAY_LIVE}
+    assert ask(replace(stuck, hold=replace(HOLD, job="job-3"))).codes == (Code.ENDED,)
+
+
+def test_a_job_that_blocks_its_target_says_who_waits_behind_it() -> None:
+    blocker = a_record(state=JobState.FAILED, target="acme", is_blocker=True, error_type="ValueError")
+    found = only(facts(blocker, target=TargetFacts("acme", waiting=11)))
+
+    assert "target acme is blocked, 11 jobs behind it" in found.sentence
+    assert found.details["blocks"] == "acme"
+
+
+def test_a_worker_that_still_imports_is_the_engines_matter() -> None:
+    found = only(facts(workers=(replace(ADA, is_loaded=False, knows_workflow=False),)))
+
+    assert (found.code, found.actor) == (Code.APP_NOT_LOADED, Actor.ENGINE)
+
+
+def test_one_worker_that_serves_it_is_enough() -> None:
+    others = (
+        replace(ADA, knows_workflow=False), replace(ADA, state="draining"), replace(ADA, is_loaded=False), ADA,
+    )  # fmt: skip
+    assert ask(facts(workers=others)).codes == (Code.CLAIMABLE,)
+    assert set(ask(facts(workers=others[:3])).codes) == {
+        Code.WORKER_LACKS_CODE,
+        Code.WORKERS_DRAINING,
+        Code.APP_NOT_LOADED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-3, "0s"), (38, "38s"), (250, "4m 10s"), (240, "4m"), (7500, "2h 5m"), (7200, "2h"), (273_600, "3d 4h")],
+)
+def test_spans_are_short_and_honest(seconds: int, said: str) -> None:
+    assert lasting(timedelta(seconds=seconds)) == said
+
+
+def test_the_table_in_the_docs_is_drawn_from_the_rules() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    draw = runpy.run_path(str(docs / "draw_why.py"))["draw"]
+
+    assert (docs / "why.md").read_text() == draw(), "run: python docs/draw_why.py"
