@@ -53,6 +53,35 @@ def test_brackets_without_end_are_wrong_usage(here: Command, words: list[str]) -
     assert len(answer.err) < 1000
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs", "list", "--older", "nan"],
+        ["jobs", "list", "--newer", "99999999999999999999"],
+        ["jobs", "list", "--older", "9999999999d"],
+        ["jobs", "list", "--newer", "٣s"],
+        ["jobs", "list", "--older", "x" * 50_000],
+        ["jobs", "list", "--after", "x" * 50_000],
+        ["jobs", "wait", "0", "--timeout", "inf"],
+        ["queues", "pause", "default", "--for", "nan"],
+        ["queues", "pause", "default", "--until", "in 9999999999d"],
+        ["queues", "pause", "default", "--until", "9999-12-31T23:59:59-14:00"],
+        ["queues", "limit", "default", "--rate", "1/999999999d"],
+        ["tenants", "limit", "default", "--rate", "1000000001/s"],
+        ["workflows", "limit", "add", "--rate", "٣/s"],
+        ["limits", "key", "host:a", "--rate", "1/999999999d"],
+        ["enqueue", "add", "1", "--app", "shop:app", "--delay", "nan"],
+    ],
+    ids=lambda words: " ".join(words)[:40],
+)
+def test_numbers_and_times_beyond_reason_are_wrong_usage(here: Command, words: list[str]) -> None:
+    assert here("enqueue", "add", "1", "--app", "shop:app", "--database", "sqlite:///jobs.db").code == 0
+    answer = here(*words, "--database", "sqlite:///jobs.db")
+    assert (answer.code, answer.out) == (2, "")
+    assert "Traceback" not in answer.err
+    assert len(answer.err) < 1500
+
+
 @pytest.mark.parametrize("content", [b'tenant = "\xff\xfe"\n', b"a = " + b"[" * 20_000, b"lease = \n"])
 def test_a_settings_file_that_cannot_be_read_is_named(bare: Command, content: bytes) -> None:
     (bare.directory / "unstuck.toml").write_bytes(content)

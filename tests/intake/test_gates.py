@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -14,6 +14,8 @@ from unstuck.model.errors import InvalidInput, UnknownTarget, UnknownTenant
 from unstuck.store.port import EVERY, Store
 
 Ask = Callable[[Gates, Store], Any]
+#: In UTC it would be in the year 10000.
+BEYOND = datetime.max.replace(tzinfo=timezone(timedelta(hours=-14)))
 
 REFUSED: list[tuple[str, Ask]] = [
     ("a kind there is not", lambda gates, store: gates.pause("moon", "x")),  # type: ignore[arg-type]
@@ -24,6 +26,18 @@ REFUSED: list[tuple[str, Ask]] = [
     ("a pause of no time", lambda gates, store: gates.pause("queue", "q", lasting=0)),
     ("a pause of less than no time", lambda gates, store: gates.pause("queue", "q", lasting=-5)),
     ("a pause for ever", lambda gates, store: gates.pause("queue", "q", lasting=float("inf"))),
+    ("a pause that rounds to nothing", lambda gates, store: gates.pause("queue", "q", lasting=1e-9)),
+    ("a pause until a word", lambda gates, store: gates.pause("queue", "q", until="tomorrow")),  # type: ignore[arg-type]
+    ("a pause until a day", lambda gates, store: gates.pause("queue", "q", until=date(2090, 1, 1))),  # type: ignore[arg-type]
+    ("a pause beyond the calendar", lambda gates, store: gates.pause("queue", "q", until=BEYOND)),
+    ("a pause for a number", lambda gates, store: gates.pause("queue", "q", reason=5)),  # type: ignore[arg-type]
+    ("a pause by a number", lambda gates, store: gates.pause("queue", "q", by=5)),  # type: ignore[arg-type]
+    ("a limit by a number", lambda gates, store: gates.limit("queue", "q", concurrency=1, by=5)),  # type: ignore[arg-type]
+    ("a weight by a number", lambda gates, store: gates.weigh("acme", 2, by=5)),  # type: ignore[arg-type]
+    ("a kind that is a list", lambda gates, store: gates.pause([], "x")),  # type: ignore[arg-type]
+    ("a rate of ages", lambda gates, store: gates.limit("queue", "q", rate="1/999999999d")),
+    ("a rate of too many", lambda gates, store: gates.limit("queue", "q", rate="1000000001/s")),
+    ("tenants above a number", lambda gates, store: gates.tenants(after=5)),  # type: ignore[arg-type]
     (
         "two ends",
         lambda gates, store: gates.pause("queue", "q", lasting=5, until=store.now() + timedelta(hours=1)),

@@ -61,3 +61,32 @@ def test_a_rate_is_so_many_per_time(text: str, rate: tuple[int, float]) -> None:
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput, match="100/m"):
         parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1/999999999d",
+        "1/106751992d",
+        "1/3651d",
+        "1000000001/s",
+        "999999999999999999/s",
+        "٣/s",
+        "3/٣s",
+        "1/00s",
+        "nan/s",
+    ],
+)
+def test_a_rate_that_no_clock_or_counter_can_hold_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="rate"):
+        parse_rate(text)
+
+
+def test_the_longest_and_largest_rates_are_taken_and_can_be_written_back_in_seconds() -> None:
+    assert parse_rate("1000000000/3650d") == parse_rate("1000000000/315360000s") == (10**9, 315_360_000.0)
+
+
+def test_a_refused_rate_is_repeated_in_part() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        parse_rate("x" * 100_000)
+    assert len(str(refusal.value)) < 500

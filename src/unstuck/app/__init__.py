@@ -29,7 +29,7 @@ from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput, SchemaMismatch
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.payload import check_name
+from unstuck.model.payload import check_name, check_wording
 from unstuck.model.reasons import Why
 from unstuck.model.workflow import Registry
 from unstuck.observe.lookup import Lookup, Stats
@@ -200,9 +200,8 @@ class App:
         tenant: str | None = None,
     ) -> list[Job[Any]]:
         """The newest jobs, or those you ask for, each with the record that was `seen`."""
-        states = (state,) if isinstance(state, str) else tuple(state)
         page = self.lookup(tenant).jobs(
-            state=states,
+            state=state,
             workflow=workflow,
             queue=queue,
             error_type=error_type,
@@ -220,7 +219,7 @@ class App:
         if isinstance(job, Job):
             return why(self.store, job.tenant, job.id, self.settings.times)
         lookup = self.lookup(tenant)
-        return why(self.store, tenant or self.settings.tenant, lookup.job_id(job), self.settings.times)
+        return why(self.store, self._whose(tenant), lookup.job_id(job), self.settings.times)
 
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()
@@ -239,10 +238,13 @@ class App:
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.settings
-        return Lookup(self.store, tenant=tenant or settings.tenant, offline=settings.times.offline)
+        return Lookup(self.store, tenant=self._whose(tenant), offline=settings.times.offline)
 
     def control(self, tenant: str | None = None) -> Control:
-        return Control(self.store, tenant=tenant or self.settings.tenant, by=self.name)
+        return Control(self.store, tenant=self._whose(tenant), by=self.name)
+
+    def _whose(self, tenant: str | None) -> str:
+        return check_wording(tenant, "tenant") or self.settings.tenant
 
     def _handle(self, record: JobRecord) -> Job[Any]:
         job: Job[Any] = Job(self, record.id, record.tenant, returns=self._returns(record.workflow))

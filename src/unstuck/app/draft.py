@@ -12,10 +12,10 @@ from unstuck.config import Settings
 from unstuck.intake import templates
 from unstuck.intake.arguments import Arguments, Unresolved, encode_result, takes_context
 from unstuck.intake.submit import ALIASES
-from unstuck.model.errors import InvalidInput, InvalidPolicy
+from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
 from unstuck.model.job import DEFAULT_QUEUE
 from unstuck.model.limits import parse_rate
-from unstuck.model.payload import check_name
+from unstuck.model.payload import check_name, plain_text
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Handler
 
@@ -32,8 +32,8 @@ class Draft:
         self.function = function
         self._queue = check_name(own.pop("queue", DEFAULT_QUEUE), "queue")
         self._retry_on = _retry_on(self.name, own.pop("retry_on", None))
-        self._places = {what: own.pop(what, None) for what in ("target", "limit_key")}
-        self._limits = Limits.of(self.name, own.pop("concurrency", None), own.pop("rate", None))
+        self._places = {what: plain_text(own.pop(what, None)) for what in ("target", "limit_key")}
+        self._limits = Limits.of(self.name, own.pop("concurrency", None), plain_text(own.pop("rate", None)))
         self._policy = {ALIASES.get(name, name): value for name, value in own.items()}
         Policy().with_(f"workflow {self.name}", self._policy, also=_OWN)
         _check_function(self.name, function)
@@ -94,7 +94,8 @@ class Limits:
             isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= MOST_AT_ONCE
         ):
             raise InvalidInput(
-                f"workflow {workflow}: concurrency={concurrency!r} is not a whole number between 1 and {MOST_AT_ONCE}"
+                f"workflow {workflow}: concurrency={quoted(concurrency)} is not a whole number between 1 and "
+                f"{MOST_AT_ONCE}"
             )
         if rate is not None:
             try:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from unstuck.cli import options, output, shapes
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, quoted
 from unstuck.store.gates import BY_CODE
 from unstuck.store.port import EVERY, Limit, LimitKind, Pause, PauseKind
 
@@ -164,11 +164,13 @@ def end_of(text: str) -> tuple[float | None, datetime | None]:
         instant = datetime.fromisoformat(words)
     except ValueError:
         raise InvalidInput(
-            f'--until {text!r} is neither a time like 2030-01-31T18:00:00Z nor a duration like "in 2h"'
+            f'--until {quoted(text)} is neither a time like 2030-01-31T18:00:00Z nor a duration like "in 2h"'
         ) from None
     if instant.tzinfo is None:
         whole = instant.isoformat()
-        raise InvalidInput(f"--until {text!r} does not say in which zone; write {whole}Z for UTC, or {whole}+02:00")
+        raise InvalidInput(
+            f"--until {quoted(text)} does not say in which zone; write {whole}Z for UTC, or {whole}+02:00"
+        )
     return None, instant
 
 
@@ -180,7 +182,7 @@ def whole_number(word: str, name: str) -> int:
     try:
         return int(word)
     except ValueError:
-        raise InvalidInput(f"{name} {word!r} is not a whole number") from None
+        raise InvalidInput(f"{name} {quoted(word)} is not a whole number") from None
 
 
 def _warn_if_unheard_of(session: Session, kind: str, name: str) -> None:

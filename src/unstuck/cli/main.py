@@ -111,10 +111,12 @@ def _bug(error: Exception) -> int:
 def _unknown_command(name: str) -> int:
     from difflib import get_close_matches
 
+    from unstuck.model.errors import told
+
     close = get_close_matches(name, NAMES, 1)
     hint = f"did you mean `unstuck {close[0]}`?" if close else "`unstuck --help` lists the commands"
     what = "option" if name.startswith("-") else "command"
-    streams.tell(f"unstuck: there is no {what} {name}; {hint}")
+    streams.tell(f"unstuck: there is no {what} {told(name)}; {hint}")
     return exits.USAGE
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from unstuck.cli.parser import Argument, Command, option
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, told
 
 T = TypeVar("T")
 
@@ -14,8 +14,12 @@ T = TypeVar("T")
 def seconds(text: str | float) -> float:
     """90, 90s, 5m, 2h, 1d, 1h30m."""
     from unstuck.config import seconds as read
+    from unstuck.model.policy import LONGEST
 
-    return _read(read, text)
+    found = _read(read, text)
+    if not 0 <= found <= LONGEST or not str(text).isascii():
+        raise InvalidInput(f"{told(text)}: not a duration between 0 and {LONGEST / 86400:.0f} days")
+    return found
 
 
 def byte_count(text: str | int) -> int:
@@ -28,8 +32,8 @@ def byte_count(text: str | int) -> int:
 def _read(read: Callable[[Any], T], text: object) -> T:
     try:
         return read(text)
-    except ValueError as error:
-        raise InvalidInput(f"{text}: {error}") from None
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(f"{told(text)}: {told(str(error))}") from None
 
 
 Database = Annotated[

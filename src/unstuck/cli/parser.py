@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, quoted, told
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -121,7 +121,7 @@ class Command:
 
         close = get_close_matches(word, self.verbs, 1)
         hint = f"did you mean `{prog} {close[0]}`?" if close else f"there is: {', '.join(self.verbs)}"
-        return f"there is no {prog.removeprefix('unstuck ')} {word}; {hint}"
+        return f"there is no {prog.removeprefix('unstuck ')} {told(word)}; {hint}"
 
 
 def _run(function: Callable[..., Any], prog: str, words: Sequence[str]) -> int:
@@ -135,11 +135,15 @@ def _run(function: Callable[..., Any], prog: str, words: Sequence[str]) -> int:
     return answer if isinstance(answer, int) else 0
 
 
+#: argparse repeats whole arguments, and a shell may hand over a file's worth of them.
+_LONGEST_COMPLAINT = 1000
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong by raising; who prints it and with which exit code is decided elsewhere."""
 
     def error(self, message: str) -> NoReturn:
-        raise Usage(message, self.prog, self.format_usage())
+        raise Usage(told(message, _LONGEST_COMPLAINT), self.prog, self.format_usage())
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -223,9 +227,11 @@ def _reader(how: Option, kind: Any) -> Callable[[str], Any]:
         except InvalidInput as error:
             raise argparse.ArgumentTypeError(str(error)) from None
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a {_SPOKEN.get(kind, 'value')}") from None
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not a {_SPOKEN.get(kind, 'value')}") from None
         if (how.least is not None and value < how.least) or (how.most is not None and value > how.most):
-            raise argparse.ArgumentTypeError(f"{value} is not between {how.least} and {how.most or 'any number'}")
+            raise argparse.ArgumentTypeError(
+                f"{told(value)} is not between {how.least} and {how.most or 'any number'}"
+            )
         return value
 
     return read

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from unstuck.model.errors import IllegalMove, OutcomeUnknown, UnknownJob
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.lifecycle import MOVES, JobState, Move
+from unstuck.model.payload import check_wording
 from unstuck.store.port import Store
 
 
@@ -20,64 +21,70 @@ class Control:
 
     def cancel(self, job: str, reason: str | None = None, *, by: str | None = None) -> JobRecord:
         """At rest: CANCELLED now. Running: asked to stop. Ended: IllegalMove, and nothing changes."""
+        who, why = self._who(by), check_wording(reason, "reason")
         return self._ask(
             job,
-            lambda: self._store.cancel(self._tenant, job, by or self._by, reason),
+            lambda: self._store.cancel(self._tenant, job, who, why),
             lambda after: after.state is JobState.CANCELLED,
         )
 
     def interrupt(self, job: str, reason: str | None = None, *, by: str | None = None) -> JobRecord:
         """As cancel, but PAUSED, so that it can be resumed."""
+        who, why = self._who(by), check_wording(reason, "reason")
         return self._ask(
             job,
-            lambda: self._store.interrupt(self._tenant, job, by or self._by, reason),
+            lambda: self._store.interrupt(self._tenant, job, who, why),
             lambda after: after.state is JobState.PAUSED,
         )
 
     def resume(self, job: str, *, from_start: bool = False, by: str | None = None) -> JobRecord:
         """A new, clean run at the job's old age."""
-        before = self._get(job)
+        before, who = self._get(job), self._who(by)
         return self._ask(
             job,
-            lambda: self._store.resume(self._tenant, job, by or self._by, from_start=from_start),
+            lambda: self._store.resume(self._tenant, job, who, from_start=from_start),
             # By its run: the new one may be claimed by now, or have ended just as the old one did.
             lambda after: after.run > before.run,
         )
 
     def resolve(self, job: str, result: str, *, by: str | None = None) -> JobRecord:
         """A person supplies the result (JSON text)."""
+        who = self._who(by)
         return self._ask(
             job,
-            lambda: self._store.resolve(self._tenant, job, by or self._by, result),
+            lambda: self._store.resolve(self._tenant, job, who, result),
             lambda after: after.state is JobState.COMPLETED,
         )
 
     def retry(self, job: str, *, by: str | None = None) -> JobRecord:
         """Run it again from the start; a job that waits for its time becomes due now."""
-        record = self._get(job)
+        record, who = self._get(job), self._who(by)
         if record.state is JobState.QUEUED:
-            return self._store.hurry(self._tenant, job, by or self._by)
+            return self._store.hurry(self._tenant, job, who)
         if Move.RESUME in MOVES[record.state]:
-            return self.resume(job, from_start=True, by=by)
+            return self.resume(job, from_start=True, by=who)
         raise IllegalMove(job, record.state, Move.RETRY, MOVES[record.state])
 
     def release(self, job: str, *, force: bool = False, by: str | None = None) -> JobRecord:
         """Let a held job go on; with `force` it no longer waits for other jobs either."""
-        before = self._get(job)
+        before, who = self._get(job), self._who(by)
         return self._ask(
             job,
-            lambda: self._store.release(self._tenant, job, by or self._by, force=force),
+            lambda: self._store.release(self._tenant, job, who, force=force),
             lambda after: _is_released(before, after),
         )
 
     def skip(self, job: str, *, by: str | None = None) -> JobRecord:
         """Let the target of a job that blocks it move on; the job stays as it is."""
-        before = self._get(job)
+        before, who = self._get(job), self._who(by)
         return self._ask(
             job,
-            lambda: self._store.skip(self._tenant, job, by or self._by),
+            lambda: self._store.skip(self._tenant, job, who),
             lambda after: before.is_blocker and not after.is_blocker,
         )
+
+    def _who(self, by: str | None) -> str:
+        return check_wording(by, "by") or self._by
 
     def _ask(self, job: str, move: Callable[[], JobRecord], is_done: Callable[[JobRecord], bool]) -> JobRecord:
         try:

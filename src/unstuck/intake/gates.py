@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, get_args
+from datetime import datetime, timedelta
+from typing import Any, get_args
 
 from unstuck.intake.submit import UNSAID, Unsaid
-from unstuck.model.errors import InvalidInput, UnknownTarget, UnknownTenant
+from unstuck.model.errors import InvalidInput, UnknownTarget, UnknownTenant, quoted
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.limits import parse_rate
-from unstuck.model.payload import check_name
+from unstuck.model.payload import check_instant, check_name, check_wording, plain_text
+from unstuck.model.policy import LONGEST
 from unstuck.store.port import EVERY, Limit, LimitKind, Pause, PauseKind, Store, TenantRecord
 
 _MOST = 1_000_000_000
 _MOST_WEIGHT = 1_000_000
 _MOST_LISTED = 100_000
-_LONGEST: Final = 10 * 365 * 86400.0
+_SHORTEST = 0.001
 #: Which of them may be about all tenants.
 _OF_EVERY_TENANT = {"pause": ("queue", "workflow"), "limit": ("queue", "workflow", "key")}
 
@@ -43,17 +44,14 @@ class Gates:
     ) -> Pause:
         """Nothing new starts there: for so many seconds, until that instant, or until somebody lifts it."""
         _check_kind(kind, get_args(PauseKind), "a pause")
-        check_name(name, kind)
-        whose = self._whose("pause", kind, tenant)
-        return self._store.pause(
-            Pause(kind, name, whose, by or self._by, until_at=self._end(lasting, until), reason=reason)
-        )
+        name = check_name(name, kind)
+        whose, who, why = self._whose("pause", kind, tenant), self._who(by), check_wording(reason, "reason")
+        return self._store.pause(Pause(kind, name, whose, who, until_at=self._end(lasting, until), reason=why))
 
     def unpause(self, kind: PauseKind, name: str, *, tenant: str | None = None) -> bool:
         """False when nothing was paused. UnknownTarget, UnknownTenant for what nobody ever used."""
         _check_kind(kind, get_args(PauseKind), "a pause")
-        check_name(name, kind)
-        whose = self._whose("pause", kind, tenant)
+        name, whose = check_name(name, kind), self._whose("pause", kind, tenant)
         if self._store.unpause(kind, name, whose):
             return True
         if kind == "target" and self._store.target(whose, name) is None:
@@ -74,7 +72,7 @@ class Gates:
             return self._store.now() + timedelta(seconds=lasting)
         if until is None:
             return None
-        end, now = (until if until.tzinfo else until.replace(tzinfo=UTC)), self._store.now()
+        end, now = check_instant(until, "until"), self._store.now()
         if end <= now:
             raise InvalidInput(
                 f"a pause until {end.isoformat()} would have ended already: the store's clock says {now.isoformat()}"
@@ -94,7 +92,7 @@ class Gates:
         by: str | None = None,
     ) -> Limit:
         """Replaces what was set for it. Not given: not limited."""
-        whose = self._limited(kind, name, tenant)
+        (name, whose), who = self._limited(kind, name, tenant), self._who(by)
         numbers = {"concurrency": concurrency, "max_queued": max_queued}
         _check_numbers(numbers)
         if rate is None and all(value is None for value in numbers.values()):
@@ -102,8 +100,7 @@ class Gates:
         if max_queued is not None and kind not in ("queue", "tenant"):
             raise InvalidInput(f"max_queued is a limit of a queue or a tenant; a {kind} has none")
         starts, per = parse_rate(rate) if rate is not None else (None, None)
-        _check_numbers({"rate": starts})
-        return self._store.set_limit(Limit(kind, name, whose, by or self._by, concurrency, starts, per, max_queued))
+        return self._store.set_limit(Limit(kind, name, whose, who, concurrency, starts, per, max_queued))
 
     def change_limit(
         self,
@@ -117,7 +114,7 @@ class Gates:
         by: str | None = None,
     ) -> Limit | None:
         """What is not said stays as it stands; None lifts that part. With nothing left the limit is gone: None."""
-        whose = self._limited(kind, name, tenant)
+        name, whose = self._limited(kind, name, tenant)
         before = self._standing(kind, name, whose)
         rest = {
             "concurrency": before.concurrency if before and isinstance(concurrency, Unsaid) else concurrency,
@@ -137,39 +134,43 @@ class Gates:
 
     def unlimit(self, kind: LimitKind, name: str, *, tenant: str | None = None) -> bool:
         """False when there was no such limit."""
-        return self._store.remove_limit(kind, name, self._limited(kind, name, tenant))
+        return self._store.remove_limit(kind, *self._limited(kind, name, tenant))
 
     def limits(self, *, tenant: str | None = None) -> list[Limit]:
         """Those that count something of this tenant; EVERY: all there are."""
         return self._store.limits(self._listed(tenant))
 
-    def _limited(self, kind: LimitKind, name: str, tenant: str | None) -> str:
+    def _limited(self, kind: LimitKind, name: str, tenant: str | None) -> tuple[str, str]:
+        """The name and its owner, checked."""
         _check_kind(kind, get_args(LimitKind), "a limit")
-        if not _is_each(kind, name):
-            check_name(name, kind)
-        return self._whose("limit", kind, tenant)
+        named = plain_text(name) if _is_each(kind, name) else check_name(name, kind)
+        return named, self._whose("limit", kind, tenant)
 
     # --- tenants ------------------------------------------------------------------------------------------------
     def weigh(self, tenant: str, weight: int, *, by: str | None = None) -> TenantRecord:
         """How many turns it gets for each turn of a tenant of weight 1."""
-        check_name(tenant, "tenant")
+        tenant, who = check_name(tenant, "tenant"), self._who(by)
         if not _is_whole(weight) or not 1 <= weight <= _MOST_WEIGHT:
-            raise InvalidInput(f"weight={weight!r} is not a whole number between 1 and {_MOST_WEIGHT}")
-        return self._store.set_tenant(tenant, weight, by or self._by)
+            raise InvalidInput(f"weight={quoted(weight)} is not a whole number between 1 and {_MOST_WEIGHT}")
+        return self._store.set_tenant(tenant, weight, who)
 
     def tenants(self, *, after: str = "", limit: int = 100) -> list[TenantRecord]:
         """By name, above `after`: all that have a weight of their own or ever had a job."""
         if not _is_whole(limit) or not 1 <= limit <= _MOST_LISTED:
-            raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {_MOST_LISTED}")
-        return self._store.tenants(after, limit)
+            raise InvalidInput(f"limit={quoted(limit)} is not a whole number between 1 and {_MOST_LISTED}")
+        return self._store.tenants(check_wording(after, "after") or "", limit)
 
     def tenant(self, name: str) -> TenantRecord:
+        name = check_wording(name, "tenant") or ""
         found = self._store.tenant(name)
         if found is None and name != DEFAULT_TENANT:
             raise UnknownTenant(name)
         return found or TenantRecord(DEFAULT_TENANT)
 
     # --- steps --------------------------------------------------------------------------------------------------
+    def _who(self, by: str | None) -> str:
+        return check_wording(by, "by") or self._by
+
     def _whose(self, what: str, kind: str, tenant: str | None) -> str:
         if tenant == EVERY:
             if kind not in _OF_EVERY_TENANT[what]:
@@ -182,8 +183,8 @@ class Gates:
 
 
 def _check_kind(kind: str, known: tuple[str, ...], what: str) -> None:
-    if kind not in known:
-        raise InvalidInput(f"{what} cannot be of kind {kind!r}; it can: {', '.join(known)}")
+    if not isinstance(kind, str) or kind not in known:
+        raise InvalidInput(f"{what} cannot be of kind {quoted(kind)}; it can: {', '.join(known)}")
 
 
 def _is_each(kind: str, name: str) -> bool:
@@ -204,7 +205,7 @@ def _spelled(limit: Limit) -> str | None:
 def _check_numbers(numbers: Mapping[str, Any]) -> None:
     for name, value in numbers.items():
         if value is not None and (not _is_whole(value) or not 1 <= value <= _MOST):
-            raise InvalidInput(f"{name}={value!r} is not a whole number between 1 and {_MOST}")
+            raise InvalidInput(f"{name}={quoted(value)} is not a whole number between 1 and {_MOST}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -212,5 +213,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _check_seconds(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _LONGEST:
-        raise InvalidInput(f"{name}={value!r} is not a number of seconds above 0 and at most {_LONGEST:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _SHORTEST <= value <= LONGEST:
+        raise InvalidInput(
+            f"{name}={quoted(value)} is not a number of seconds between {_SHORTEST:g} and {LONGEST:.0f}"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum
@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 
 from unstuck.chance import Chance, SystemChance
 from unstuck.intake.templates import check_place, fill
-from unstuck.model.errors import InvalidInput, InvalidPolicy, OutcomeUnknown, StoreBusy, StoreUnavailable
+from unstuck.model.errors import InvalidInput, InvalidPolicy, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
 from unstuck.model.job import DEFAULT_TENANT, AfterFailure, NewJob
-from unstuck.model.payload import check_name
+from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy
 from unstuck.store.port import EVERY, Store, Submitted
 
@@ -74,7 +74,7 @@ class Options:
     def with_(self, **changes: Any) -> Options:
         """The same with these changes, checked; names that are not options of a job are options of its policy."""
         changes = _by_our_names(changes)
-        own = {name: changes.pop(name) for name in list(changes) if name in _OWN}
+        own = {name: plain_text(changes.pop(name)) for name in list(changes) if name in _OWN}
         if "tags" in own:
             own["tags"] = _tags(own["tags"])
         if "after" in own:
@@ -87,20 +87,23 @@ class Options:
 
     def problems(self) -> list[str]:
         checks = [
-            (_whole(self.priority) is None, f"priority={self.priority!r} is not a whole number"),
+            (_whole(self.priority) is None, f"priority={quoted(self.priority)} is not a whole number"),
             (
                 abs(_whole(self.priority) or 0) > HIGHEST_PRIORITY,
-                f"priority={self.priority} is not between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}",
+                f"priority={quoted(self.priority)} is not between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}",
             ),
             (self.delay is not None and self.at is not None, "delay= and at= exclude each other"),
-            (not _is_delay(self.delay), f"delay={self.delay!r} is not a number of seconds of 0 or more"),
-            (not _is_instant(self.at), f"at={self.at!r} is not a datetime with a time zone"),
+            (not _is_delay(self.delay), f"delay={quoted(self.delay)} is not a number of seconds of 0 or more"),
+            (
+                not _is_instant(self.at),
+                f"at={quoted(self.at)} is not a datetime with a time zone, or beyond the calendar",
+            ),
             (len(self.tags) > MOST_TAGS, f"{len(self.tags)} tags; the limit is {MOST_TAGS}"),
-            (not isinstance(self.hold, bool), f"hold={self.hold!r} is not true or false"),
+            (not isinstance(self.hold, bool), f"hold={quoted(self.hold)} is not true or false"),
             (len(self.after) > MOST_AFTER, f"after= names {len(self.after)} jobs; the limit is {MOST_AFTER}"),
             (
-                self.after_failure not in ("fail", "run"),
-                f"after_failure={self.after_failure!r} is not one of fail, run",
+                not isinstance(self.after_failure, str) or self.after_failure not in ("fail", "run"),
+                f"after_failure={quoted(self.after_failure)} is not one of fail, run",
             ),
         ]
         return [text for wrong, text in checks if wrong] + self._name_problems()
@@ -145,19 +148,30 @@ def _by_our_names(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tags(tags: Any) -> tuple[str, ...]:
-    return (tags,) if isinstance(tags, str) else tuple(tags)
+    return tuple(
+        plain_text(tag) for tag in _several(tags, f"tags={quoted(tags)} is neither a tag nor a list of them")
+    )
 
 
 def _after(jobs: Any) -> tuple[str, ...]:
     """Ids of jobs given by id or by handle, one or several, each once."""
-    several = [jobs] if isinstance(jobs, str) or hasattr(jobs, "id") else list(jobs)
+    several = [jobs] if hasattr(jobs, "id") else _several(jobs, f"after={quoted(jobs)} is neither a job nor several")
     ids: dict[str, None] = {}
     for job in several:
         ident = job if isinstance(job, str) else getattr(job, "id", None)
         if not isinstance(ident, str) or not ident:
-            raise InvalidInput(f"after={job!r} is neither a job nor the id of one")
-        ids[ident] = None
+            raise InvalidInput(f"after={quoted(job)} is neither a job nor the id of one")
+        ids[plain_text(ident)] = None
     return tuple(ids)
+
+
+def _several(given: Any, problem: str) -> list[Any]:
+    """One text, or several of something in order; a mapping is neither."""
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+        raise InvalidInput(problem)
+    return list(given)
 
 
 def _whole(value: Any) -> int | None:
@@ -169,7 +183,13 @@ def _is_delay(value: Any) -> bool:
 
 
 def _is_instant(value: Any) -> bool:
-    return value is None or (isinstance(value, datetime) and value.utcoffset() is not None)
+    if value is None:
+        return True
+    try:
+        check_instant(value, "at")
+    except InvalidInput:
+        return False
+    return bool(value.utcoffset() is not None)
 
 
 class Submitter:

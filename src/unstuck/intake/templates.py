@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unstuck.model.errors import InvalidArguments, InvalidInput
+from unstuck.model.errors import InvalidArguments, InvalidInput, quoted
 from unstuck.model.payload import check_name
 from unstuck.store.port import EVERY
 
@@ -44,7 +44,7 @@ def parse(text: str, what: str) -> Template:
             if field is not None:
                 pieces.append(_field(field, bool(spec or conversion)))
     except ValueError as error:
-        raise InvalidInput(f"{what}={text!r} is no template: {error}") from None
+        raise InvalidInput(f"{what}={quoted(text)} is no template: {error}") from None
     template = Template(text, tuple(pieces))
     if not template.parameters:
         check_place("".join(piece for piece in pieces if isinstance(piece, str)), what)
@@ -64,7 +64,7 @@ def check(workflow: str, what: str, text: Any, parameters: Iterable[str], *, is_
     `is_open`: the handler takes any named argument.
     """
     if not isinstance(text, str):
-        raise InvalidInput(f"workflow {workflow}: {what}={text!r} is not text")
+        raise InvalidInput(f"workflow {workflow}: {what}={quoted(text)} is not text")
     try:
         template = parse(text, what)
     except InvalidInput as error:
@@ -96,7 +96,7 @@ def fill(workflow: str, what: str, text: str, schema: Mapping[str, Any], payload
 
 def check_place(name: str, what: str) -> str:
     """A target or limit key as it may be called; stars stand for several of them."""
-    check_name(name, what)
+    name = check_name(name, what)
     if name == EVERY or name.endswith(f":{EVERY}"):
         raise InvalidInput(f"{what} {name!r} is no name: the star stands for all of them")
     return name

@@ -69,6 +69,32 @@ NEVER_RETRIED = frozenset(
 )
 
 
+#: So much of what was given stands in a message about it.
+_REPEATED = 200
+
+
+def told(value: object, limit: int = _REPEATED) -> str:
+    """What somebody gave, as a message may repeat it: short, and text that every stream and store can take."""
+    text = value if isinstance(value, str) else _represented(value)
+    if len(text) > limit:
+        text = f"{text[:limit]}… ({len(text):,} characters)"
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def quoted(value: object) -> str:
+    """The same as Python writes it: text in quotes, so that spaces and escapes show."""
+    if isinstance(value, str) and len(value) > _REPEATED:
+        return f"{value[:_REPEATED]!r}… ({len(value):,} characters)"
+    return told(_represented(value))
+
+
+def _represented(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # a class of the caller's own, or an integer too long to be written out
+        return f"a value of type {type(value).__name__}"
+
+
 class UnstuckError(Exception):
     """Anything this library refuses or reports."""
 
@@ -106,13 +132,13 @@ class InvalidSettings(InvalidInput):
 
 class UnknownJob(UnstuckError):
     def __init__(self, job: str) -> None:
-        super().__init__(f"there is no job {job}; `unstuck jobs list` shows the ones there are")
+        super().__init__(f"there is no job {told(job)}; `unstuck jobs list` shows the ones there are")
         self.job = job
 
 
 class AmbiguousJob(UnstuckError):
     def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
-        super().__init__(f"{prefix} names several jobs: {', '.join(candidates)}; give more of the id")
+        super().__init__(f"{told(prefix)} names several jobs: {', '.join(candidates)}; give more of the id")
         self.prefix = prefix
         self.candidates = tuple(candidates)
 
@@ -121,25 +147,25 @@ class UnknownWorkflowName(UnstuckError):
     def __init__(self, workflow: str, known: Iterable[str] = (), hint: str | None = None) -> None:
         names = ", ".join(sorted(known))
         hint = hint or (f"known here: {names}" if names else "start a worker of the app that defines it first")
-        super().__init__(f"there is no workflow {workflow}; {hint}")
+        super().__init__(f"there is no workflow {told(workflow)}; {hint}")
         self.workflow = workflow
 
 
 class UnknownWorker(UnstuckError):
     def __init__(self, worker: str) -> None:
-        super().__init__(f"there is no worker {worker}; `unstuck workers` shows the ones there are")
+        super().__init__(f"there is no worker {told(worker)}; `unstuck workers` shows the ones there are")
         self.worker = worker
 
 
 class UnknownTarget(UnstuckError):
     def __init__(self, target: str) -> None:
-        super().__init__(f"there is no target {target}; `unstuck targets` shows the ones there are")
+        super().__init__(f"there is no target {told(target)}; `unstuck targets` shows the ones there are")
         self.target = target
 
 
 class UnknownTenant(UnstuckError):
     def __init__(self, tenant: str) -> None:
-        super().__init__(f"there is no tenant {tenant}; `unstuck tenants` shows the ones there are")
+        super().__init__(f"there is no tenant {told(tenant)}; `unstuck tenants` shows the ones there are")
         self.tenant = tenant
 
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, quoted
+from unstuck.model.policy import LONGEST
 
-_RATE = re.compile(r"(\d{1,18})\s*(?:/|per)\s*(\d{1,9})?\s*([a-z]+)")
+MOST_STARTS = 1_000_000_000
+_RATE = re.compile(r"(\d{1,18})\s*(?:/|per)\s*(\d{1,9})?\s*([a-z]+)", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
 
@@ -49,9 +51,17 @@ def parse_rate(text: str) -> tuple[int, float]:
     """How many, and per how many seconds: "100/m", "5/s", "1000/12h", "3 per day"."""
     found = _RATE.fullmatch(text.strip().lower()) if isinstance(text, str) else None
     unit = _unit(found[3]) if found else None
-    if found is None or unit is None or int(found[1]) < 1 or found[2] == "0":
-        raise InvalidInput(f'rate {text!r} is not a number of starts per time, like "100/m", "5/s" or "1000/12h"')
-    return int(found[1]), int(found[2] or 1) * unit
+    starts, per = (int(found[1]), int(found[2] or 1) * unit) if found and unit else (0, 0.0)
+    if starts < 1 or per <= 0:
+        raise InvalidInput(
+            f'rate {quoted(text)} is not a number of starts per time, like "100/m", "5/s" or "1000/12h"'
+        )
+    if starts > MOST_STARTS or per > LONGEST:
+        raise InvalidInput(
+            f"rate {quoted(text)} is beyond reason: at most {MOST_STARTS:,} starts, "
+            f"and in at most {LONGEST / 86400:.0f} days"
+        )
+    return starts, per
 
 
 def _unit(word: str) -> float | None:

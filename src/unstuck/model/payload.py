@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
-from unstuck.model.errors import InvalidInput, NotStorable
+from unstuck.model.errors import InvalidInput, NotStorable, quoted
 
 MAX_PAYLOAD = 1 << 20
 MAX_DEPTH = 100
@@ -102,7 +103,7 @@ def clean_text(text: str, limit: int) -> str:
 def check_name(name: str, kind: str) -> str:
     """A workflow, queue, tenant, target or key as people may write it."""
     if not isinstance(name, str) or not name or name != name.strip():
-        raise InvalidInput(f"{kind} {name!r} must be text that is not empty and has no spaces around it")
+        raise InvalidInput(f"{kind} {quoted(name)} must be text that is not empty and has no spaces around it")
     if len(name) > MAX_NAME:
         raise InvalidInput(f"{kind} {name[:40]!r}… has {len(name)} characters; the limit is {MAX_NAME}")
     if any(not c.isprintable() for c in name):
@@ -110,4 +111,27 @@ def check_name(name: str, kind: str) -> str:
     if name == "*":
         raise InvalidInput(f"{kind} '*' means all of them where that is allowed; it cannot be the name of one")
     check_text(name, kind)
-    return name
+    return str.__str__(name)
+
+
+def plain_text(value: Any) -> Any:
+    """Text of a class of its own as text and nothing else: drivers and encoders know no other. The rest unchanged."""
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def check_wording(value: Any, what: str) -> str | None:
+    """Text that is looked for or written down as it is (who asked, and why); the store cleans and shortens it."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{what}={quoted(value)} is not text")
+    text: str | None = plain_text(value)
+    return text
+
+
+def check_instant(value: Any, what: str) -> datetime:
+    """In UTC; without a zone it is taken for UTC. Refused if it is none, or none that UTC has."""
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"{what}={quoted(value)} is not a datetime")
+    try:
+        return value.replace(tzinfo=UTC) if value.utcoffset() is None else value.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise InvalidInput(f"{what}={quoted(value)} lies beyond what a calendar holds") from None

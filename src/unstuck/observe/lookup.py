@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget
+from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget, quoted, told
 from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
+from unstuck.model.payload import MAX_NAME, check_instant, check_wording
 from unstuck.model.standing import Dependency
 from unstuck.store.port import JobFilter, Page, Store, Tally, TallyBy, TargetRecord
 
@@ -48,7 +51,7 @@ class Lookup:
 
     def __init__(self, store: Store, *, tenant: str = DEFAULT_TENANT, offline: float = 120.0) -> None:
         self._store = store
-        self._tenant = tenant
+        self._tenant = check_wording(tenant, "tenant") or DEFAULT_TENANT
         self._offline = offline
 
     def job(self, name: str) -> JobRecord:
@@ -60,7 +63,7 @@ class Lookup:
 
     def job_id(self, name: str) -> str:
         """The whole id; a whole one is taken as it is."""
-        prefix = name.strip().lower()
+        prefix = _text(name, "job").strip().lower()
         if not prefix or set(prefix) - set("0123456789abcdef-"):
             raise UnknownJob(name)
         if len(prefix) >= _ID_LENGTH:
@@ -76,7 +79,7 @@ class Lookup:
     def jobs(
         self,
         *,
-        state: State | list[State] | tuple[State, ...] = (),
+        state: State | Iterable[State] = (),
         workflow: str | None = None,
         queue: str | None = None,
         error_type: str | None = None,
@@ -88,21 +91,19 @@ class Lookup:
         limit: int = 50,
         after: str | None = None,
     ) -> Page:
-        if not 1 <= limit <= MOST_JOBS:
-            raise InvalidInput(f"limit={limit} is not between 1 and {MOST_JOBS}")
-        states = (state,) if isinstance(state, str) else state
+        _check_limit(limit)
         wanted = JobFilter(
-            states=tuple(as_shown(s) for s in states),
-            workflow=workflow,
-            queue=queue,
-            error_type=error_type,
-            target=target,
-            tag=tag,
-            before=before,
-            since=since,
+            states=tuple(as_shown(s) for s in _states(state)),
+            workflow=check_wording(workflow, "workflow"),
+            queue=check_wording(queue, "queue"),
+            error_type=check_wording(error_type, "error_type"),
+            target=check_wording(target, "target"),
+            tag=check_wording(tag, "tag"),
+            before=None if before is None else check_instant(before, "before"),
+            since=None if since is None else check_instant(since, "since"),
             newest_first=newest_first,
         )
-        return self._filled(wanted, limit, after)
+        return self._filled(wanted, limit, _cursor(after))
 
     def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> Page:
         """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
@@ -124,15 +125,15 @@ class Lookup:
         return self._store.progress_of(self._tenant, job)
 
     def target(self, name: str) -> TargetRecord:
-        found = self._store.target(self._tenant, name)
+        found = self._store.target(self._tenant, _text(name, "target"))
         if found is None:
             raise UnknownTarget(name)
         return found
 
     def targets(self, *, blocked: bool = False, after: str = "", limit: int = 100) -> list[TargetRecord]:
         """By name, above `after`; with `blocked` only what a job blocks, the longest blocked first."""
-        if not 1 <= limit <= MOST_JOBS:
-            raise InvalidInput(f"limit={limit} is not between 1 and {MOST_JOBS}")
+        _check_limit(limit)
+        after = _text(after, "after")
         if blocked and after:
             self.target(after)  # a name that is none would end the list in silence
         return self._store.targets(self._tenant, blocked=blocked, after=after, limit=limit)
@@ -174,19 +175,46 @@ class Lookup:
         return replace(worker, state="offline") if silent else worker
 
 
+def _check_limit(limit: Any) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_JOBS:
+        raise InvalidInput(f"limit={quoted(limit)} is not a whole number between 1 and {MOST_JOBS}")
+
+
+def _text(value: Any, what: str) -> str:
+    text = check_wording(value, what)
+    if text is None:
+        raise InvalidInput(f"{what}=None is not text")
+    return text
+
+
+def _cursor(after: Any) -> str | None:
+    cursor = check_wording(after, "after")
+    if cursor is not None and len(cursor) > MAX_NAME:
+        raise InvalidInput(f"{quoted(cursor)} is not a cursor that a page gave out")
+    return cursor
+
+
+def _states(given: Any) -> tuple[Any, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
+        raise InvalidInput(f"state={quoted(given)} is neither a state nor several")
+    return tuple(given)
+
+
 def as_state(name: JobState | str) -> JobState:
     try:
-        return parse_state(name)
+        return parse_state(_text(name, "state"))
     except ValueError:
         raise _unknown_state(name, [*JobState, *ALIASES]) from None
 
 
 def as_shown(name: State) -> JobState | Shown:
     try:
-        return parse_shown(name)
+        return parse_shown(_text(name, "state"))
     except ValueError:
         raise _unknown_state(name, [*JobState, *Shown, *ALIASES]) from None
 
 
 def _unknown_state(name: str, known: list[str]) -> InvalidInput:
-    return InvalidInput(f"there is no state {name}; known: {', '.join(known)}")
+    return InvalidInput(f"there is no state {told(name)}; known: {', '.join(known)}")

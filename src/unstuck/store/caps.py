@@ -6,6 +6,7 @@ them brings: a lock that made it exact would make every submit of a tenant wait 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,16 @@ def check(t: Transaction, jobs: Sequence[NewJob]) -> None:
     caps = {cap for tenant, queue in places for cap in _caps_of(t, tenant, queue)}
     for cap in sorted(caps, key=lambda cap: (cap.most, cap.what)):
         if cap.waiting(t) > cap.most:
+            raise TooManyQueued(cap.what, cap.most)
+
+
+def expect(t: Transaction, jobs: Sequence[NewJob]) -> None:
+    """The same before these jobs are inserted: a look, for whoever must not make anything for a submit in vain."""
+    brought: Counter[Cap] = Counter()
+    for (tenant, queue), count in Counter((job.tenant, job.queue) for job in jobs).items():
+        brought.update(dict.fromkeys(_caps_of(t, tenant, queue), count))
+    for cap, count in sorted(brought.items(), key=lambda item: (item[0].most, item[0].what)):
+        if cap.waiting(t) + count > cap.most:
             raise TooManyQueued(cap.what, cap.most)
 
 

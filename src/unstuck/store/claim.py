@@ -20,6 +20,8 @@ from unstuck.store.gates import of_routes
 from unstuck.store.port import Share
 from unstuck.store.rows import claimed_of, packed
 
+#: How often the room of shared limits is dealt out anew when it brought nothing.
+_CUTS = 20
 #: Below every rank there is: from the beginning.
 _BEGINNING = (-(1 << 62), 0)
 
@@ -60,14 +62,18 @@ def _open(database: Database, worker: int, claim: str, shares: list[Share], data
 def _counted(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
     limited = sorted(share.route for share in shares if share.is_limited)
     rooms = _rooms(t, limited) if limited else []
-    left = cut({share.route: share.limit for share in shares}, rooms)
-    granted = [Share(s.route, left[s.route], s.floor, s.is_limited) for s in shares if s.route in left]
-    if not granted:
-        return []
     step = _open_by_steps if t.split else _open_at_once
-    rows = step(t, worker, claim, granted, data)
-    _note_starts(t, rows, rooms)
-    return rows
+    for _ in range(_CUTS):
+        left = cut({share.route: share.limit for share in shares}, rooms)
+        granted = [Share(s.route, left[s.route], s.floor, s.is_limited) for s in shares if s.route in left]
+        if not granted:
+            break
+        if rows := step(t, worker, claim, granted, data):
+            _note_starts(t, rows, rooms)
+            return rows
+        # All the room went to routes that had nothing to give, such as a job under a hold: to the others, then.
+        shares = [share for share in shares if share.route not in left]
+    return []
 
 
 def _rooms(t: Transaction, routes: list[int]) -> list[Room]:

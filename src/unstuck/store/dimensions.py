@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ MOST_KEPT = 100_000
 
 RouteName = tuple[str, str, str, str]
 TargetName = tuple[str, str]
+Expect = Callable[[Transaction], None]
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -66,8 +67,10 @@ class Dimensions:
         self._policy_numbers: _Kept[Policy, int] = _Kept()
         self._policies: _Kept[int, Policy] = _Kept()
 
-    def ensure(self, database: Database, jobs: Iterable[NewJob]) -> Numbers:
-        """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody."""
+    def ensure(self, database: Database, jobs: Iterable[NewJob], expect: Expect | None = None) -> Numbers:
+        """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody.
+        `expect` raises what the submit would be refused for, so far as it can be seen: names of refused jobs are not
+        made."""
         wanted = list(jobs)
         routes = {route_name(job) for job in wanted}
         targets = {(job.tenant, job.target) for job in wanted if job.target is not None}
@@ -78,7 +81,7 @@ class Dimensions:
         )
         if not lacking:
             return known
-        found = lacking.numbers(database)
+        found = lacking.numbers(database, expect)
         self._routes.keep(found.routes)
         self._targets.keep(found.targets)
         self._policy_numbers.keep(found.policies)
@@ -116,7 +119,7 @@ class _Lacking:
     def __bool__(self) -> bool:
         return bool(self.routes or self.targets or self.policies)
 
-    def numbers(self, database: Database) -> Numbers:
+    def numbers(self, database: Database, expect: Expect | None) -> Numbers:
         """Looked for first: most names that a fresh process meets are old, and an insert that finds its row there
         already is a write all the same."""
         found = database.read(self._found)
@@ -127,6 +130,8 @@ class _Lacking:
         )
         if not new:
             return found
+        if expect is not None:
+            database.read(expect)
         made = database.write(new._made)
         return Numbers(
             {**found.routes, **made.routes}, {**found.targets, **made.targets}, {**found.policies, **made.policies}

@@ -82,6 +82,17 @@ def _known(t: Transaction, held: Sequence[Beginning]) -> dict[tuple[str, str], i
     return known
 
 
+def check_known(t: Transaction, jobs: Sequence[NewJob]) -> None:
+    """UnknownJob for one that waits for a job which is neither stored nor born with it."""
+    born = {(job.tenant, job.id) for job in jobs}
+    wanted = {(job.tenant, other) for job in jobs for other in job.after} - born
+    if not wanted:
+        return
+    rows = t.all("known_jobs", rows=packed([{"tenant": tenant, "uid": uid} for tenant, uid in sorted(wanted)]))
+    if missing := wanted - {(row["tenant"], row["uid"]) for row in rows}:
+        raise UnknownJob(min(missing)[1])
+
+
 # --- release by a person ------------------------------------------------------------------------------------------
 
 

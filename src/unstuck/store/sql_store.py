@@ -202,7 +202,7 @@ class SqlStore:
         if not jobs:
             return []
         submit.check(jobs)
-        numbers = self._dimensions.ensure(self._database, jobs)
+        numbers = self._dimensions.ensure(self._database, jobs, lambda t: submit.expect(t, jobs))
         answers = self._database.write(lambda t: submit.submit(t, jobs, numbers))
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
@@ -319,7 +319,9 @@ class SqlStore:
         return self._database.write(lambda t: t.run("expire_worker", **facts)) == 1
 
     def release_due(self, batch: int = 1000) -> int:
-        released = self._database.write(lambda t: sweep.release_due(t, batch) + targets.end_pauses(t, batch))
+        # Two transactions: targets are locked before timers, by everybody.
+        released = self._database.write(lambda t: targets.end_pauses(t, batch))
+        released += self._database.write(lambda t: sweep.release_due(t, batch))
         if released:
             self._database.hint()
         return released + self._expire_stays(batch)

@@ -51,6 +51,12 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Sub
     return answers
 
 
+def expect(t: Transaction, jobs: Sequence[NewJob]) -> None:
+    """The refusals that can be seen before anything is made for these jobs; the submit itself decides."""
+    pending.check_known(t, jobs)
+    caps.expect(t, [job for job in jobs if job.key is None])  # who has a key may be here already
+
+
 def _waits(jobs: Sequence[NewJob], known_as: dict[str, str]) -> dict[str, tuple[str, ...]]:
     """Whom each job waits for; a twin by the key of an earlier job is that job."""
     waits = {job.id: tuple(dict.fromkeys(known_as.get(other, other) for other in job.after)) for job in jobs}

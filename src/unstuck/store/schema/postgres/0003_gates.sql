@@ -26,7 +26,7 @@ SELECT r.id, l.kind, r.tenant, l.id, l.name, l.tenant, l.concurrency, l.rate, l.
   FROM unstuck_routes r
   JOIN unstuck_limits l ON l.kind = 'tenant' AND l.name = '*' AND l.tenant IN (r.tenant, '*')
  WHERE (l.concurrency IS NOT NULL OR l.rate IS NOT NULL)
-   AND NOT EXISTS (SELECT 1 FROM unstuck_limits own WHERE own.kind = 'tenant' AND own.name = r.tenant)
+   AND NOT EXISTS (SELECT 1 FROM unstuck_limits own WHERE (own.concurrency IS NOT NULL OR own.rate IS NOT NULL) AND own.kind = 'tenant' AND own.name = r.tenant)
  UNION ALL
 SELECT r.id, l.kind, r.limit_key, l.id, l.name, l.tenant, l.concurrency, l.rate, l.per_us, l.set_by
   FROM unstuck_routes r
@@ -37,13 +37,13 @@ SELECT r.id, l.kind, r.limit_key, l.id, l.name, l.tenant, l.concurrency, l.rate,
   FROM unstuck_routes r
   JOIN unstuck_limits l ON l.kind = 'key' AND l.name = SPLIT_PART(r.limit_key, ':', 1) || ':*' AND l.tenant IN (r.tenant, '*')
  WHERE (l.concurrency IS NOT NULL OR l.rate IS NOT NULL) AND r.limit_key LIKE '%:%'
-   AND NOT EXISTS (SELECT 1 FROM unstuck_limits own WHERE own.kind = 'key' AND own.name = r.limit_key AND own.tenant = l.tenant)
+   AND NOT EXISTS (SELECT 1 FROM unstuck_limits own WHERE (own.concurrency IS NOT NULL OR own.rate IS NOT NULL) AND own.kind = 'key' AND own.name = r.limit_key AND own.tenant = l.tenant)
  UNION ALL
 SELECT r.id, l.kind, r.limit_key, l.id, l.name, l.tenant, l.concurrency, l.rate, l.per_us, l.set_by
   FROM unstuck_routes r
   JOIN unstuck_limits l ON l.kind = 'key' AND l.name = '*' AND l.tenant IN (r.tenant, '*')
  WHERE (l.concurrency IS NOT NULL OR l.rate IS NOT NULL) AND r.limit_key <> ''
-   AND NOT EXISTS (SELECT 1 FROM unstuck_limits own WHERE own.kind = 'key' AND own.name IN (r.limit_key, SPLIT_PART(r.limit_key, ':', 1) || ':*') AND own.name <> '*'
+   AND NOT EXISTS (SELECT 1 FROM unstuck_limits own WHERE (own.concurrency IS NOT NULL OR own.rate IS NOT NULL) AND own.kind = 'key' AND own.name IN (r.limit_key, SPLIT_PART(r.limit_key, ':', 1) || ':*') AND own.name <> '*'
                       AND own.tenant = l.tenant);
 
 -- How many bodies a limit counts: open attempts, and jobs under a hold, whose old body may still live. Nothing is read while

@@ -1,0 +1,205 @@
+"""What an attack on order found: each was a defect once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from tests.store.test_locks_postgres import waits_for_a_lock
+from tests.support.builders import (
+    TENANT,
+    a_job,
+    a_worker,
+    begin,
+    boom,
+    chance,
+    claim_all,
+    everything,
+    record,
+    settle,
+    submitted,
+)
+from tests.support.eventually import eventually
+from tests.support.postgres import PostgresServer
+from tests.support.tables import counts_of_tables
+from unstuck.model.errors import TooManyQueued, UnknownJob
+from unstuck.model.job import ClaimedJob, WorkflowRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.model.policy import Policy
+from unstuck.model.settlement import ErrorInfo, Returned, Stuck
+from unstuck.store import gates, targets
+from unstuck.store.connect import open_database
+from unstuck.store.database import Transaction
+from unstuck.store.port import EVERY, Limit, Pause, Report
+from unstuck.store.sql_store import SqlStore
+
+
+def test_a60_a_held_job_does_not_take_the_room_of_a_shared_limit_from_others(store: SqlStore) -> None:
+    worker, other = a_worker(store, lease=3600), a_worker(store, "bob", lease=3600)
+    store.set_limit(Limit("queue", "default", EVERY, "ada", concurrency=2))
+    held = submitted(store, workflow="aa")
+    (attempt,) = claim_all(store, worker)
+    begin(store, worker, attempt, lease=3600)
+    store.settle(worker.number, [Report(attempt.ref, Stuck(ErrorInfo("ExecutionStuck", "deaf")))])
+    store.resume(TENANT, held.id, "ada")
+    free = [submitted(store, workflow="bb").id for _ in range(3)]
+
+    claimed = claim_all(store, other)
+
+    assert [job.id for job in claimed] == free[:1], "one place is taken by the body that may still live"
+
+
+def test_a46_a_submit_that_is_refused_makes_no_names(store: SqlStore, store_url: str) -> None:
+    store.set_limit(Limit("tenant", "acme", "acme", "ada", max_queued=1))
+    store.submit([a_job(tenant="acme")])
+    before = counts_of_tables(store_url)
+    with pytest.raises(TooManyQueued):
+        store.submit([a_job(tenant="acme", workflow="new", target="ghost", retries=7)])
+    with pytest.raises(UnknownJob):
+        store.submit([a_job(tenant="nobody", target="ghost", after=("01a1e1da-0000-7000-8000-000000000000",))])
+    assert counts_of_tables(store_url) == before
+    assert store.target("nobody", "ghost") is None
+
+
+def test_a_cap_of_ones_own_does_not_lift_the_limit_that_holds_for_all(store: SqlStore) -> None:
+    worker = a_worker(store)
+    store.set_limit(Limit("tenant", EVERY, EVERY, "ada", concurrency=1))
+    store.set_limit(Limit("tenant", "acme", "acme", "ada", max_queued=100))
+    store.submit([a_job(tenant="acme") for _ in range(3)])
+
+    assert len(claim_all(store, worker)) == 1
+
+
+# --- deadlocks: PostgreSQL's own -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server_url(postgres_server: PostgresServer) -> Iterator[str]:
+    url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture
+def server(server_url: str) -> Iterator[SqlStore]:
+    opened = SqlStore(open_database(server_url, store_call=20.0))
+    yield opened
+    opened.close()
+
+
+def deadlocks(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        row = connection.execute(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_deploy_that_changes_limits_locks_them_in_the_order_of_a_claim(server: SqlStore, server_url: str) -> None:
+    """Their numbers are the other way round than their names."""
+    worker = a_worker(server, lease=3600)
+    for name in ("zz", "aa"):
+        server.set_limit(Limit("workflow", name, EVERY, gates.BY_CODE, concurrency=5))
+        submitted(server, workflow=name)
+    shares = everything(server)
+    new = [WorkflowRecord(name, "v2", "default", Policy(), {}, concurrency=6) for name in ("aa", "zz")]
+    begun, go = threading.Event(), threading.Event()
+
+    def deploy(t: Transaction) -> None:
+        gates.register_workflows(t, new[:1], None, ())
+        begun.set()
+        assert go.wait(20)
+        gates.register_workflows(t, new[1:], None, ())
+
+    with ThreadPoolExecutor(2) as threads:
+        deploying = threads.submit(server._database.write, deploy)
+        assert begun.wait(20)
+        claiming = threads.submit(server.claim, worker.number, "c", shares)
+        eventually(lambda: waits_for_a_lock(server_url))
+        go.set()
+        deploying.result(20)
+        claiming.result(20)
+
+    assert deadlocks(server_url) == 0
+    assert server.counts(TENANT)[JobState.RUNNING] == 2
+
+
+def test_starts_are_noted_in_the_order_in_which_attempts_are_settled(server: SqlStore, server_url: str) -> None:
+    """Attempts lie on disk in the reverse order of their numbers, and there are enough of them for a hash join."""
+    worker = a_worker(server, lease=3600)
+    server.submit([a_job(priority=n) for n in range(300)])
+    (share,) = everything(server, 10)
+    attempts: list[ClaimedJob] = []
+    while len(attempts) < 300:
+        attempts += server.claim(worker.number, chance.nonce(), [share])
+    young, middle, old = attempts[5], attempts[100], attempts[200]
+    assert young.ref.job > middle.ref.job > old.ref.job
+    with psycopg.connect(server_url, autocommit=True) as hand:
+        hand.execute("VACUUM ANALYZE")
+    started = {job.ref.job: server.now() for job in (young, middle, old)}
+    held = [job.ref for job in attempts]
+    reports = [Report(job.ref, Returned("1")) for job in (old, young)]
+    with psycopg.connect(server_url) as person, ThreadPoolExecutor(2) as threads:
+        person.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (middle.ref.job,))
+        beating = threads.submit(server.beat, worker.number, 3600.0, held, started=started)
+        eventually(lambda: waits_for_a_lock(server_url))
+        settling = threads.submit(server.settle, worker.number, reports)
+        eventually(lambda: waiters(server_url) == 2)
+        person.rollback()
+        assert beating.result(20).alive
+        assert len(settling.result(20)) == 2
+
+    assert deadlocks(server_url) == 0
+
+
+def waiters(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        ).fetchone()
+    return row[0] if row else 0
+
+
+def test_a_pause_that_ends_while_a_retry_comes_due_locks_the_target_before_the_timer(
+    server: SqlStore, server_url: str
+) -> None:
+    """A cancel holds the target and wants the timer: whoever ends pauses must not hold timers already."""
+    worker = a_worker(server, lease=3600)
+    job = submitted(server, target="acme", backoff_base=60.0)
+    server.ingest()
+    (attempt,) = claim_all(server, worker)
+    settle(server, worker, attempt.ref, boom())
+    server.pause(Pause("target", "acme", TENANT, "ada", until_at=server.now()))
+    with psycopg.connect(server_url, autocommit=True) as hand:
+        hand.execute("UPDATE unstuck_test_clock SET offset_us = offset_us + 120000000")
+    held, go = threading.Event(), threading.Event()
+
+    def hold_the_target(t: Transaction) -> None:
+        targets.lock_named(t, TENANT, "acme")
+        held.set()
+        assert go.wait(20)
+        t.run("take_timer", kind="start", due_at=0, job=record_number)
+
+    record_number = record(server, job.id).number
+    with ThreadPoolExecutor(2) as threads:
+        person = threads.submit(server._database.write, hold_the_target)
+        assert held.wait(20)
+        sweeping = threads.submit(server.release_due)
+        eventually(lambda: waits_for_a_lock(server_url))
+        with psycopg.connect(server_url, autocommit=True) as look:
+            # Free for the one who holds the target: SKIP LOCKED would pass by a row that the sweep has.
+            free = look.execute(
+                "SELECT job FROM unstuck_timers WHERE kind = 'start' FOR UPDATE SKIP LOCKED"
+            ).fetchall()
+        go.set()
+        person.result(20)
+        sweeping.result(20)
+
+    assert free == [(record_number,)]
+    assert deadlocks(server_url) == 0
