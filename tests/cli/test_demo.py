@@ -86,7 +86,7 @@ def test_the_summary_adds_up_although_older_jobs_go_on_too(bare: Command, tmp_pa
 
 
 def test_the_hints_are_whole_in_the_smallest_usual_terminal() -> None:
-    url = "sqlite:////home/somebody/projects/a-shop-with-a-long-name/demo-data/demo.db"
+    url = "sqlite:///a-folder-of-somebody/projects/a-shop-with-a-long-name/demo-data/demo.db"
     hints = _hints(url, None)
     snapshot = Snapshot(datetime.now(UTC), {}, (), (), ())
     paper = io.StringIO()

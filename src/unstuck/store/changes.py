@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import ErrorInfo
-from unstuck.store.database import Transaction
+from unstuck.store.database import Row, Transaction
 from unstuck.store.line import promote
 from unstuck.store.rows import packed
 
@@ -122,3 +123,17 @@ def cleaned(error: ErrorInfo | None) -> tuple[str | None, str | None]:
     if error is None:
         return None, None
     return clean_text(str(error.type), MAX_ERROR_TYPE), clean_text(str(error.message), MAX_MESSAGE)
+
+
+def rest_of(row: Row, state: JobState, **changed: Any) -> Columns:
+    """The jobs row of a job at rest after its next event: what is not said stays, times and errors go."""
+    kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone", "started")}
+    blank = {"available_at": None, "expires_at": None, "error_type": None, "error_message": None}
+    return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
+
+
+def moment(t: Transaction) -> int:
+    """The database's clock, read inside a transaction."""
+    row = t.one("now")
+    assert row is not None
+    return int(row["now"])

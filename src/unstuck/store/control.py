@@ -18,7 +18,7 @@ from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, 
 from unstuck.model.payload import check_text, clean_text
 from unstuck.model.settlement import INTERRUPTED_BY_USER
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
-from unstuck.store.changes import MAX_MESSAGE, Changes
+from unstuck.store.changes import MAX_MESSAGE, Changes, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.line import lock
@@ -78,7 +78,7 @@ class Control:
         return self._record(t)
 
     def _stop_at_rest(self, t: Transaction, row: Row, move: Move, target: JobState, reason: str | None) -> None:
-        changes, now = Changes(), _now(t)
+        changes, now = Changes(), moment(t)
         error_type, error_message = _MESSAGE_OF[move]
         told = clean_text(reason, MAX_MESSAGE) if reason else None
         self._tell(
@@ -86,12 +86,12 @@ class Control:
         )
         if target.is_final:
             if row["state"] != JobState.QUEUED:
-                changes.rests.append(_rest(row, JobState.QUEUED))  # of an ended job only done says the state
+                changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
             changes.ends.append(
                 _end(row, target, now, row["run"], error_type=error_type, error_message=error_message)
             )
         else:
-            changes.rests.append(_rest(row, target, error_type=error_type, error_message=error_message))
+            changes.rests.append(rest_of(row, target, error_type=error_type, error_message=error_message))
         self._pass_turn(changes, t, row, target, now)
         changes.write(t)
 
@@ -101,12 +101,12 @@ class Control:
         """A new run, clean: no old error, request or count; at its old age."""
         row = self._locked(t)
         target_of(self._uid, JobState(row["state"]), Move.RESUME)
-        changes, now = Changes(), _now(t)
+        changes, now = Changes(), moment(t)
         self._shelve(t, row)
         stay = self._dimensions.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
-        rest = _rest(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
+        rest = rest_of(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
         changes.rests.append({**rest, "failures": 0, "losses": 0, "suspects": 0, "alone": 0})
         if row["is_blocker"]:
             t.run("unblock_target", target=row["target_number"], job=row["number"])
@@ -119,10 +119,10 @@ class Control:
         check_text(result, "the result")
         row = self._locked(t)
         target_of(self._uid, JobState(row["state"]), Move.RESOLVE)
-        changes, now, run = Changes(), _now(t), row["run"] + 1
+        changes, now, run = Changes(), moment(t), row["run"] + 1
         self._shelve(t, row)
         self._tell(changes, row, Move.RESOLVE, now, {}, run=run)
-        changes.rests.append(_rest(row, JobState.QUEUED, run=run))
+        changes.rests.append(rest_of(row, JobState.QUEUED, run=run))
         changes.ends.append(_end(row, JobState.COMPLETED, now, run, result=result))
         self._pass_turn(changes, t, row, JobState.COMPLETED, now)
         changes.write(t)
@@ -136,12 +136,12 @@ class Control:
             raise IllegalMove(self._uid, state, "be hurried", MOVES[state])
         if not self._take_timer(t, row):
             return self._record(t)
-        changes, now = Changes(), _now(t)
+        changes, now = Changes(), moment(t)
         self._tell(changes, row, EventKind.HURRIED, now, {})
         stay = self._dimensions.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
-        changes.rests.append(_rest(row, state, available_at=now, expires_at=expires_at, **keep))
+        changes.rests.append(rest_of(row, state, available_at=now, expires_at=expires_at, **keep))
         self._queue(changes, row, now, expires_at)
         changes.write(t)
         return self._record(t)
@@ -153,13 +153,13 @@ class Control:
         row = self._locked(t)
         if not row["is_blocker"]:
             raise NotBlocking(self._uid, row["target"])
-        changes, now = Changes(), _now(t)
+        changes, now = Changes(), moment(t)
         self._tell(changes, row, EventKind.SKIPPED, now, {"target": row["target"]})
         if JobState(row["state"]).is_final:
             t.run("count_event_of_done", job=row["number"])
         else:
             keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
-            changes.rests.append(_rest(row, JobState(row["state"]), expires_at=row["expires_at"], **keep))
+            changes.rests.append(rest_of(row, JobState(row["state"]), expires_at=row["expires_at"], **keep))
         take_turn(changes, row["target_number"], row["number"], Turn.PASS, now)
         changes.write(t)
         return self._record(t)
@@ -250,7 +250,7 @@ def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None,
     changes = Changes()
     facts = {"by": by, "request": kind.value, "reason": told}
     changes.tell(
-        running["job"], running["n"] + 1, _now(t), EventKind.REQUESTED, running["run"], running["token"], facts
+        running["job"], running["n"] + 1, moment(t), EventKind.REQUESTED, running["run"], running["token"], facts
     )
     changes.write(t)
 
@@ -262,18 +262,6 @@ def ask(t: Transaction, ref: AttemptRef, kind: RequestKind, reason: str | None, 
         return Verdict.FENCED
     request(t, running, kind, reason, by)
     return Verdict.DONE
-
-
-def _now(t: Transaction) -> int:
-    row = t.one("now")
-    assert row is not None
-    return int(row["now"])
-
-
-def _rest(row: Row, state: JobState, **changed: Any) -> dict[str, Any]:
-    kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone", "started")}
-    blank = {"available_at": None, "expires_at": None, "error_type": None, "error_message": None}
-    return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
 
 
 def _end(row: Row, state: JobState, now: int, run: int, **changed: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from unstuck.model.job import AfterFailure, JobRecord, NewJob
 from unstuck.model.lifecycle import EventKind, JobState, Move, target_of
 from unstuck.model.payload import clean_text
 from unstuck.model.target import place_of
-from unstuck.store.changes import Changes
+from unstuck.store.changes import Changes, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.rows import job_of, packed, span
@@ -111,11 +111,11 @@ def release(
             f"job {uid} is not held, it waits for {open_ones} other{'s' if open_ones > 1 else ''} to end; "
             "to run it without them, force its release"
         )
-    changes, now = Changes(), _now(t)
+    changes, now = Changes(), moment(t)
     facts = {"by": clean_text(by, 200), "force": force or None}
     if open_ones:
         changes.tell(row["number"], row["n"] + 1, now, EventKind.UNHELD, row["run"], row["token"], facts)
-        changes.rests.append(_rest(row, JobState.PENDING))
+        changes.rests.append(rest_of(row, JobState.PENDING))
         changes.inbox.append({"target": None, "job": row["number"]})
     else:
         _queue(changes, t, dimensions, row, now, facts)
@@ -252,7 +252,7 @@ def _queue(
     stay = dimensions.policy(t, row["policy"]).expires_after
     expires_at = None if stay is None else available_at + span(stay)
     changes.tell(row["number"], row["n"] + 1, now, EventKind.RELEASED, row["run"], row["token"], facts)
-    changes.rests.append(_rest(row, JobState.QUEUED, available_at=available_at, expires_at=expires_at))
+    changes.rests.append(rest_of(row, JobState.QUEUED, available_at=available_at, expires_at=expires_at))
     changes.queue(
         row["number"],
         now,
@@ -270,19 +270,7 @@ def _fail(changes: Changes, row: Row, message: str) -> None:
     error = {"error_type": ErrorType.DEPENDENCY_FAILED, "error_message": message}
     n, now = row["n"] + 1, row["now"]
     changes.tell(row["number"], n, now, EventKind.FAILED, row["run"], row["token"], {"by": BY, **error})
-    changes.rests.append(_rest(row, JobState.QUEUED))  # of an ended job only done says the state
+    changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
     blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result"))
     kept = {"job": row["number"], "route": row["route"], "run": row["run"], "token": row["token"]}
     changes.ends.append({**blank, **kept, **error, "state": JobState.FAILED, "n": n, "finished_at": now, "late": 0})
-
-
-def _rest(row: Row, state: JobState, **changed: Any) -> dict[str, Any]:
-    kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone", "started")}
-    blank = {"available_at": None, "expires_at": None, "error_type": None, "error_message": None}
-    return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
-
-
-def _now(t: Transaction) -> int:
-    row = t.one("now")
-    assert row is not None
-    return int(row["now"])

@@ -48,7 +48,6 @@ class Settling:
 
     dimensions: Dimensions
     chance: Chance
-    split: bool
 
 
 @dataclass(slots=True)
@@ -79,12 +78,10 @@ def settle(
     return [_answer(report.ref, states.get(report.ref)) for report in reports], woke
 
 
-def close_plainly(
-    database: Database, tools: Settling, worker: int, by: str, reports: Sequence[Report]
-) -> dict[AttemptRef, Settled]:
+def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Report]) -> dict[AttemptRef, Settled]:
     """Attempts that returned without another word, by one statement that is its own transaction: most of all there
     are. What it does not close (stale, asked something, settled before, on a target) is not among the answers."""
-    if tools.split:
+    if database.dialect == "sqlite":
         return {}
     first: dict[AttemptRef, Report] = {}
     for report in reports:

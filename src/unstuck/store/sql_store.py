@@ -92,8 +92,7 @@ class SqlStore:
     def __init__(self, database: Database, chance: Chance | None = None) -> None:
         self._database = database
         self._dimensions = Dimensions()
-        self._split = database.dialect == "sqlite"
-        self._tools = settle.Settling(self._dimensions, chance or SystemChance(), self._split)
+        self._tools = settle.Settling(self._dimensions, chance or SystemChance())
         self._named: dict[int, Row] = {}
         self._has_limits = False
 
@@ -183,7 +182,7 @@ class SqlStore:
         known = self._known_worker(worker)
         by = known["name"] if known else f"worker {worker}"
         # What returned and said nothing closes by one statement; whatever that does not close takes the long way.
-        closed = settle.close_plainly(self._database, self._tools, worker, by, reports)
+        closed = settle.close_plainly(self._database, worker, by, reports)
         rest = [report for report in reports if report.ref not in closed]
         answers = {answer.ref: answer for answer in self._waking(work)} if rest else {}
         if self._has_limits:
