@@ -7,6 +7,7 @@ from unstuck.executor.context import Context as Context
 from unstuck.executor.context import current as current
 from unstuck.model import errors as errors
 from unstuck.model.errors import AmbiguousJob as AmbiguousJob
+from unstuck.model.errors import AmbiguousWorker as AmbiguousWorker
 from unstuck.model.errors import Cancelled as Cancelled
 from unstuck.model.errors import Conflict as Conflict
 from unstuck.model.errors import ErrorType as ErrorType
@@ -18,6 +19,8 @@ from unstuck.model.errors import InvalidPolicy as InvalidPolicy
 from unstuck.model.errors import InvalidSettings as InvalidSettings
 from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
+from unstuck.model.errors import NoAnswer as NoAnswer
+from unstuck.model.errors import NoStack as NoStack
 from unstuck.model.errors import NotBlocking as NotBlocking
 from unstuck.model.errors import NotStorable as NotStorable
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
@@ -29,8 +32,10 @@ from unstuck.model.errors import StoreError as StoreError
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TooManyQueued as TooManyQueued
 from unstuck.model.errors import UnknownJob as UnknownJob
+from unstuck.model.errors import UnknownProcess as UnknownProcess
 from unstuck.model.errors import UnknownTarget as UnknownTarget
 from unstuck.model.errors import UnknownTenant as UnknownTenant
+from unstuck.model.errors import UnknownWorker as UnknownWorker
 from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
 from unstuck.model.job import AttemptRecord as AttemptRecord
@@ -44,6 +49,7 @@ from unstuck.version import __version__ as __version__
 
 __all__ = [
     "AmbiguousJob",
+    "AmbiguousWorker",
     "App",
     "AttemptRecord",
     "Cancelled",
@@ -62,6 +68,8 @@ __all__ = [
     "JobRecord",
     "JobState",
     "KeyConflict",
+    "NoAnswer",
+    "NoStack",
     "NotBlocking",
     "NotStorable",
     "OutcomeUnknown",
@@ -75,8 +83,10 @@ __all__ = [
     "StoreUnavailable",
     "TooManyQueued",
     "UnknownJob",
+    "UnknownProcess",
     "UnknownTarget",
     "UnknownTenant",
+    "UnknownWorker",
     "UnknownWorkflowName",
     "UnstuckError",
     "Why",

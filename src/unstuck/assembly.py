@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """What a worker is started with. No queues: every queue that its workflows name. `concurrency` is the whole
-    worker's number of slots, shared out among its processes."""
+    worker's number of slots, shared out among its processes. A process above `max_memory` is replaced, one above
+    `memory_limit` is killed. `ready_file` exists exactly while the worker takes jobs."""
 
     app: str
     database: str
@@ -30,6 +32,8 @@ class WorkerOptions:
     processes: int = 1
     max_jobs_per_process: int | None = None
     max_memory: int | None = None
+    memory_limit: int | None = None
+    ready_file: str | None = None
     name: str | None = None
     times: Times = field(default_factory=Times)
     fork: bool | None = None
@@ -77,10 +81,9 @@ def _make_tables(store: Store) -> None:
 
 
 def _check(options: WorkerOptions) -> None:
-    problems = options.times.problems()
-    for name in ("concurrency", "processes"):
-        if getattr(options, name) < 1:
-            problems.append(f"{name}={getattr(options, name)} is below 1")
+    from unstuck.config import process_problems
+
+    problems = options.times.problems() + process_problems(options)
     if problems:
         raise InvalidSettings(problems)
     if ":" not in options.app:
@@ -92,13 +95,19 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.worker.fleet import Fleet
-    from unstuck.worker.incarnation import Incarnation, Parts
+    from unstuck.worker.incarnation import Incarnation
+    from unstuck.worker.notify import Notifier
+    from unstuck.worker.parts import Parts
     from unstuck.worker.placing import Seats
-    from unstuck.worker.plan import Limits
+    from unstuck.worker.readiness import Readiness
+    from unstuck.worker.view import Limits
 
     times, clock, chance = options.times, MachineClock(), SystemChance()
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
+
+    # The service manager and the probe know one worker, however many lives it has.
+    readiness = Readiness(options.ready_file, Notifier.of(os.environ, os.getpid()))
 
     def begin(shutdown: Shutdown) -> Incarnation:
         incarnation = chance.nonce()
@@ -126,9 +135,10 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             chance=chance,
             times=times,
             seats=seats,
-            limits=Limits(options.max_jobs_per_process, options.max_memory),
+            limits=Limits(options.max_jobs_per_process, options.max_memory, options.memory_limit),
             queues=options.queues,
             name=options.name,
+            readiness=readiness,
         )
         return Incarnation(parts, shutdown)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from unstuck.model.errors import InvalidInput, InvalidSettings
 from unstuck.model.job import DEFAULT_TENANT
@@ -67,6 +67,8 @@ class Settings:
     processes: int = field(default_factory=lambda: os.cpu_count() or 1)
     max_jobs_per_process: int | None = None
     max_memory: int | None = None
+    memory_limit: int | None = None
+    ready_file: str | None = None
     log_format: str = "auto"
     preset: str | None = None
     token_limit: int | None = None
@@ -89,12 +91,13 @@ class Settings:
 
     def warnings(self) -> list[str]:
         """What is worth saying at start and yet not refused."""
+        found = self.times.warnings()
         if self.stop_time is None and self.times.drain > 90:
-            return [
+            found.append(
                 f"drain={self.times.drain:g}: the service manager's stop time is not known (UNSTUCK_STOP_TIME); "
                 f"allow at least {self.times.drain + self.times.kill_grace:g} seconds there"
-            ]
-        return []
+            )
+        return found
 
 
 def load(
@@ -165,16 +168,42 @@ def _problems(settings: Settings) -> list[str]:
     limit = None if timeout == "unlimited" else float(timeout)
     found = settings.times.problems(timeout=limit, stop_time=settings.stop_time)
     found += settings.policy.problems()
-    for name in ("concurrency", "processes", "max_jobs_per_process", "max_memory", "token_limit"):
-        value = getattr(settings, name)
-        if value is not None and value < 1:
-            found.append(f"{name}={value} is below 1")
+    found += process_problems(settings)
+    if settings.token_limit is not None and settings.token_limit < 1:
+        found.append(f"token_limit={settings.token_limit} is below 1")
     for kind, names in (("tenant", (settings.tenant,)), ("queue", settings.queues)):
         for name in names:
             try:
                 check_name(name, kind)
             except InvalidInput as error:
                 found.append(str(error))
+    return found
+
+
+class Sizes(Protocol):
+    """How many processes there are and when one is worn out: settings, or what a worker is started with."""
+
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def processes(self) -> int: ...
+    @property
+    def max_jobs_per_process(self) -> int | None: ...
+    @property
+    def max_memory(self) -> int | None: ...
+    @property
+    def memory_limit(self) -> int | None: ...
+
+
+def process_problems(sizes: Sizes) -> list[str]:
+    names = ("concurrency", "processes", "max_jobs_per_process", "max_memory", "memory_limit")
+    given = {name: value for name in names if (value := getattr(sizes, name)) is not None}
+    found = [f"{name}={value} is below 1" for name, value in given.items() if value < 1]
+    if sizes.max_memory is not None and sizes.memory_limit is not None and sizes.memory_limit < sizes.max_memory:
+        found.append(
+            f"memory_limit={sizes.memory_limit} is below max_memory={sizes.max_memory}: processes would be killed "
+            "before they are replaced"
+        )
     return found
 
 
@@ -257,7 +286,7 @@ def _near(name: str) -> str | None:
 Reader = Callable[[Any], Any]
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 
 def seconds(value: Any) -> float:
@@ -269,9 +298,16 @@ def seconds(value: Any) -> float:
     if parts and "".join(number + unit for number, unit in parts) == text:
         return sum(float(number) * _UNITS[unit] for number, unit in parts)
     try:
-        return float(text)
+        return _plain_float(text)
     except ValueError:
         raise ValueError('not a duration; write 600, "90s", "5m" or "2h"') from None
+
+
+def _plain_float(text: str) -> float:
+    """Python takes 1_000 and the digits of every script."""
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return float(text)
 
 
 def _duration(value: Any) -> float:
@@ -290,7 +326,7 @@ def _perhaps(reader: Reader) -> Reader:
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d+", str(value).strip()):
+    if isinstance(value, bool) or not re.fullmatch(r"[+-]?[0-9]+", str(value).strip()):
         raise ValueError("not a whole number")
     return int(value)
 
@@ -299,7 +335,7 @@ def _factor(value: Any) -> float:
     try:
         if isinstance(value, bool):
             raise ValueError
-        return float(value)
+        return _plain_float(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         raise ValueError("not a number") from None
 
@@ -308,7 +344,7 @@ def byte_count(value: Any) -> int:
     """1073741824, "512M", "2G", "2GiB": powers of 1024."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?", str(value).strip().lower().replace(" ", ""))
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmgt]?)(?:i?b)?", str(value).strip().lower().replace(" ", ""))
     if match is None:
         raise ValueError('not a size; write 512M, "2G" or a number of bytes')
     return int(float(match[1]) * 1024 ** " kmgt".index(match[2] or " "))
@@ -359,6 +395,8 @@ _READERS: dict[str, Reader] = {
     "processes": _whole,
     "max_jobs_per_process": _perhaps(_whole),
     "max_memory": _perhaps(byte_count),
+    "memory_limit": _perhaps(byte_count),
+    "ready_file": _perhaps(_text),
     "log_format": _one_of("auto", "human", "json"),
     "preset": _one_of(*PRESETS),
     "token_limit": _perhaps(_whole),

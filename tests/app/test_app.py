@@ -330,7 +330,7 @@ def test_workers_and_workflows_are_seen_as_they_registered(app: App, pay: Pay) -
     app.store.register_workflows(app.registry.records())
     Hand(app.store, "w-1")
 
-    assert [worker.name for worker in app.workers()] == ["w-1"]
+    assert [worker.name for worker in app.workers.list()] == ["w-1"]
     [row] = app.workflows()
     assert (row.name, row.schema["required"], row.policy.retries) == ("pay", ["order"], 1)
     assert app.stats().workers == 1

@@ -19,7 +19,7 @@ def environment(**changes: str | None) -> dict[str, str]:
     """Ours, without what a person's shell may say about settings and colours."""
     dropped = ("UNSTUCK_", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    merged = kept | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"} | changes
+    merged = kept | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "TERM": "xterm-256color"} | changes
     return {name: value for name, value in merged.items() if value is not None}
 
 

@@ -7,16 +7,22 @@ import os
 import pty
 import signal
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
 from rich.console import Console
 
 from tests.cli.command import Command, environment
+from tests.support.builders import a_worker, begin, claimed, settle
 from tests.support.eventually import eventually
 from unstuck.cli.demo import _hints
-from unstuck.cli.stage.screen import draw
-from unstuck.cli.stage.snapshot import Snapshot
+from unstuck.cli.stage.screen import draw, folded
+from unstuck.cli.stage.snapshot import Snapshot, Watcher
+from unstuck.model.job import WorkerRecord
+from unstuck.model.settlement import ErrorInfo, Stuck
+from unstuck.store.port import Store
 
 
 def tagged(folder: Path) -> list[str]:
@@ -131,3 +137,59 @@ def test_bench_measures_in_a_place_of_its_own(bare: Command, tmp_path: Path) -> 
     assert facts["drain_per_s"] > 0
     assert list(tmp_path.glob("unstuck-bench-*")) == []
     assert tagged(tmp_path) == []
+
+
+def drawn(snapshot: Snapshot, width: int, height: int, hints: list[str]) -> str:
+    paper = io.StringIO()
+    screen = Console(width=width, height=height, file=paper, color_system=None)
+    screen.print(draw(snapshot, [], title="a title", time="0:01", hints=hints, size=(width, height)))
+    return paper.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_hints_are_folded_between_commands_and_never_inside_a_word_that_fits(width: int) -> None:
+    stuck = "01a1e249-e24d-7f42-9271-f3b49aca6484"
+    lines = [line for hint in _hints("sqlite:///demo-data/demo.db", None, stuck) for line in folded(hint, width - 4)]
+    for command in ("unstuck targets --blocked", "unstuck stats --watch", "unstuck health", f"unstuck stack {stuck}"):
+        assert any(command in line for line in lines), lines
+    assert all(len(line) <= width - 4 for line in lines)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 30), (120, 40)])
+def test_the_window_shows_who_is_stuck_and_which_process_goes(width: int, height: int) -> None:
+    now = datetime.now(UTC)
+    body: dict[str, Any] = {
+        "job": "01a1e249-e24d-7f42-9271-f3b49aca6484",
+        "workflow": "stuck.thread_sleep",
+        "stuck": True,
+    }
+    worn = {"pid": 4130, "state": "draining", "reason": "a stuck job", "running": 1, "jobs": [body]}
+    fresh = {"pid": 4131, "state": "active", "running": 2, "jobs_done": 7}
+    worker = WorkerRecord(
+        1, "i", "demo-worker", "h", "b", "n", 4100, 1, "active", (), "1", now, now, now + timedelta(minutes=1),
+        info={"executors": [fresh, worn]},
+    )  # fmt: skip
+    text = drawn(Snapshot(now, {}, (worker,), (), ()), width, height, _hints("sqlite:///demo.db", None, body["job"]))
+    lines = text.splitlines()
+    assert len(lines) == height
+    assert "unstuck stack 01a1e249-e24d-7f42" in text
+    assert any("STUCK  stuck.thread_sleep in pid 4130: unstuck stack 01a1e249-e24d-7f42 " in line for line in lines)
+    places = [next(place for place, line in enumerate(lines) if f"pid {pid}" in line) for pid in (4130, 4131)]
+    assert places == sorted(places), "the news first"
+    assert "draining  1 stuck, 0 ok " in lines[places[0]]
+    assert "active" in lines[places[1]]
+
+
+def test_a_job_that_got_stuck_is_news_even_if_its_process_is_gone_at_the_next_look(store: Store) -> None:
+    watcher = Watcher(store, "default")
+    watcher.look()
+    worker = a_worker(store)
+    attempt = claimed(store, worker)
+    begin(store, worker, attempt)
+    watcher.look()
+    settle(store, worker, attempt.ref, Stuck(ErrorInfo("ExecutionStuck", "did not respond"), pid=4130))
+    store.lift_hold(worker.number, attempt.ref.job)
+    [change] = watcher.look().news
+    assert (change.state, change.job) == ("STUCK", attempt.id)
+    assert (watcher.stuck, watcher.tally.stuck) == (attempt.id, 1)
+    assert watcher.look().news == ()

@@ -275,7 +275,11 @@ def understand(remedy: str) -> None:
     first, name, *rest = shlex.split(remedy.replace("N/PERIOD", "1/s"))
     assert (first, name in NAMES) == ("unstuck", True), remedy
     command = load(NAMES[name].module)
-    verb = rest.pop(0) if command.is_group else next(iter(command.verbs))
+    if command.is_group:
+        verb = rest.pop(0) if rest else command.default
+        assert verb is not None, remedy
+    else:
+        verb = next(iter(command.verbs))
     assert verb in command.verbs, remedy
     _parser_of(command.verbs[verb], remedy).parse_intermixed_args(rest)
 
@@ -300,4 +304,4 @@ def test_the_demo_shows_a_blocked_target_and_what_to_ask_in_the_smallest_usual_t
     paper = io.StringIO()
     screen = Console(width=80, height=24, file=paper, color_system=None)
     screen.print(draw(snapshot, [], title="t", time="0:01", hints=["a", "b"], size=(80, 24)))
-    assert f"BLOCKED  Ada is not at home 7 s, 2 behind it: unstuck why {ids[:18]}" in paper.getvalue()
+    assert f"BLOCKED  Ada is not at home 7 s, 2 wait: unstuck why {ids[:18]}" in paper.getvalue()

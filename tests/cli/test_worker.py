@@ -180,3 +180,27 @@ def test_an_app_that_does_not_exist_is_told_at_once_and_each_time_it_is_tried(un
     finally:
         process.terminate()
         assert process.wait(30) == 0
+
+
+def test_the_ready_file_exists_exactly_while_the_worker_takes_jobs(unstuck: Command, tmp_path: Path) -> None:
+    """A53: readiness flips with the drain, before the running job has ended."""
+    ready = tmp_path / "ready"
+    process = subprocess.Popen(
+        unstuck.words("worker", APP, "--ready-file", str(ready), "--memory-limit", "4G", "--name", "w1"),
+        cwd=tmp_path,
+        env=unstuck.environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(ready.exists, timeout=30)
+        job = unstuck.enqueue("last", "8")
+        running(unstuck, job)
+        process.terminate()
+        eventually(lambda: not ready.exists(), timeout=10)
+        assert process.poll() is None, "it still drains"
+        assert process.wait(30) == 0
+        assert unstuck("jobs", "show", job, "--json").object["state"] == "COMPLETED"
+    finally:
+        process.kill()
+        process.wait(10)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from unstuck import config
+from unstuck import App, config
+from unstuck.assembly import WorkerOptions, build_worker
 from unstuck.config import PRESETS, Settings, load, masked, seconds
-from unstuck.model.errors import InvalidSettings
+from unstuck.model.errors import InvalidPolicy, InvalidSettings
+from unstuck.model.times import Times
 
 
 @pytest.fixture
@@ -158,7 +161,11 @@ def test_names_that_a_cluster_puts_into_the_environment_are_left_alone(folder: P
         ({"processes": 0}, "processes=0 is below 1"),
         ({"tenant": "a\tb"}, "tenant"),
         ({"backoff_factor": 0.5}, "backoff_factor=0.5 is not between"),
-        ({"grace": 0}, "grace=0.0"),
+        ({"grace": 0}, "grace=0 is not above 0: a job that is asked to stop needs a moment to do so"),
+        ({"kill_grace": "0s"}, "kill_grace=0 is not above 0"),
+        ({"memory_limit": 0}, "memory_limit=0 is below 1"),
+        ({"memory_limit": "1G", "max_memory": "2G"}, "memory_limit=1073741824 is below max_memory=2147483648"),
+        ({"ready_file": 7}, "ready_file=7 (flags): not a text"),
     ],
 )
 def test_settings_that_cannot_keep_their_promises_are_refused(flags: dict[str, Any], problem: str) -> None:
@@ -224,3 +231,52 @@ def test_check_reads_nothing_and_refuses_what_nothing_could_mend(folder: Path) -
     config.check({"lease": 10, "database": "x.db"})
     with pytest.raises(InvalidSettings, match="did you mean lease"):
         config.check({"leese": 10})
+
+
+def test_a_memory_limit_and_a_ready_file_are_read_from_everywhere(folder: Path) -> None:
+    (folder / "unstuck.toml").write_text('memory_limit = "2G"\nready_file = "/run/unstuck/ready"\n')
+    settings = load(environ={"UNSTUCK_MEMORY_LIMIT": "3G"}, directory=folder)
+    assert (settings.memory_limit, settings.ready_file) == (3 << 30, "/run/unstuck/ready")
+    off = load(environ={"UNSTUCK_MEMORY_LIMIT": "none"}, directory=folder)
+    assert off.memory_limit is None
+
+
+def nothing() -> None: ...
+
+
+def _decorate(**options: Any) -> None:
+    app = App("doors.db")
+    app.workflow(**options)(nothing)
+    assert app.registry
+
+
+def _enqueue(**options: Any) -> None:
+    App("doors.db").workflow(nothing).using(**options).enqueue()
+
+
+def _start(**times: Any) -> None:
+    build_worker(WorkerOptions(app="a:app", database="sqlite:///doors.db", times=replace(Times(), **times)))
+
+
+@pytest.mark.parametrize("door", [_decorate, _enqueue, _start, lambda **given: load(given, environ={})])
+def test_a_grace_of_nothing_is_refused_at_every_door(
+    door: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises((InvalidPolicy, InvalidSettings), match=r"grace=0(\.0)? is not (above 0|between 0\.05 and)"):
+        door(grace=0)
+
+
+@pytest.mark.parametrize("door", [_decorate, _enqueue, lambda **given: load(given, environ={})])
+def test_a_timeout_above_the_maximum_is_refused_at_every_door(
+    door: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises((InvalidPolicy, InvalidSettings), match=r"timeout=7200.* is above max_timeout=3600"):
+        door(timeout=7200)
+
+
+def test_a_worker_is_not_started_with_sizes_that_cannot_hold() -> None:
+    chosen = WorkerOptions(app="a:app", database="sqlite:///doors.db", max_memory=2, memory_limit=1)
+    with pytest.raises(InvalidSettings, match="memory_limit=1 is below max_memory=2"):
+        build_worker(chosen)

@@ -653,3 +653,10 @@ async def child_crashes_async() -> str:
 def asks_itself(ctx: Context) -> None:
     ctx.ask("cancel", "by myself")  # type: ignore[attr-defined]
     raise Cancelled("by myself")
+
+
+@workflow()
+def hog(megabytes: int, seconds: float) -> int:
+    kept = b"x" * (megabytes << 20)
+    time.sleep(seconds)
+    return len(kept)

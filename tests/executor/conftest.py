@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.executor.watch import Watch
+from tests.executor.watch import APP, Watch
 
 
 @pytest.fixture(scope="module", params=["fork", "spawn"])
@@ -14,9 +14,9 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def watch(mode: str) -> Iterator[Watch]:
+def watch(mode: str, request: pytest.FixtureRequest) -> Iterator[Watch]:
     """One fleet for a module; tests that end an executor take one of their own."""
-    watch = Watch(mode)
+    watch = Watch(mode, app=getattr(request.module, "HANDLERS", APP))
     assert watch.imported().mode == mode
     yield watch
     watch.close()

@@ -6,14 +6,20 @@ import contextlib
 import math
 import os
 import resource
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.executor.watch import APP, Watch, is_gone
-from unstuck.model.settlement import Raised, Returned
+from tests.executor.watch import APP, Watch, is_gone, stop
+from tests.support.eventually import eventually
+from unstuck.executor.descendants import processes
+from unstuck.executor.messages import LeftBehind as LeftBehindMessage
+from unstuck.model.payload import clean_text
+from unstuck.model.settlement import Raised, Returned, Stopped
+from unstuck.worker import testimony
 from unstuck.worker.fleet import Fleet
-from unstuck.worker.processes import Finished, Recalled, Started
+from unstuck.worker.processes import Finished, LeftBehind, Recalled, Started
 
 
 @contextlib.contextmanager
@@ -139,3 +145,129 @@ def test_an_executor_runs_as_many_jobs_at_once_as_it_was_given_slots(mode: str) 
         assert len(view.unstarted) == len(refs) - 4
     finally:
         watch.close()
+
+
+@pytest.mark.parametrize("way", ["stopped", "holding the interpreter"])
+def test_a_frozen_executor_is_gone_milliseconds_after_its_kill(watch: Watch, way: str) -> None:
+    """KILL needs nobody's help."""
+    executor = watch.executor()
+    if way == "stopped":
+        ref = watch.begin(executor, "block", 60.0)
+        stop(watch.pid(executor))
+    else:
+        ref = watch.feed(executor, "hold_the_interpreter")
+        watch.wait(lambda: True if any(v.pulse_age > 0.3 for v in watch.fleet.views()) else None)
+    pid = watch.pid(executor)
+
+    began = time.monotonic()
+    watch.fleet.kill(executor, "frozen")
+    died = watch.died(executor)
+
+    assert time.monotonic() - began < 0.5
+    assert died.running == (ref,)
+    assert is_gone(pid)
+
+
+def test_executors_without_end_leave_nothing_behind(mode: str) -> None:
+    """Each is killed with a job in it, and leaves no descriptor, thread or zombie, here or in the zygote."""
+    watch = Watch(mode, slots=2)
+    try:
+        watch.imported()
+        zygote = watch.fleet.pids()["zygote"]["pid"]
+        cycle(watch, 0)
+        before = belongings(os.getpid()), belongings(zygote)
+
+        # Each one that is spawned imports the app anew: a second of the test's time.
+        for n in range(50 if mode == "fork" else 10):
+            cycle(watch, n)
+
+        assert watch.fleet.views() == []
+        eventually(lambda: (belongings(os.getpid()), belongings(zygote)) == before)
+    finally:
+        watch.close()
+
+
+def cycle(watch: Watch, n: int) -> None:
+    """One executor's life: with threads, with what was withdrawn, with a dump, stopped or not; and its kill."""
+    executor = watch.executor(alone=n % 3 == 2)
+    ref = watch.begin(executor, "block", 60.0)
+    watch.fleet.dump(executor, [ref])
+    waiting = [watch.feed(executor, "add", 1, 2) for _ in range(2)]
+    if n % 2:
+        stop(watch.pid(executor))
+    watch.fleet.recall(executor, waiting)
+    watch.fleet.kill(executor, "the next one")
+    watch.died(executor)
+
+
+def belongings(pid: int) -> tuple[int, int, list[int]]:
+    """Descriptors, threads and children of a process, dead ones included."""
+    descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    threads = len(os.listdir(f"/proc/{pid}/task"))
+    return descriptors, threads, [found.pid for found in processes() if found.parent == pid]
+
+
+def test_what_a_job_leaves_behind_is_heard_bounded_and_clean() -> None:
+    message = LeftBehindMessage("flow\x00", [f"thread-{n}\x00" + "x" * 1000 for n in range(1000)])
+
+    event = testimony.left_behind(7, message)
+
+    assert (event.executor, event.workflow) == (7, clean_text("flow\x00", 100))
+    assert len(event.threads) == testimony.MAX_THREADS
+    assert all(len(name) < 2 * testimony.MAX_NAME and "\x00" not in name for name in event.threads)
+
+
+def test_a_thread_that_outlives_its_job_is_heard_of(watch: Watch) -> None:
+    executor = watch.executor()
+    assert watch.result(executor, "stray_thread", 60) == "left a thread"
+
+    left = watch.hear_one(LeftBehind, executor=executor)
+
+    assert left.workflow == "stray_thread"
+    assert len(left.threads) == 1
+
+
+def test_an_import_tells_which_workflows_are_coroutines(watch: Watch) -> None:
+    imported = watch.imported()
+
+    assert {"add_async", "sleep_async"} <= imported.coroutines
+    assert "add" not in imported.coroutines
+
+
+def test_memory_is_seen_to_grow_within_half_a_second(watch: Watch, shared: int) -> None:
+    before = next(view.memory for view in watch.fleet.views() if view.executor == shared)
+    watch.begin(shared, "hog", 200, 60.0)
+
+    began = time.monotonic()
+    watch.wait(
+        lambda: True if any(v.memory > before + (150 << 20) for v in watch.fleet.views()) else None, every=0.05
+    )
+
+    assert time.monotonic() - began < 0.5
+
+
+def test_a_terminated_executor_goes_on_and_what_it_had_started_is_told(watch: Watch) -> None:
+    """Only those of its own session: nobody else's programs are touched."""
+    executor, other = watch.executor(alone=True), watch.executor(alone=True)
+    child, others = watch.result(executor, "child"), watch.result(other, "child")
+
+    watch.fleet.terminate(executor)
+
+    eventually(lambda: is_gone(child))
+    assert not is_gone(others)
+    assert watch.result(executor, "add", 1, 2) == 3
+
+
+def test_one_that_is_interrupted_stops_and_its_neighbours_do_not(watch: Watch) -> None:
+    """Through the fleet's own verb."""
+    executor = watch.executor()
+    neighbour = watch.begin(executor, "sleep_async", 1.0)
+    culprit = watch.begin(executor, "block_loop", 60.0)
+
+    watch.fleet.interrupt(executor, neighbour)
+    watch.hear_for(0.2)
+    assert not watch.first(Finished, ref=neighbour)
+    watch.fleet.interrupt(executor, culprit)
+
+    assert isinstance(watch.finished(culprit, within=2.0).outcome, Stopped)
+    assert isinstance(watch.finished(neighbour).outcome, Returned)

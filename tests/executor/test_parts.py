@@ -27,12 +27,12 @@ def test_what_one_side_writes_into_the_page_the_other_reads() -> None:
     theirs.beat(1.5)
     theirs.beat_loop(2.5)
     theirs.put_on_loop(42)
-    theirs.enter(3, 42, 9.5, 2**63)
+    theirs.enter(3, 42, 9.5, 2**62)
     ours.grant(99.5)
 
     assert (ours.pulse, ours.loop_pulse, ours.loop_job) == (1.5, 2.5, 42)
     assert theirs.lease_until == 99.5
-    assert ours.cell(3) == Cell(42, 9.5, 2**63)
+    assert ours.cell(3) == Cell(42, 9.5, 2**62)
     assert ours.cell(2) == Cell(0, 0.0, 0)
     theirs.leave(3)
     assert ours.cell(3) == Cell(42, 9.5, 0)
@@ -134,3 +134,24 @@ def test_the_fleet_is_the_port() -> None:
     assert port.hear(0.0) == []
     port.close()
     port.close()
+
+
+def test_what_a_handler_forks_keeps_its_hands_off_the_page() -> None:
+    fd = memory_file("test", page_size(1))
+    ours, theirs = Page(fd), Page(fd)
+    os.close(fd)
+    theirs.introduce(2**62, 77)
+    theirs.put_on_loop(5)
+    ours.aim(5)
+    ours.withdraw(0, 5)
+    theirs.detach()
+    theirs.put_on_loop(0)
+    theirs.enter(0, 5, 1.0, 2)
+
+    assert (ours.main_thread, ours.control_thread, ours.loop_job) == (2**62, 77, 5)
+    assert ours.cell(0).number == 0
+    assert theirs.aimed_at == 5
+    assert theirs.is_withdrawn(0, 5)
+    assert not theirs.is_withdrawn(0, 6)
+    theirs.close()
+    ours.close()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from tests.support.eventually import eventually
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.policy import Policy
 from unstuck.worker.fleet import Fleet
@@ -45,7 +47,7 @@ class Watch:
         self._executors = 0
         self.fleet.start()
 
-    def wait(self, check: Callable[[], E | None], within: float = 15.0) -> E:
+    def wait(self, check: Callable[[], E | None], within: float = 15.0, every: float = 0.2) -> E:
         """Hear until the answer is there."""
         until = time.monotonic() + within
         while (answer := check()) is None:
@@ -53,7 +55,7 @@ class Watch:
             if left <= 0:
                 heard = [event for event in self.events if not isinstance(event, Imported)]
                 raise AssertionError(f"not within {within:g} s; heard {heard[-10:]}")
-            self.events += self.fleet.hear(min(left, 0.2))
+            self.events += self.fleet.hear(min(left, every))
         return answer
 
     def first(self, kind: type[E], **facts: Any) -> E | None:
@@ -137,6 +139,19 @@ class Watch:
 
     def close(self) -> None:
         self.fleet.close()
+
+
+def stop(pid: int) -> None:
+    """STOP it and wait until none of its threads runs any more: the signal takes a moment to reach them all."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(
+        lambda: all(_state(f"/proc/{pid}/task/{thread}") in "Tt" for thread in os.listdir(f"/proc/{pid}/task"))
+    )
+
+
+def _state(folder: str) -> str:
+    with open(f"{folder}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
 
 
 def is_gone(pid: int) -> bool:

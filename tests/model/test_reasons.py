@@ -99,15 +99,22 @@ EXAMPLES: dict[Code, Facts] = {
     Code.LOWER_PRIORITY: facts(before=3, before_by_priority=2),
     Code.OTHERS_FIRST: facts(before=1000),
     Code.CLAIMABLE: facts(),
+    Code.RUNS_ALONE: facts(a_record(suspects=1, alone=True)),
     Code.RUNNING: facts(running()),
-    Code.CANCELLING: facts(running(request=RequestKind.CANCEL, requested_at=NOW, request_reason="not wanted")),
-    Code.LEASE_EXPIRED: facts(running(lease_until=EARLIER)),
+    Code.CANCELLING: facts(
+        running(request=RequestKind.CANCEL, requested_at=NOW, request_reason="not wanted"), request_by="kim"
+    ),
+    Code.LEASE_EXPIRED: facts(running(lease_until=NOW - timedelta(seconds=2))),
+    Code.STUCK: facts(
+        a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x", finished_at=EARLIER),
+        hold=HOLD,
+    ),
     Code.ENDED: facts(
         a_record(state=JobState.FAILED, error_type="ValueError", error_message="no\nmore", finished_at=EARLIER)
     ),
     Code.DEAD: facts(a_record(state=JobState.DEAD, error_type="SignatureInvalid", error_message="key k3")),
 }
-RUNNABLE = {Code.WORKERS_FULL, Code.LOWER_PRIORITY, Code.OTHERS_FIRST, Code.CLAIMABLE}
+RUNNABLE = {Code.WORKERS_FULL, Code.LOWER_PRIORITY, Code.OTHERS_FIRST, Code.CLAIMABLE, Code.RUNS_ALONE}
 #: A part of each sentence, and of its remedy.
 SAID: dict[Code, tuple[str, str | None]] = {
     Code.SCHEDULED: ("it starts in 38s, at 2026-03-01 12:00:38 UTC", "unstuck jobs retry job-7"),
@@ -117,7 +124,7 @@ SAID: dict[Code, tuple[str, str | None]] = {
     ),
     Code.HELD: ("held until somebody releases it", "unstuck jobs release job-7"),
     Code.WAITING_DEPENDENCIES: (
-        "1 of 2 jobs that it comes after have not ended: job-1 (RUNNING)",
+        "1 of 2 jobs that it comes after has not ended: job-1 (RUNNING)",
         "unstuck jobs release job-7 --force",
     ),
     Code.WAITING: ("parked", None),
@@ -168,9 +175,18 @@ SAID: dict[Code, tuple[str, str | None]] = {
     Code.LOWER_PRIORITY: ("2 jobs of its workflow with a higher priority go first", None),
     Code.OTHERS_FIRST: ("1000 or more jobs of its workflow that waited longer go first", None),
     Code.CLAIMABLE: ("nothing keeps it; the worker that serves it takes it within 1s", None),
+    Code.RUNS_ALONE: ("runs alone in a process: it was one of several in a process that died, once so far", None),
     Code.RUNNING: ("attempt 2 runs on worker ada, begun 38s ago; last beat 38s ago", None),
-    Code.CANCELLING: ('asked to stop (cancel) 0s ago ("not wanted")', None),
-    Code.LEASE_EXPIRED: ("worker ada has been silent", None),
+    Code.CANCELLING: (
+        'asked to stop (cancel) by kim 0s ago ("not wanted"), and has not yet; 10s of its grace left, then it is',
+        None,
+    ),
+    Code.LEASE_EXPIRED: (
+        "worker ada has been silent since its beat 38s ago, and its lease ended 2s ago; any other recovers the job "
+        "in 6s at the latest",
+        None,
+    ),
+    Code.STUCK: ("it ignored its cancel for 10 s; process 4121 on worker ada drains", "unstuck stack job-7"),
     Code.ENDED: ("FAILED with ValueError: no 38s ago", "unstuck jobs resume job-7"),
     Code.DEAD: ("dead letter and was never run: SignatureInvalid: key k3", "unstuck jobs show job-7"),
 }
@@ -274,8 +290,56 @@ def test_an_old_body_on_the_target_shuts_out_who_is_next() -> None:
 def test_a_stuck_job_says_that_it_ended_and_that_its_body_may_live() -> None:
     stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), hold=HOLD)
 
-    assert set(ask(stuck).codes) == {Code.ENDED, Code.BODY_MAY_LIVE}
+    assert set(ask(stuck).codes) == {Code.ENDED, Code.STUCK}
     assert ask(replace(stuck, hold=replace(HOLD, job="job-3"))).codes == (Code.ENDED,)
+    [unknown] = [r for r in ask(replace(stuck, hold=replace(HOLD, pid=None))).reasons if r.code is Code.STUCK]
+    assert "its process on worker ada drains" in unknown.sentence
+    assert unknown.until is None, "only the worker that sees the process die lifts it"
+
+
+def test_a_stuck_job_whose_worker_was_lost_says_until_when_it_is_held() -> None:
+    lost = replace(HOLD, lease_until=NOW - timedelta(seconds=1))
+    stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), hold=lost)
+
+    [reason] = [r for r in ask(stuck).reasons if r.code is Code.STUCK]
+
+    assert "worker ada fell silent before process 4121 was seen to be gone; any other lifts this" in reason.sentence
+    assert reason.until == NOW + timedelta(seconds=-1 + 8 + 5)
+
+
+def test_a_job_whose_worker_is_frozen_says_when_others_take_it() -> None:
+    """Its lease holds still: it counts as running, and yet no beat came."""
+    frozen = facts(running(heartbeat_at=NOW - timedelta(seconds=20), lease_until=NOW + timedelta(seconds=10)))
+    said = "; if worker ada stays silent, any other recovers the job in 18s at the latest"
+    assert only(frozen).sentence.endswith("last beat 20s ago" + said)
+
+    asked = running(
+        heartbeat_at=NOW - timedelta(seconds=20),
+        lease_until=NOW + timedelta(seconds=10),
+        request=RequestKind.TIMEOUT,
+        requested_at=NOW - timedelta(seconds=12),
+    )
+    assert only(facts(asked)).sentence == (
+        "its handler was asked to stop (timeout) 12s ago, and has not yet; its grace is over, and its worker ends it "
+        "now, or any other in 38s at the latest" + said
+    )
+    healthy = facts(running(heartbeat_at=NOW - timedelta(seconds=6)))
+    assert only(healthy).sentence.endswith("last beat 6s ago")
+
+
+def test_a_lost_job_that_nobody_can_recover_says_so() -> None:
+    alone = facts(running(lease_until=NOW - timedelta(seconds=2)), sweepers=0)
+
+    assert only(alone).sentence.endswith("a worker must live to recover the job, and none does")
+    late = facts(running(lease_until=NOW - timedelta(seconds=9)))
+    assert only(late).sentence.endswith("any other recovers the job with its next sweep")
+
+
+def test_a_job_whose_process_died_under_it_runs_alone_next_and_stays_runnable() -> None:
+    found = ask(facts(a_record(losses=1, alone=True)))
+
+    assert (found.is_runnable, found.codes) == (True, (Code.CLAIMABLE, Code.RUNS_ALONE))
+    assert "it was in a process that died" in found.reasons[1].sentence
 
 
 def test_a_job_that_blocks_its_target_says_who_waits_behind_it() -> None:

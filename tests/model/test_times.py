@@ -51,4 +51,6 @@ def test_what_is_no_duration_is_refused(value: float) -> None:
 
 def test_zero_is_refused_where_it_would_mean_never_or_always() -> None:
     assert Times(lost_grace=0).problems() == []
-    assert Times(grace=0).problems() == ["grace=0 is not a number of seconds of 0 or more"]
+    assert Times(grace=0).problems() == [
+        "grace=0 is not above 0: a job that is asked to stop needs a moment to do so"
+    ]

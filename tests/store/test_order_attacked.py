@@ -34,7 +34,7 @@ from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.store import gates, targets
 from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
-from unstuck.store.port import EVERY, Limit, Pause, Report
+from unstuck.store.port import BY_CODE, EVERY, Limit, Pause, Report
 from unstuck.store.sql_store import SqlStore
 
 
@@ -105,7 +105,7 @@ def test_a_deploy_that_changes_limits_locks_them_in_the_order_of_a_claim(server:
     """Their numbers are the other way round than their names."""
     worker = a_worker(server, lease=3600)
     for name in ("zz", "aa"):
-        server.set_limit(Limit("workflow", name, EVERY, gates.BY_CODE, concurrency=5))
+        server.set_limit(Limit("workflow", name, EVERY, BY_CODE, concurrency=5))
         submitted(server, workflow=name)
     shares = everything(server)
     new = [WorkflowRecord(name, "v2", "default", Policy(), {}, concurrency=6) for name in ("aa", "zz")]

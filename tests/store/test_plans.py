@@ -67,6 +67,8 @@ INSERT INTO unstuck_line (target, place, job, route)
 SELECT 1 + n % 20000, 0, {JOBS} + n % 4000, 1 + n % {ROUTES} FROM generate_series(1, 100000) n
     ON CONFLICT DO NOTHING;
 INSERT INTO unstuck_inbox (target) SELECT n FROM generate_series(1, 30000) n;
+INSERT INTO unstuck_orders (worker, kind, subject, by, given_at, done_at, answer)
+SELECT 1 + n % 20, 'stack', n || ':1', 'x', n, CASE WHEN n > 40 THEN n END, 'x' FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_holds (job, worker, since_at, reason)
 SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS} + 20;
 ANALYZE;
@@ -141,6 +143,11 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("forgettable", {"retention": 1_000_000, "batch": 100}, 110),
     ("forget_events", {"jobs": NUMBERS}, 150),
     ("asked", {"worker": 1}, 300),
+    ("open_orders", {"worker": 1}, 5),
+    ("order_given", {"number": 7}, 1),
+    ("give_order", {"worker": 1, "kind": "stack", "subject": "7:1", "by": "x"}, 5),
+    ("answer_order", {"number": 7, "answer": "x", "refused": 0}, 1),
+    ("holder", {"tenant": "default", "uid": f"uid-{JOBS + 20}"}, 1),
     ("standing", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 110),
 ]
 BIG = {
@@ -154,6 +161,7 @@ BIG = {
     "unstuck_targets",
     "unstuck_line",
     "unstuck_inbox",
+    "unstuck_orders",
 }
 #: They ask about some routes of thousands.
 ROUTED = {"claim", "fronts", "waits", "routes", "shut_routes", "limited_routes", "lock_limits", "limit_room"}

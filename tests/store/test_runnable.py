@@ -58,7 +58,7 @@ OUTCOMES: list[Outcome] = [
     Lost(ErrorInfo("ProcessDied", "signal 9"), "own"),
     Lost(ErrorInfo("ProcessDied", "signal 9"), "neighbour"),
 ]
-TENANTS, QUEUES, WORKFLOWS, TARGETS = ("default", "other"), ("q1", "q2"), ("w1", "w2"), (None, None, "acme", "ajax")
+TENANTS, QUEUES, WORKFLOWS, TARGETS = ("default", "other"), ("q1", "q2"), ("w1", "w2"), (None, "acme", "acme", "ajax")
 KEYS = (None, None, "key:1", "key:2")
 GATES = [
     *(("queue", name) for name in QUEUES),
@@ -69,8 +69,8 @@ GATES = [
 
 OPTIONS = st.fixed_dictionaries(
     {
-        "tenant": st.sampled_from(TENANTS),
-        "queue": st.sampled_from(QUEUES),
+        "tenant": st.sampled_from(["default", *TENANTS]),  # few places, so that jobs meet
+        "queue": st.sampled_from(["q1", *QUEUES]),
         "workflow": st.sampled_from(WORKFLOWS),
         "target": st.sampled_from(TARGETS),
         "limit_key": st.sampled_from(KEYS),
@@ -107,9 +107,13 @@ class Runnable(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.stack.close()
 
-    @initialize(batch=st.lists(st.tuples(OPTIONS, st.just(-1)), min_size=3, max_size=6))
-    def begin(self, batch: list[tuple[dict[str, Any], int]]) -> None:
-        self.a_worker_comes(QUEUES, WORKFLOWS)
+    @initialize(
+        batch=st.lists(st.tuples(OPTIONS, st.just(-1)), min_size=3, max_size=6),
+        workflows=st.sampled_from([WORKFLOWS, WORKFLOWS, WORKFLOWS, ("w2",), ()]),
+    )
+    def begin(self, batch: list[tuple[dict[str, Any], int]], workflows: tuple[str, ...]) -> None:
+        """Where everybody is served from the start, nobody ever lacks the code, or waits for an import."""
+        self.a_worker_comes(QUEUES, workflows)
         self.submit(batch)
 
     # --- what happens ---------------------------------------------------------------------------------------------
@@ -133,9 +137,11 @@ class Runnable(RuleBasedStateMachine):
     def a_worker_beats(self, place: int, state: str) -> None:
         self.beat(list(self.workers)[place % len(self.workers)], state)
 
-    def beat(self, number: int, state: str = "active") -> None:
+    def beat(self, number: int, state: str = "active", *, begun: bool = False) -> None:
+        """`begun`: the handlers of all it holds have. Before that nothing is ever overdue."""
         held = [attempt.ref for worker, attempt in self.attempts if worker == number]
-        self.store.beat(number, LEASE, held, state=state)
+        started = {ref.job: self.store.now() for ref in held} if begun else None
+        self.store.beat(number, LEASE, held, state=state, started=started)
 
     @rule(batch=st.lists(st.tuples(OPTIONS, st.integers(-20, 3)), min_size=1, max_size=4))
     def submit(self, batch: list[tuple[dict[str, Any], int]]) -> None:
@@ -166,13 +172,15 @@ class Runnable(RuleBasedStateMachine):
     @rule(place=st.integers(0, 5), limit=st.integers(1, 3), outcome=st.sampled_from(OUTCOMES))
     def claim_and_settle(self, place: int, limit: int, outcome: Outcome) -> None:
         self.claim(place, limit)
-        if self.attempts:
+        while self.attempts:
             self.settle(-1, outcome)
 
     @rule(place=st.integers(0, 5), limit=st.integers(1, 3))
     def claim_and_overrun(self, place: int, limit: int) -> None:
         """Handlers that ignore their time limit are convicted, and leave a hold."""
         self.claim(place, limit)
+        for number in self.workers:
+            self.beat(number, begun=True)
         for _ in range(2):
             self.time_passes(400.0, False)
         self.store.convict_overdue(5.0, 35.0)
@@ -246,7 +254,10 @@ class Runnable(RuleBasedStateMachine):
         except UnstuckError:
             pass
 
-    @rule(seconds=st.sampled_from([100.0, 400.0, 400.0, 1100.0]), is_silent=st.sampled_from([False, False, True]))
+    @rule(
+        seconds=st.sampled_from([100.0, 400.0, 400.0, 1100.0, 1600.0]),
+        is_silent=st.sampled_from([False, False, True]),
+    )
     def time_passes(self, seconds: float, is_silent: bool) -> None:
         self.system.advance(seconds)
         for number in () if is_silent else tuple(self.workers):

@@ -25,6 +25,7 @@ from unstuck.model.errors import NotBlocking, UnknownTarget
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped, Stuck
+from unstuck.store.database import Database
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -557,3 +558,22 @@ def test_targets_are_listed_page_by_page_by_name(store: SqlStore) -> None:
     ]
     assert store.targets("other") == []
     assert store.target(TENANT, "nope") is None
+
+
+def test_a_stay_that_ends_on_a_target_wakes_idle_workers_for_the_next(
+    store: SqlStore, database: Database, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job behind a head that nobody took in time may start now: nobody should sleep through it."""
+    worker = a_worker(store, lease=1e6)
+    late = submitted(store, target="acme", expires_after=10.0, on_failure="continue")
+    behind = submitted(store, target="acme")
+    store.ingest()
+    clock.advance(seconds=11)
+    hints: list[None] = []
+    monkeypatch.setattr(database, "hint", lambda: hints.append(None))
+
+    assert store.release_due() == 1
+
+    assert record(store, late.id).error_type == "QueueTimeout"
+    assert hints
+    assert ids(claim_all(store, worker)) == [behind.id]

@@ -115,7 +115,7 @@ def test_dependencies_are_named_until_they_end(store: SqlStore, worker: WorkerRe
     store.ingest()
     reason = only(store, job)
     assert reason.code is Code.WAITING_DEPENDENCIES
-    assert f"1 of 1 jobs that it comes after have not ended: {first.id} (QUEUED)" in reason.sentence
+    assert f"the job that it comes after has not ended: {first.id} (QUEUED)" in reason.sentence
     settle(store, worker, take(store, worker, first).ref)
     assert "have ended; the next look" in only(store, job).sentence
     store.ingest()
@@ -129,7 +129,7 @@ def test_an_old_body_that_may_live_shuts_its_job_out(
     begin(store, worker, take(store, worker, job), lease=30.0)
     clock.advance(25)
     assert [found.id for found in store.convict_overdue(0.0, 0.0)] == [job.id]
-    assert set(codes(store, job)) == {Code.ENDED, Code.BODY_MAY_LIVE}
+    assert set(codes(store, job)) == {Code.ENDED, Code.STUCK}
     store.resume(TENANT, job.id, "me")
     reason = only(store, job)
     assert reason.code is Code.BODY_MAY_LIVE

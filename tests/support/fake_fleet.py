@@ -18,6 +18,7 @@ class FakeFleet:
     def __init__(self) -> None:
         self.orders: list[tuple[Any, ...]] = []
         self.fed: dict[int, list[ClaimedJob]] = {}
+        self.stacks: dict[AttemptRef, str] = {}
         self.granted: float | None = None
         self._events: list[FleetEvent] = []
         self._views: dict[int, ExecutorView] = {}
@@ -59,6 +60,18 @@ class FakeFleet:
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         self.orders.append(("recall", executor, tuple(refs)))
+
+    def interrupt(self, executor: int, ref: AttemptRef) -> None:
+        self.orders.append(("interrupt", executor, ref))
+
+    def dump(self, executor: int, refs: Sequence[AttemptRef]) -> None:
+        self.orders.append(("dump", executor, tuple(refs)))
+
+    def stack(self, executor: int, ref: AttemptRef) -> str | None:
+        return self.stacks.get(ref)
+
+    def terminate(self, executor: int) -> None:
+        self.orders.append(("terminate", executor))
 
     def drain(self, executor: int, reason: str) -> None:
         self.orders.append(("drain", executor))

@@ -11,9 +11,9 @@ from unstuck.model.policy import Policy
 from unstuck.model.times import Times
 from unstuck.worker.ledger import Holding, Stage
 from unstuck.worker.placing import Seats
-from unstuck.worker.plan import Limits, View
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
+from unstuck.worker.view import Limits, View
 
 _numbers = count(1)
 
@@ -44,7 +44,7 @@ def a_holding(stage: Stage = Stage.RUNNING, *, at: float = 0.0, alone: bool = Fa
 
 
 def a_post(number: int = 1, *holdings: Holding, alone: bool = False, state: Any = "active", **facts: Any) -> Post:
-    post = Post(number, alone, since=0.0, state=state, **{"slots": 4, **facts})
+    post = Post(number, alone, state=state, **{"slots": 4, "since": 0.0, **facts})
     for holding in holdings:
         holding.executor = number
         post.holdings[holding.ref] = holding

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.holdings import a_holding, a_post
 from unstuck.model.settlement import Lost, NotStarted
-from unstuck.worker import plan as plans
+from unstuck.worker import actions as plans
 from unstuck.worker.blame import reports_on_death
 from unstuck.worker.ledger import Stage
 from unstuck.worker.processes import ExecutorDied
@@ -47,7 +49,7 @@ def test_a_known_culprit_is_charged_and_its_neighbours_are_not_but_learn_its_nam
     assert blames(post, event) == {culprit.ref.job: "own", neighbour.ref.job: "neighbour"}
     outcome = reports_on_death(event, post, [culprit, neighbour])[1].outcome
     assert isinstance(outcome, Lost)
-    assert str(culprit.ref.job) in outcome.error.message
+    assert f"w {culprit.job.id}" in outcome.error.message
 
 
 def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:
@@ -98,3 +100,82 @@ def test_a_start_that_only_the_shared_page_knew_of_counts_as_a_start() -> None:
     event = ExecutorDied(1, 4711, "exit 0", running=(quick.ref,), unstarted=())
     (report,) = reports_on_death(event, post, [quick])
     assert not isinstance(report.outcome, NotStarted)
+
+
+def outcomes(post: Post, **facts: Any) -> list[Lost]:
+    held = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
+    found = [report.outcome for report in reports_on_death(died(post, **facts), post, held)]
+    return [outcome for outcome in found if isinstance(outcome, Lost)]
+
+
+@pytest.mark.parametrize("reason", [plans.FROZEN, plans.STALLED_LOOP])
+def test_who_was_seen_to_hold_the_process_is_charged_and_its_neighbours_learn_its_name(reason: str) -> None:
+    """A29"""
+    post = a_post(1, culprit := a_holding(), a_holding(), killed=reason, culprit=None)
+    post.culprit, culprit.stack = culprit.ref, "where it was"
+
+    own, neighbour = outcomes(post)
+
+    assert (own.blame, own.error.stack, neighbour.blame, neighbour.error.stack) == (
+        "own",
+        "where it was",
+        "neighbour",
+        None,
+    )
+    assert reason in own.error.message
+    assert reason in neighbour.error.message
+    assert f"the culprit was another job in it: w {culprit.job.id}" in neighbour.error.message
+
+
+def test_a_stuck_job_is_not_named_for_a_freeze_of_its_process_by_another() -> None:
+    post = a_post(1, stuck := a_holding(Stage.STUCK), holder := a_holding(), a_holding(), killed=plans.FROZEN)
+    post.culprit = holder.ref
+
+    own, neighbour = outcomes(post)
+
+    assert (own.blame, neighbour.blame) == ("own", "neighbour")
+    assert stuck.job.id not in neighbour.error.message
+    assert holder.job.id in neighbour.error.message
+
+
+@pytest.mark.parametrize(
+    ("killed", "blame"), [(plans.OVER_MEMORY, "suspect"), ("", "suspect"), (plans.ORDERED, "uncharged")]
+)
+def test_a_stuck_job_answers_only_for_the_end_that_it_caused(killed: str, blame: str) -> None:
+    """Nor does its last neighbour for one that either may have caused."""
+    post = a_post(1, a_holding(Stage.STUCK), a_holding(), killed=killed)
+    (neighbour,) = outcomes(post)
+    assert neighbour.blame == blame
+
+
+def test_the_end_of_a_process_that_was_terminated_for_a_stuck_job_is_that_jobs() -> None:
+    post = a_post(1, a_holding(Stage.STUCK), a_holding(), terminated_at=1.0)
+    assert [o.blame for o in outcomes(post)] == ["neighbour"]
+
+
+def test_all_in_a_frozen_process_are_suspects_with_a_stack_each_if_nobody_can_be_named() -> None:
+    post = a_post(1, one := a_holding(), a_holding(), killed=plans.FROZEN)
+    one.stack = "here"
+    assert [(o.blame, o.error.stack) for o in outcomes(post)] == [("suspect", "here"), ("suspect", None)]
+
+
+def test_of_a_loop_that_something_unknown_blocked_only_those_on_it_are_suspects() -> None:
+    post = a_post(1, on_loop := a_holding(), a_holding(), killed=plans.STALLED_LOOP)
+    post.on_main = frozenset({on_loop.ref})
+    assert [o.blame for o in outcomes(post)] == ["suspect", "uncharged"]
+
+
+@pytest.mark.parametrize(("bodies", "blame"), [(1, "own"), (2, "suspect")])
+def test_over_the_memory_limit_is_out_of_memory(bodies: int, blame: str) -> None:
+    post = a_post(1, *[a_holding() for _ in range(bodies)], killed=plans.OVER_MEMORY)
+    assert {(o.blame, o.error.type) for o in outcomes(post)} == {(blame, "OutOfMemory")}
+
+
+def test_a_crash_report_does_not_outweigh_why_we_killed_it() -> None:
+    post = a_post(1, a_holding(), a_holding(), killed=plans.FROZEN)
+    assert {o.blame for o in outcomes(post, culprit=post.bodies[0].ref)} == {"suspect"}
+
+
+def test_a_process_that_an_operator_had_killed_charges_nobody() -> None:
+    post = a_post(1, a_holding(), a_holding(), killed=plans.ORDERED)
+    assert {o.blame for o in outcomes(post)} == {"uncharged"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -17,15 +17,16 @@ from unstuck.model.errors import OutcomeUnknown
 from unstuck.model.job import ClaimedJob, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.settlement import Returned
+from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.times import Times
-from unstuck.store.port import Share, Store
+from unstuck.store.port import Order, Share, Store
 from unstuck.store.sql_store import SqlStore
-from unstuck.worker.incarnation import End, Incarnation, Parts
+from unstuck.worker.incarnation import Incarnation
+from unstuck.worker.parts import End, Parts
 from unstuck.worker.placing import Seats
-from unstuck.worker.plan import Limits
-from unstuck.worker.processes import ExecutorDied, Finished, Imported, Started
+from unstuck.worker.processes import ExecutorDied, Finished, Imported, LeftBehind, Started
 from unstuck.worker.shutdown import Shutdown
+from unstuck.worker.view import Limits
 
 TIMES = Times(
     lease=6.0,
@@ -48,11 +49,14 @@ def a_job_of(workflow: str, **policy: Any) -> NewJob:
 class Shop:
     """A store, a fake fleet and the incarnation between them."""
 
-    def __init__(self, store: Store, **seats: int) -> None:
+    def __init__(
+        self, store: Store, fleet: FakeFleet | None = None, coroutines: Iterable[str] = (), **seats: int
+    ) -> None:
+        self.coroutines = frozenset(coroutines)
         self.store = store
-        self.fleet = FakeFleet()
+        self.fleet = fleet or FakeFleet()
         self.shutdown = Shutdown(TIMES)
-        parts = Parts(
+        self.parts = Parts(
             incarnation=SystemChance().nonce(),
             store=store,
             beat_store=store,
@@ -64,12 +68,12 @@ class Shop:
             seats=Seats(**{"slots": 2, "processes": 1, **seats}),
             limits=Limits(),
         )
-        self.incarnation = Incarnation(parts, self.shutdown)
+        self.incarnation = Incarnation(self.parts, self.shutdown)
         self.ends: list[End] = []
         self.thread = threading.Thread(target=lambda: self.ends.append(self.incarnation.run()))
 
     def open(self) -> None:
-        self.fleet.say(Imported((WORKFLOW,), "v1", "fork", ""))
+        self.fleet.say(Imported((WORKFLOW,), "v1", "fork", "", self.coroutines))
         self.thread.start()
 
     def submit(self, count: int = 1, **policy: Any) -> list[str]:
@@ -104,7 +108,7 @@ class Shop:
 def build(store: SqlStore) -> Iterator[Callable[..., Shop]]:
     shops: list[Shop] = []
 
-    def make(over: Callable[[Store], Store] = lambda store: store, **seats: int) -> Shop:
+    def make(over: Callable[[Store], Store] = lambda store: store, **seats: Any) -> Shop:
         shop = Shop(over(store), **seats)
         shops.append(shop)
         shop.open()
@@ -221,3 +225,191 @@ def test_an_incarnation_whose_lease_was_ended_by_others_stops_for_good(build: Ca
     eventually(lambda: shop.store.expire_worker(worker.number, shop.store.workers()[0].lease_until, "a test says so"))
     eventually(lambda: shop.ends == [End.FENCED])
     assert ("close",) in shop.fleet.orders
+
+
+# --- the ladder, as far as books and hands go ---------------------------------------------------------------------
+def a_running_job(shop: Shop, **policy: Any) -> tuple[str, ClaimedJob]:
+    (id,) = shop.submit(**policy)
+    (job,) = shop.fed()
+    shop.begin(job)
+    return id, job
+
+
+def test_a_verdict_carries_message_duration_and_stack(build: Callable[..., Shop]) -> None:
+    """A25"""
+    shop = build()
+    id, job = a_running_job(shop, timeout=0.1, grace=0.2)
+    shop.fleet.stacks[job.ref] = "File handlers.py, line 7, in forever"
+
+    record = shop.until(id, JobState.FAILED)
+
+    assert record.error_type == "ExecutionStuck"
+    assert record.error_message == (
+        "Execution did not respond to cancellation within 0.2 seconds. Worker process recycled."
+    )
+    (attempt,) = shop.store.attempts("default", id)
+    assert attempt.stack == "File handlers.py, line 7, in forever"
+    assert attempt.duration_ms is not None
+    assert attempt.duration_ms >= 300
+    assert [ref for _, refs in shop.fleet.told("dump") for ref in refs] == [job.ref]
+
+
+def test_a_verdict_without_a_stack_says_why(build: Callable[..., Shop]) -> None:
+    shop = build()
+    id, _ = a_running_job(shop, timeout=0.1, grace=0.2)
+    shop.fleet.look(1, is_stopped=True, pulse_age=9.0)
+    shop.until(id, JobState.FAILED)
+    (attempt,) = shop.store.attempts("default", id)
+    assert attempt.stack == "no stack: process 1001 is stopped (state T)"
+
+
+def test_the_replacement_is_ordered_in_the_same_tick_as_the_verdict(build: Callable[..., Shop]) -> None:
+    """A27"""
+    shop = build()
+    a_running_job(shop, timeout=0.1, grace=0.2)
+    eventually(lambda: shop.fleet.told("kill"))
+    orders = [order[0] for order in shop.fleet.orders]
+    assert orders[orders.index("drain") :][:3] == ["drain", "kill", "spawn"]
+
+
+def test_a_job_that_was_interrupted_for_its_neighbours_runs_again_by_itself_uncharged(
+    build: Callable[..., Shop],
+) -> None:
+    shop = build()
+    first, second = shop.submit(2)
+    blocker, other = shop.fed(2)
+    for job in (blocker, other):
+        shop.begin(job)
+    on_main = frozenset({blocker.ref, other.ref})
+    shop.fleet.stacks[blocker.ref] = "time.sleep(1000)"
+    shop.fleet.look(1, on_main=on_main, on_loop=blocker.ref, loop_age=29.9)
+    eventually(lambda: shop.fleet.told("dump"))
+    shop.fleet.look(1, on_main=on_main, on_loop=blocker.ref, loop_age=30.0)
+    eventually(lambda: shop.fleet.told("interrupt"))
+    shop.fleet.look(1, on_main=on_main, on_loop=None, loop_age=0.0)
+    shop.fleet.say(Finished(1, blocker.ref, Stopped(None), 1))
+
+    def again() -> None:
+        (attempt, *_) = shop.store.attempts("default", blocker.id)
+        assert attempt.stack == "time.sleep(1000)"
+        assert "blocked the event loop" in (attempt.error_message or "")
+
+    eventually(again)
+    assert shop.record(blocker.id).losses == 0
+    assert {first, second} == {blocker.id, other.id}
+    eventually(lambda: any(job.ref.token == 2 and job.alone for jobs in shop.fleet.fed.values() for job in jobs))
+
+
+# --- orders -------------------------------------------------------------------------------------------------------
+def ordered(shop: Shop, kind: Any, subject: str = "") -> Order:
+    (worker,) = [w for w in eventually(shop.store.workers) if w.state == "active"]
+    order = shop.store.give_order(worker.number, kind, subject, "ada")
+
+    def answered() -> Order:
+        found = shop.store.order(order.number)
+        assert found is not None
+        assert found.done_at is not None
+        return found
+
+    return eventually(answered)
+
+
+def test_a_process_is_recycled_by_order_and_its_jobs_finish_first(build: Callable[..., Shop]) -> None:
+    """A31"""
+    shop = build()
+    id, job = a_running_job(shop)
+    answer = ordered(shop, "recycle", "1001")
+    assert (answer.answer, answer.is_refused) == ("process 1001 is draining; 1 job finishes first", False)
+    assert (1,) in shop.fleet.told("drain")
+    shop.finish(job)
+    shop.until(id, JobState.COMPLETED)
+    eventually(lambda: "recycled by ada" in str(shop.store.workers()[0].info["executors"]))
+
+
+@pytest.mark.parametrize("subject", ["4242", "none", "-1", ""])
+def test_an_order_about_a_process_that_is_not_here_is_refused(build: Callable[..., Shop], subject: str) -> None:
+    answer = ordered(build(), "recycle", subject)
+    assert (answer.answer, answer.is_refused) == (f"no process {subject} here", True)
+
+
+def test_a_drain_by_order_is_like_a_first_signal(build: Callable[..., Shop]) -> None:
+    shop = build()
+    id, job = a_running_job(shop)
+    answer = ordered(shop, "drain")
+    assert answer.answer == "this worker is draining; 1 job finishes first"
+    assert not shop.shutdown.is_impatient
+    shop.finish(job)
+    shop.until(id, JobState.COMPLETED)
+    eventually(lambda: shop.ends == [End.LEFT])
+
+
+def test_the_answer_to_a_drain_is_written_before_an_idle_worker_leaves(build: Callable[..., Shop]) -> None:
+    shop = build()
+    eventually(lambda: shop.fleet.told("spawn"))
+    assert ordered(shop, "drain").answer == "this worker is draining; 0 jobs finish first"
+    eventually(lambda: shop.ends == [End.LEFT])
+
+
+def test_the_stack_of_a_running_job_is_the_answer_to_an_order(build: Callable[..., Shop]) -> None:
+    shop = build()
+    _, job = a_running_job(shop)
+    shop.fleet.stacks[job.ref] = "File handlers.py, line 7"
+    answer = ordered(shop, "stack", f"{job.ref.job}:{job.ref.token}")
+    assert (answer.answer, answer.is_refused) == ("File handlers.py, line 7", False)
+
+    gone = ordered(shop, "stack", f"{job.ref.job}:{job.ref.token + 1}")
+    assert (gone.answer, gone.is_refused) == ("it does not run here any more", True)
+    shop.fleet.stacks.clear()
+    none = ordered(shop, "stack", f"{job.ref.job}:{job.ref.token}")
+    assert (none.answer, none.is_refused) == ("no stack: process 1001 does not show one", True)
+
+
+def test_a_process_that_is_killed_by_order_gives_its_jobs_back_uncharged(build: Callable[..., Shop]) -> None:
+    shop = build()
+    id, job = a_running_job(shop)
+    assert ordered(shop, "kill", "1001").answer == "process 1001 is killed; 1 of its jobs go back"
+    shop.fleet.forget(1)
+    shop.fleet.say(ExecutorDied(1, 1001, "signal 9", (job.ref,), ()))
+    eventually(lambda: shop.record(id).token == 2)
+    assert shop.record(id).losses == 0
+
+
+# --- seen by others -----------------------------------------------------------------------------------------------
+def test_it_is_ready_once_an_executor_is_and_no_longer_when_it_drains(build: Callable[..., Shop]) -> None:
+    shop = build()
+    eventually(lambda: any(worker.info.get("ready") for worker in shop.store.workers()))
+    a_running_job(shop)
+    assert shop.parts.readiness.is_ready
+    shop.shutdown.ask()
+    eventually(lambda: not shop.parts.readiness.is_ready)
+    eventually(lambda: shop.store.workers()[0].info["ready"] is False)
+
+
+def test_a_process_that_went_is_remembered_with_its_reason(build: Callable[..., Shop]) -> None:
+    shop = build()
+    eventually(lambda: shop.fleet.told("spawn"))
+    shop.fleet.say(LeftBehind(1, "w", ("Thread-1",)))
+    eventually(lambda: shop.fleet.told("drain"))
+    shop.fleet.forget(1)
+    shop.fleet.say(ExecutorDied(1, 1001, "exit 0", (), (), expected=True))
+
+    def told() -> None:
+        info = shop.store.workers()[0].info
+        gone = [(process["pid"], process["reason"]) for process in info["recycled"]]
+        assert gone == [(1001, "w left 1 running behind it: Thread-1")]
+        assert [e["generation"] for e in info["executors"]] == [2]
+
+    eventually(told)
+
+
+def test_coroutines_are_left_to_others_while_no_loop_turns(build: Callable[..., Shop]) -> None:
+    shop = build(coroutines={"w"}, processes=1)
+    eventually(lambda: shop.fleet.told("spawn"))
+    shop.fleet.look(1, loop_age=2.0)
+    eventually(lambda: shop.incarnation.books.unrunnable() == {"w"})
+    (id,) = shop.submit()
+    with pytest.raises(AssertionError):
+        eventually(lambda: shop.record(id).state is JobState.RUNNING, timeout=1.0)
+    assert [event.kind for event in shop.store.history("default", id)] == ["submitted"]
+    shop.fleet.look(1, loop_age=0.0)
+    assert [job.id for job in shop.fed()] == [id]

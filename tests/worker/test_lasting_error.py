@@ -22,8 +22,8 @@ class Broken(FakeFleet):
         print("look", flush=True)
         raise RuntimeError("nothing to be seen")
 
-shop = Shop(open_store(sys.argv[1], Times(), migrate=True))
-shop.incarnation.fleet = fleet = Broken()
+fleet = Broken()
+shop = Shop(open_store(sys.argv[1], Times(), migrate=True), fleet)
 fleet.say(Imported((WORKFLOW,), "v1", "fork", ""))
 shop.incarnation.run()
 """

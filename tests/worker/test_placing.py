@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.support.holdings import a_holding, a_post
-from unstuck.worker.ledger import Stage
+from unstuck.worker.ledger import Holding, Stage
 from unstuck.worker.placing import Seats, place, room, suspects_to_seat
+from unstuck.worker.roster import Post
 from unstuck.worker.shares import Room
 
 SEATS = Seats(slots=8, processes=2)
@@ -92,3 +95,20 @@ def test_a_suspect_that_may_still_have_a_body_keeps_the_next_one_waiting() -> No
     isolated = a_post(2, a_holding(isolation="process"), alone=True)
     assert suspects_to_seat([isolated], is_wary=True) == 1
     assert suspects_to_seat([busy], is_wary=False) > 100
+
+
+def test_a_coroutine_sits_only_where_the_loop_turns_and_a_function_anywhere() -> None:
+    stalled, lively = a_post(1, loop_age=1.0), a_post(2, a_holding(), a_holding())
+    later, plain = a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED)
+    later.job = replace(later.job, workflow="later")
+
+    def seated(*posts: Post) -> tuple[dict[int, list[Holding]], list[Holding]]:
+        return place([later, plain], posts, coroutines={"later"}, unresponsive=1.0)
+
+    assert seated(stalled, lively) == ({2: [later], 1: [plain]}, [])
+    assert seated(stalled) == ({1: [plain]}, [later])
+
+
+def test_a_spare_is_never_fed() -> None:
+    assert not a_post(1, is_spare=True).is_feedable(1.0)
+    assert room([a_post(1), a_post(2, is_spare=True)], [], SEATS, may_fetch_ahead=False).slots == 4

@@ -10,12 +10,14 @@ import pytest
 from tests.support.holdings import a_holding, a_post, a_view
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.worker import plan as plans
+from unstuck.worker import actions as plans
+from unstuck.worker.actions import Ask, Convict, Drain, Dump, GiveBack, Kill, Recall, Spawn, Tell
 from unstuck.worker.ledger import Holding, Stage
 from unstuck.worker.placing import Seats
-from unstuck.worker.plan import Ask, Convict, Drain, GiveBack, Kill, Limits, Recall, Spawn, Tell, plan
+from unstuck.worker.plan import plan
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
+from unstuck.worker.view import Limits
 
 
 def told(kind: RequestKind | None = RequestKind.CANCEL, *, at: float = 100.0, **policy: Any) -> Holding:
@@ -51,8 +53,13 @@ def test_a_handler_that_ignores_its_request_is_convicted_when_its_grace_is_over(
     holding = told(at=100.0, grace=10)
     view = a_view(a_post(1, holding, a_holding(at=100.0)))
 
+    assert list(plan(view, now=109.7)) == []
+    assert list(plan(view, now=109.75)) == [Dump(1, (holding.ref,))]
+    holding.dumped_at = 109.75
     assert list(plan(view, now=109.9)) == []
-    assert list(plan(view, now=110.0)) == [Convict(holding.ref), Drain(1, plans.STUCK_INSIDE)]
+    assert list(plan(view, now=110.0)) == [Convict(holding.ref)]
+    holding.stage = Stage.STUCK
+    assert list(plan(view, now=110.0)) == [Drain(1, plans.STUCK_INSIDE)]
 
 
 def test_a_healthy_neighbour_keeps_the_stuck_ones_process_alive_and_its_end_kills_it() -> None:
@@ -182,11 +189,9 @@ def test_a_process_for_single_jobs_goes_when_nothing_needs_it() -> None:
 def test_a_frozen_process_is_killed_for_its_neighbours_sake_but_never_for_a_single_job() -> None:
     two = a_post(1, a_holding(at=0.0), a_holding(at=0.0), pulse_age=30.0)
     one = a_post(1, a_holding(at=0.0), pulse_age=30.0)
-    trapped = a_post(1, a_holding(at=0.0), a_holding(Stage.FED, at=29.9), pulse_age=30.0)
 
     assert Kill(1, plans.FROZEN) in plan(a_view(two), now=30.0)
     assert Kill not in map(type, plan(a_view(one), now=30.0))
-    assert Kill(1, plans.FROZEN) in plan(a_view(trapped), now=30.0)
 
 
 def test_a_recall_that_is_never_answered_ends_the_executor() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from unstuck.clock import FakeClock
+from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.store.port import Asked, Verdict
+from unstuck.store.port import Asked, Order, Verdict
+from unstuck.worker.loops import Loop
 from unstuck.worker.requests import Ask, Requests
 
 
@@ -31,9 +36,27 @@ class SlowStore:
         self.polls.append(self.clock.boot())
         return []
 
+    def orders(self, worker: int) -> list[Order]:
+        return []
 
-def requests_on(store: Any, clock: FakeClock, heard: Callable[[Asked], None]) -> Requests:
-    return Requests(store, 1, Times(), clock, is_busy=lambda: True, heard=heard, revoked=lambda ref: None)
+
+def requests_on(
+    store: Any,
+    clock: FakeClock,
+    heard: Callable[[Asked], None],
+    ordered: Callable[[Order], None] = lambda order: None,
+    is_busy: bool = True,
+) -> Requests:
+    return Requests(
+        store,
+        1,
+        Times(),
+        clock,
+        is_busy=lambda: is_busy,
+        heard=heard,
+        revoked=lambda ref: None,
+        ordered=ordered,
+    )
 
 
 def test_many_asks_are_written_over_many_ticks_with_polls_in_between() -> None:
@@ -64,3 +87,88 @@ def test_an_ask_that_fails_in_any_way_is_told_all_the_same() -> None:
     requests.tick()
 
     assert heard == [Asked(AttemptRef(1, 1, "c"), RequestKind.TIMEOUT, "late")]
+
+
+class Desk:
+    """A store with orders and a request; it fails for as long as `is_away`."""
+
+    def __init__(self, *orders: Order) -> None:
+        self.is_away = False
+        self.open = {order.number: order for order in orders}
+        self.answers: list[tuple[int, str, bool]] = []
+        self.requests = [Asked(AttemptRef(1, 1, "c"), RequestKind.CANCEL, "enough")]
+
+    def asked(self, worker: int) -> list[Asked]:
+        self._call()
+        return self.requests
+
+    def orders(self, worker: int) -> list[Order]:
+        self._call()
+        return list(self.open.values())
+
+    def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
+        self._call()
+        self.open.pop(number, None)
+        self.answers.append((number, answer, refused))
+
+    def _call(self) -> None:
+        if self.is_away:
+            raise StoreUnavailable("gone for lunch")
+
+
+def an_order(number: int = 1) -> Order:
+    return Order(number, 1, "recycle", "4711", "me", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_a_poll_that_fails_is_said_and_the_next_one_brings_the_cancel(caplog: pytest.LogCaptureFixture) -> None:
+    """A store that is away for a while costs a running job nothing, and no request is lost."""
+    clock, heard, desk = FakeClock(), list[Asked](), Desk()
+    loop = Loop("requests", requests_on(desk, clock, heard.append).tick, clock, silence=60.0)
+    desk.is_away = True
+    for _ in range(5):
+        clock.advance(loop.once())
+    assert (heard, caplog.text.count("store_trouble")) == ([], 5)
+    desk.is_away = False
+    loop.once()
+    assert heard == desk.requests
+
+
+def test_an_order_is_passed_on_once_and_its_answer_is_kept_until_the_store_has_it() -> None:
+    clock, ordered, desk = FakeClock(), list[Order](), Desk(an_order())
+    requests = requests_on(desk, clock, lambda asked: None, ordered.append)
+    for _ in range(3):
+        requests.tick()
+    assert ordered == [an_order()]
+
+    requests.answer(1, "it drains", refused=False)
+    desk.is_away = True
+    loop = Loop("requests", requests.tick, clock, silence=60.0)
+    for _ in range(3):
+        clock.advance(loop.once())
+    assert (requests.unanswered, desk.answers) == (1, [])
+    desk.is_away = False
+    requests.tick()
+    assert (requests.unanswered, desk.answers) == (0, [(1, "it drains", False)])
+
+
+def test_orders_are_heard_while_nothing_runs() -> None:
+    clock, ordered, desk = FakeClock(), list[Order](), Desk(an_order())
+    requests_on(desk, clock, lambda asked: None, ordered.append, is_busy=False).tick()
+    assert ordered == [an_order()]
+
+
+def test_an_answer_that_no_store_can_take_does_not_hold_up_the_others() -> None:
+    clock, desk = FakeClock(), Desk()
+    requests = requests_on(desk, clock, lambda asked: None)
+    answered = desk.answer_order
+
+    def answer_order(number: int, answer: str, *, refused: bool = False) -> None:
+        if number == 1:
+            raise ValueError("a mistake of ours")
+        answered(number, answer, refused=refused)
+
+    desk.answer_order = answer_order  # type: ignore[method-assign]
+    requests.answer(1, "one")
+    requests.answer(2, "two")
+    requests.tick()
+    assert desk.answers == [(2, "two", False)]

@@ -21,13 +21,14 @@ from unstuck import config
 from unstuck.app.draft import Draft, name_of
 from unstuck.app.job import Job
 from unstuck.app.order import Order
+from unstuck.app.workers import Workers
 from unstuck.app.workflow import Call, Decorator, Workflow
 from unstuck.config import Settings
 from unstuck.intake.arguments import Unresolved
 from unstuck.intake.control import Control
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput, SchemaMismatch
-from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
+from unstuck.model.job import JobRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_name, check_wording
 from unstuck.model.reasons import Why
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     from unstuck.store.port import Store
 
-__all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workflow"]
+__all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workers", "Workflow"]
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -224,8 +225,10 @@ class App:
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()
 
-    def workers(self) -> list[WorkerRecord]:
-        return self.lookup().workers()
+    @property
+    def workers(self) -> Workers:
+        """Who runs the jobs, and what may be asked of them: list, recycle, drain."""
+        return Workers(self)
 
     def workflows(self) -> list[WorkflowRecord]:
         """What workers have registered in this database, whoever's code it is."""

@@ -10,6 +10,7 @@ from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result, encode_result
 from unstuck.intake.control import Control
+from unstuck.intake.workers import live_stack
 from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
@@ -145,6 +146,11 @@ class Job(Generic[R_co]):
 
     async def awhy(self) -> Why:
         return await self._app.in_thread(self.why)
+
+    def live_stack(self, timeout: float = 5.0, *, by: str | None = None) -> str:
+        """Where it stands in its code now, as its worker shows it; of a job that does not run, the stack its last
+        attempt left. NoStack if there is none, NoAnswer if the worker is silent for so long."""
+        return live_stack(self._app.store, self.tenant, self.id, by or self._app.name, timeout)
 
     @property
     def _lookup(self) -> Lookup:

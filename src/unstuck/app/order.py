@@ -61,13 +61,13 @@ class Order:
         by: str | None = None,
     ) -> Limit | None:
         """How many run at once, start in a time ("100/m"), wait. What is not named stays as it stands, None lifts it;
-        with nothing left there is no limit any more, and the answer is None."""
+        with nothing left it is lifted. Answers what holds now: None, or what the code says."""
         return self._gates.change_limit(
             kind, name, concurrency=concurrency, rate=rate, max_queued=max_queued, tenant=tenant, by=by
         )
 
     def unlimit(self, kind: LimitKind, name: str, *, tenant: str | None = None) -> bool:
-        """False when there was no limit."""
+        """False when nobody had set one. What the code says holds again at once."""
         return self._gates.unlimit(kind, name, tenant=tenant)
 
     def limits(self, *, tenant: str | None = None) -> list[Limit]:

@@ -128,6 +128,12 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
 
             with _session(words) as session:
                 return list(queue_names(session))
+        case "worker" | "names":
+            with _session(words) as session:
+                return [worker.name for worker, state in session.workers() if state != "gone"]
+        case "pid":
+            with _session(words) as session:
+                return _pids(session)
         case "after_failure":
             return ["fail", "run"]
         case "after" if words[0] == "enqueue":
@@ -153,6 +159,13 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
 
 def _known(record: TargetRecord | TenantRecord | None) -> list[str]:
     return [] if record is None else [record.name]
+
+
+def _pids(session: Session) -> list[str]:
+    from unstuck.cli import anatomy
+
+    living = [worker for worker, state in session.workers() if state in anatomy.ALIVE]
+    return [str(process.pid) for worker in living for process in anatomy.processes(worker)]
 
 
 def _session(words: list[str]) -> AbstractContextManager[Session]:

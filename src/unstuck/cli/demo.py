@@ -132,7 +132,7 @@ def _window(stage: Stage) -> None:
                 stage.watcher.news,
                 title="every job reaches a state that explains itself, whatever happens",
                 time=_clock_text(elapsed, stage.seconds),
-                hints=_hints(stage.url, snapshot),
+                hints=_hints(stage.url, snapshot, stage.watcher.stuck),
                 size=screen.size,
             )
             live.update(picture, refresh=True)
@@ -161,14 +161,16 @@ def _count_text(counts: dict[JobState, int]) -> str:
     return " · ".join(f"{state} {number}" for state, number in counts.items() if number) or "no jobs yet"
 
 
-def _hints(url: str, snapshot: Snapshot | None) -> list[str]:
+def _hints(url: str, snapshot: Snapshot | None, stuck: str | None = None) -> list[str]:
+    """The first and the last two stay when the window is low."""
     job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
     return [
         f"{_activation()}export UNSTUCK_DATABASE={url}",
-        "unstuck jobs list        unstuck stats --watch        unstuck targets --blocked        unstuck health",
-        f"unstuck jobs show {job}   (or cancel, logs --follow, …)",
+        "unstuck jobs list    unstuck stats --watch    unstuck targets --blocked    unstuck health",
+        f"unstuck jobs show {job} (or cancel, logs --follow, …)",
         "unstuck enqueue greet '\"you\"' --wait",
-        f"kill -9 {_a_victim(snapshot)}   a process dies: watch its jobs run again",
+        f"unstuck workers    unstuck stack {stuck or 'JOB'}",
+        f"kill -9 {_a_victim(snapshot)}    a process dies: watch its jobs run again",
     ]
 
 
@@ -181,12 +183,12 @@ def _activation() -> str:
 
 
 def _a_victim(snapshot: Snapshot | None) -> str:
-    from unstuck.cli.workers import processes
+    from unstuck.cli.anatomy import processes
 
     for worker in snapshot.workers if snapshot else ():
-        for process in processes(worker.info):
-            if pid := process.get("pid"):
-                return str(pid)
+        for process in processes(worker):
+            if process.state == "active" and not process.is_alone and process.pid:
+                return str(process.pid)
     return "PID"
 
 
@@ -203,6 +205,6 @@ def _summarize(watcher: Watcher, started: datetime, url: str) -> None:
     tally, open_ = watcher.tally, sum(states[state] for state in JobState if not state.is_final)
     output.say(
         f"{tally.retries} failed attempts were tried again, {tally.losses} died with their process and ran again, "
-        f"{open_} will go on when a worker is back."
+        f"{tally.stuck} got stuck and harmed nobody, {open_} will go on when a worker is back."
     )
     output.say(f"look around:  {_activation()}unstuck jobs list --database {url}")

@@ -15,6 +15,9 @@ from unstuck.telemetry import Subscriber
 SENTENCES = {
     "executor_killed": "process {executor} (pid {pid}) is killed: {reason}",
     "executor_draining": "process {executor} (pid {pid}) takes no more jobs: {reason}",
+    "executor_terminated": "process {executor} (pid {pid}) is told to end: {reason}",
+    "executor_promoted": "process {executor} (pid {pid}) was kept in reserve and takes jobs now",
+    "interrupted": "job {job} ({workflow}) is interrupted wherever it is",
     "stuck": "job {job} ({workflow}) ignored its cancel for the whole grace: stuck",
     "recovered": "job {job} of lost worker {worker} recovered: {state}",
     "neighbour_gone": "worker {worker} (pid {pid}) on this host is gone: its jobs run again",
@@ -88,6 +91,16 @@ def _executor_died(facts: dict[str, Any]) -> str:
     return f"process {facts.get('executor')} (pid {facts.get('pid')}) {ended}"
 
 
+def _left_behind(facts: dict[str, Any]) -> str:
+    then = "the process is replaced" if facts["recycled"] else "taken for residents of the process"
+    return f"{facts['workflow']} ended and left running in pid {facts['pid']}: {facts['threads']}; {then}"
+
+
+def _ordered(facts: dict[str, Any]) -> str:
+    what = {"recycle": "recycle process {}", "drain": "drain", "stack": "show where attempt {} is", "kill": "end {}"}
+    return f"{facts['by']} asks to {what[facts['kind']].format(facts['subject'])}"
+
+
 def _shutting_down(facts: dict[str, Any]) -> str:
     return f"shutting down ({facts['phase']}): {count(facts['running'], 'job')} still here"
 
@@ -98,6 +111,8 @@ COMPOSED: dict[str, Callable[[dict[str, Any]], str]] = {
     "imported": _imported,
     "import_failed": _import_failed,
     "executor_died": _executor_died,
+    "left_behind": _left_behind,
+    "ordered": _ordered,
     "shutting_down": _shutting_down,
 }
 

@@ -28,6 +28,19 @@ def _is_idle(line: str, after: str) -> bool:
     return line == _HEADER and not after.startswith("  ")
 
 
+def shortened(stack: str, lines: int = 8) -> list[str]:
+    """The end of a stack, where the job was; how it got there is told on demand."""
+    kept = stack.rstrip().splitlines()
+    if len(kept) <= lines + 1:
+        return kept
+    tail = kept[-lines:]
+    while len(tail) > 1 and not tail[0].startswith("  File "):  # a source line without its frame says little
+        tail.pop(0)
+    if not tail[0].startswith("  File "):
+        tail = kept[-lines:]
+    return [f"… ({len(kept) - len(tail)} lines before; --all shows all)", *tail]
+
+
 def told(what: str, text: str) -> str:
     """A sentence and its traceback: on one line if one line is all there is."""
     part = users_part(text)

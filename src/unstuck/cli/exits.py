@@ -27,11 +27,11 @@ MEANINGS = {
     OK: "ok",
     FAILURE: "failure, or the job that was waited for failed",
     USAGE: "wrong usage: an option, argument or setting that cannot be",
-    NOT_FOUND: "no such job, workflow, worker, target or tenant",
+    NOT_FOUND: "no such job, workflow, worker, process, target or tenant",
     CONFLICT: "it exists, but its state does not allow this; or its queue is full",
     PERMISSION: "not permitted",
     UNREACHABLE: "the database could not be reached or used",
-    TIMED_OUT: "the wait ran out; the job goes on",
+    TIMED_OUT: "the wait ran out; what was waited for goes on",
     CANCELLED: "the job was cancelled",
     STUCK: "the job got stuck or is a dead letter",
     UNHEALTHY: "unhealthy",
@@ -47,11 +47,11 @@ def code_of(error: BaseException) -> int:
 
     table: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
         ((errors.InvalidInput, errors.AmbiguousJob), USAGE),
-        ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker), NOT_FOUND),
+        ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker, errors.UnknownProcess), NOT_FOUND),
         ((errors.UnknownTarget, errors.UnknownTenant), NOT_FOUND),
         ((errors.Conflict, errors.TooManyQueued), CONFLICT),
         (errors.StoreError, UNREACHABLE),
-        (errors.StillRunning, TIMED_OUT),
+        ((errors.StillRunning, errors.NoAnswer), TIMED_OUT),
         (PermissionError, PERMISSION),
     ]
     return next((code for kind, code in table if isinstance(error, kind)), FAILURE)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output, parser, shapes
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput, quoted
-from unstuck.store.gates import BY_CODE
-from unstuck.store.port import EVERY, Limit, LimitKind, Pause, PauseKind
+from unstuck.model.spelling import about, given
+from unstuck.store.port import BY_CODE, EVERY, Limit, LimitKind, Pause, PauseKind
 
 For = Annotated[
     float | None, option("--for", read=options.seconds, metavar="DURATION", help="ends by itself after, e.g. 30m")
@@ -40,6 +39,9 @@ class Where:
     as_json: bool
     all_tenants: bool = False
 
+    def __post_init__(self) -> None:
+        options.check_whose(self.all_tenants, self.tenant)
+
     @property
     def whose(self) -> str | None:
         return EVERY if self.all_tenants else None
@@ -47,8 +49,8 @@ class Where:
     def flags(self, session: Session) -> str:
         """What a command about the same place must say besides."""
         if self.all_tenants:
-            return " --all-tenants"
-        return f" --tenant {shlex.quote(session.tenant)}" if self.tenant else ""
+            return "--all-tenants"
+        return given("--tenant", session.tenant) if self.tenant else ""
 
 
 # --- verbs --------------------------------------------------------------------------------------------------------
@@ -72,7 +74,7 @@ def pause(
         output.say(f"{kind} {name} is {output.styled('paused', 'yellow')} {_end(set_, session.now())}")
         output.note(
             "nothing new starts there, what runs goes on; "
-            f"lift it: unstuck {kind}s unpause {shlex.quote(name)}{_flags(kind, where, session)}"
+            f"lift it: {about(f'unstuck {kind}s unpause', name, _flags(kind, where, session))}"
         )
 
 
@@ -104,20 +106,20 @@ def limit(
     where: Where,
 ) -> None:
     """What is not said stays as it stands."""
-    given: dict[str, Any] = {
+    meant: dict[str, Any] = {
         "concurrency": _number(concurrency, "--concurrency"),
         "rate": None if rate == "none" else rate,
         "max_queued": _number(max_queued, "--max-queued"),
     }
     said = {"concurrency": concurrency, "rate": rate, "max_queued": max_queued}
-    changes = {part: given[part] for part, word in said.items() if word is not None}
+    changes = {part: meant[part] for part, word in said.items() if word is not None}
     if lift == bool(changes):
         raise InvalidInput("say --concurrency, --rate or --max-queued, or --none to lift the limit")
     with opened(where.database, where.tenant) as session:
         before = _standing(session, kind, name, where)
         if lift:
             session.gates.unlimit(kind, name, tenant=where.whose)
-            now: Limit | None = None
+            now = _standing(session, kind, name, where)
         else:
             now = session.gates.change_limit(kind, name, tenant=where.whose, **changes)
         _warn_if_unheard_of(session, kind, name)
@@ -130,12 +132,12 @@ def _print_limit(kind: LimitKind, name: str, before: Limit | None, now: Limit | 
         return
     if now is not None:
         output.say(f"{kind} {name}: {limit_text(now)}")
+        if now.by == BY_CODE:
+            output.note("so says its code: that cannot be lifted here, but another limit can be set in its place")
     elif before is None:
         output.note(f"{kind} {name} had no limit")
     else:
         output.say(f"{kind} {name}: no limit any more")
-        if before.by == BY_CODE:
-            output.note("it stands in the code: the next worker that starts sets it again, unless you set another")
 
 
 def _standing(session: Session, kind: LimitKind, name: str, where: Where) -> Limit | None:
@@ -180,7 +182,7 @@ def _number(word: str | None, name: str) -> int | None:
 
 def whole_number(word: str, name: str) -> int:
     try:
-        return int(word)
+        return parser.whole_number(word)
     except ValueError:
         raise InvalidInput(f"{name} {quoted(word)} is not a whole number") from None
 

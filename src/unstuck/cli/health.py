@@ -8,11 +8,13 @@ from typing import Annotated
 
 from unstuck import clock
 from unstuck.cli import exits, options, output
+from unstuck.cli.anatomy import ALIVE, import_error, is_ready, start_error
 from unstuck.cli.db import versions
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
-from unstuck.cli.workers import import_error, is_worth_showing, start_error
+from unstuck.cli.workers import is_worth_showing
 from unstuck.model.errors import StoreError, UnknownJob
+from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import JobFilter
 
@@ -37,6 +39,9 @@ def health(
     need_workers: Annotated[
         bool, option("--workers", off="--no-workers", help="a database without a worker is unhealthy (default)")
     ] = True,
+    worker: Annotated[
+        str | None, option("--worker", metavar="NAME", help="this one must be active and ready: a readiness probe")
+    ] = None,
     bounds: Annotated[bool, option("--bounds", help="also how long things can take at most")] = False,
     json_: options.Json = False,
     database: options.Database = None,
@@ -44,7 +49,7 @@ def health(
 ) -> int:
     """Database reachable, schema current, workers alive. Exit code 10 if not, 6 if the database cannot be reached."""
     with opened(database, tenant) as session:
-        checks = _checks(session, need_workers)
+        checks = _checks(session, need_workers, worker)
         limits = session.settings.times.bounds()
     healthy = all(check.ok for check in checks if check.fatal)
     if json_:
@@ -73,7 +78,7 @@ def _print(check: Check) -> None:
     output.say(f"{output.styled(f'{mark:<4}', style)}  {check.name:<9} {check.detail}")
 
 
-def _checks(session: Session, need_workers: bool) -> list[Check]:
+def _checks(session: Session, need_workers: bool, worker: str | None) -> list[Check]:
     """Stops at the first thing without which the others cannot be asked; the database comes first."""
     try:
         reached = _reachable(session)
@@ -82,6 +87,8 @@ def _checks(session: Session, need_workers: bool) -> list[Check]:
         return [Check("database", False, str(error))]
     if not schema.ok:
         return [reached, schema]
+    if worker is not None:  # a probe of one worker is not to fail for what others do
+        return [reached, schema, _one_worker(session, worker)]
     return [reached, schema, *_workers(session, need_workers), _queue(session), *_targets(session)]
 
 
@@ -100,23 +107,43 @@ def _schema(session: Session) -> Check:
     return Check("schema", True, f"version {found}")
 
 
+def _one_worker(session: Session, name: str) -> Check:
+    """Those of the name that left are history; two that live (a rolling restart) must not hide each other."""
+    living = [(w, state) for w, state in session.workers() if w.name == name and state != "gone"]
+    if not living:
+        return Check("worker", False, f"there is no worker {name}: unstuck workers")
+    worker, state = max(living, key=lambda seen: (is_ready(*seen), seen[0].started_at))
+    if is_ready(worker, state):
+        return Check("worker", True, f"{name} is ready, running {worker.running}")
+    return Check("worker", False, f"{name} is {state}: {_hindrance(worker, state)}")
+
+
+def _hindrance(worker: WorkerRecord, state: str) -> str:
+    if state == "draining":
+        return f"it takes nothing new, {output.count(worker.running, 'job')} to finish"
+    if state != "active":
+        return "no beat for too long"
+    if import_error(worker.info):
+        return "it cannot import the app: unstuck workers"
+    if start_error(worker.info):
+        return "it cannot start processes: unstuck workers"
+    return "it is starting, no process is up yet"
+
+
 def _workers(session: Session, needed: bool) -> list[Check]:
     found = session.workers()
-    alive = [w for w, state in found if state in ("active", "draining")]
+    alive = [w for w, state in found if state in ALIVE]
     now = session.now()
     silent = [
         w.name for w, state in found if state in ("lost", "offline", "fenced") and is_worth_showing(w, state, now)
     ]
     broken = [w.name for w in alive if import_error(w.info)]
     barren = [w.name for w in alive if start_error(w.info)]
-    checks = [
-        Check(
-            "workers",
-            bool(alive),
-            f"{len(alive)} alive, running {sum(w.running for w in alive)}" if alive else "none alive: unstuck worker",
-            fatal=needed,
-        )
-    ]
+    ready = sum(is_ready(w, state) for w, state in found)
+    told = f"{len(alive)} alive, {ready} ready, running {sum(w.running for w in alive)}"
+    checks = [Check("workers", bool(alive), told if alive else "none alive: unstuck worker", fatal=needed)]
+    if alive and not ready:
+        checks.append(Check("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False))
     if silent:
         checks.append(Check("silent", False, f"{', '.join(silent)}: no beat for too long", fatal=False))
     if broken:

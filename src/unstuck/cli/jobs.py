@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output, shapes
+from unstuck.cli.excerpt import shortened
 from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
-from unstuck.model.errors import SchemaMismatch, UnstuckError
-from unstuck.model.job import AttemptRecord, JobRecord
+from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.standing import Dependency
 
@@ -142,7 +143,7 @@ def _first_line(text: str, limit: int = 60) -> str:
 def show(
     job: options.JobName,
     last: Annotated[int, option("--last", metavar="N", least=1, help="so many attempts and events")] = 20,
-    all_: Annotated[bool, option("--all", help="every attempt and event")] = False,
+    all_: Annotated[bool, option("--all", help="every attempt and event, whole stacks")] = False,
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
@@ -151,19 +152,19 @@ def show(
     with opened(database, tenant) as session:
         record = session.job(job)
         attempts = session.lookup.attempts(record.id)
-        history = session.lookup.history(record.id)
+        past = session.lookup.history(record.id)
         progress = session.lookup.progress(record.id)
         order = Order.of(session, record)
         now = session.now()
     if json_:
-        output.emit_json(shapes.job_whole(record, now, attempts, history, progress, order.waits_for))
+        output.emit_json(shapes.job_whole(record, now, attempts, past, progress, order.waits_for))
         return
     _print_head(record, now, progress, order)
     shown = None if all_ else last
-    _print_attempts(attempts, shown)
-    output.say(f"\nHistory{_rest(len(history), shown, 'events')}")
-    for event in history[-(shown or len(history)) :]:
-        output.say(f"  {event.number:>3}  {output.rfc3339(event.at)}  {narrate(event)}")
+    _print_attempts(attempts, shown, whole=all_)
+    output.say(f"\nHistory{_rest(len(past), shown, 'events')}")
+    for event in past[-(shown or len(past)) :]:
+        output.say(f"  {event.number:>3}  {output.rfc3339(event.at)}  {output.visible(narrate(event))}")
     _print_output(attempts)
 
 
@@ -189,7 +190,7 @@ def _print_head(record: JobRecord, now: datetime, progress: str | None, order: O
     output.say(f"{output.state(shown)}  {explain(record, now)}\n")
     for label, value in _facts(record, now, progress, order):
         if value is not None:
-            output.say(f"  {label:<10} {value}")
+            output.say(f"  {label:<10} {output.visible(str(value))}")
 
 
 def _facts(record: JobRecord, now: datetime, progress: str | None, order: Order) -> list[tuple[str, str | None]]:
@@ -252,18 +253,68 @@ def _rest(count: int, shown: int | None, what: str) -> str:
     return f" (the last {shown} of {count:,} {what}; --all shows all)" if shown and count > shown else ""
 
 
-def _print_attempts(attempts: list[AttemptRecord], shown: int | None) -> None:
+def _print_attempts(attempts: list[AttemptRecord], shown: int | None, *, whole: bool) -> None:
     if not attempts:
         return
     output.say(f"\nAttempts{_rest(len(attempts), shown, 'attempts')}")
     for a in attempts[-(shown or len(attempts)) :]:
-        took = f" after {output.duration(a.duration_ms / 1000)}" if a.duration_ms is not None else ""
-        error = f": {a.error_type}: {a.error_message}" if a.error_type else ""
-        output.say(
-            f"  #{a.token}  {output.rfc3339(a.claimed_at)}  on {a.worker}: {a.outcome or 'running'}{took}{error}"
-        )
-        for line in (a.stack or "").splitlines():
-            output.say(f"      {line}")
+        error = output.visible(f": {a.error_type}: {a.error_message}") if a.error_type else ""
+        output.say(f"  #{a.token}  {output.rfc3339(a.claimed_at)}  on {a.worker}: {_outcome(a)}{_took(a)}{error}")
+        _print_stack(a, whole, "      ")
+
+
+def _outcome(attempt: AttemptRecord) -> str:
+    if attempt.error_type == ErrorType.EXECUTION_STUCK:
+        return output.state("STUCK")
+    return attempt.outcome or "running"
+
+
+def _took(attempt: AttemptRecord | None) -> str:
+    if attempt is None or attempt.duration_ms is None:
+        return ""
+    return f" after {output.duration(attempt.duration_ms / 1000)}"
+
+
+def _print_stack(attempt: AttemptRecord, whole: bool, indent: str) -> None:
+    for line in (attempt.stack or "").splitlines() if whole else shortened(attempt.stack or ""):
+        output.say(f"{indent}{output.visible(line)}")
+
+
+@app.command()
+def history(
+    job: options.JobName,
+    all_: Annotated[bool, option("--all", help="whole stacks")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What happened to a job, in order. How long each attempt took, how it ended, and its stack."""
+    with opened(database, tenant) as session:
+        record = session.job(job)
+        attempts = {attempt.token: attempt for attempt in session.lookup.attempts(record.id)}
+        events = session.lookup.history(record.id)
+    if json_:
+        for event in events:
+            ended = _ended_by(event, attempts)
+            output.emit_json(shapes.event(event) | {"attempt": shapes.attempt(ended) if ended else None})
+        return
+    for event in events:
+        ended = _ended_by(event, attempts)
+        output.say(f"{event.number:>3}  {output.rfc3339(event.at)}  {_narrated(event, ended)}")
+        if ended is not None:
+            _print_stack(ended, all_, "       ")
+
+
+def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord]) -> AttemptRecord | None:
+    """The attempt that this event ended, if it did."""
+    attempt = attempts.get(event.token)
+    is_end = attempt is not None and (attempt.outcome, attempt.ended_at) == (event.kind, event.at)
+    return attempt if is_end else None
+
+
+def _narrated(event: EventRecord, ended: AttemptRecord | None) -> str:
+    text = output.visible(narrate(event))
+    return f"attempt #{event.token}{_took(ended)}: {text}" if ended is not None else text
 
 
 def _print_output(attempts: list[AttemptRecord], lines: int = 20) -> None:
@@ -300,7 +351,8 @@ def finish(session: Session, record: JobRecord, as_json: bool, waited: float | N
         output.say(record.result if record.result is not None else "null")
     elif record.state.is_final:
         error = f": {record.error_type}: {record.error_message}" if record.error_type else ""
-        output.note(f"job {record.id} is {record.state}{error}\nlook closer: unstuck jobs show {record.id}")
+        closer = "stack" if record.error_type == ErrorType.EXECUTION_STUCK else "jobs show"
+        output.note(f"job {record.id} is {record.state}{error}\nlook closer: unstuck {closer} {record.id}")
     else:
         output.note(
             f"job {record.id} is still {record.state} after {output.duration(waited)}; it goes on\n"
@@ -426,7 +478,7 @@ def retry(
 @app.command()
 def resolve(
     job: options.JobName,
-    result: Annotated[str, Argument(metavar="JSON", help="the result that a person supplies")] = "null",
+    result: Annotated[str, Argument(metavar="RESULT", help="in JSON, e.g. 42, '\"done\"' or null")],
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,

@@ -25,6 +25,7 @@ def list_(
     tenant: options.Tenant = None,
 ) -> None:
     """Every limit that stands."""
+    options.check_whose(all_tenants, tenant)
     with opened(database, tenant) as session:
         everybodys = session.gates.limits(tenant=EVERY)
         found = everybodys if all_tenants else session.gates.limits()

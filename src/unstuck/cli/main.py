@@ -79,12 +79,12 @@ def load(module: str) -> Command:
 def report(error: Exception) -> int:
     """Say what happened, to which thing and what to do next; only a bug of ours shows a traceback."""
     from unstuck.cli.parser import Usage
-    from unstuck.model.errors import UnstuckError
+    from unstuck.model.errors import UnstuckError, harmless
 
     if isinstance(error, Usage):
         return _usage(error)
     if isinstance(error, UnstuckError | PermissionError):
-        streams.tell(f"unstuck: {error}")
+        streams.tell(f"unstuck: {harmless(str(error))}")
         return exits.code_of(error)
     return _bug(error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from unstuck.cli.output import age
+from unstuck.model.errors import ErrorType
 from unstuck.model.job import EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
 
@@ -41,7 +42,9 @@ def explain(record: JobRecord, now: datetime) -> str:
         case JobState.COMPLETED:
             return "its result is stored" + (", after its time limit" if record.late else "")
         case JobState.FAILED if record.held:
-            return "ignored its cancel; its process is being ended"
+            return "ignored its cancel; its process is being ended. Where it was: unstuck stack"
+        case JobState.FAILED if record.error_type == ErrorType.EXECUTION_STUCK:
+            return "it got stuck. Where it was: unstuck stack; another try: unstuck jobs retry"
         case JobState.FAILED:
             return "for good; another try: unstuck jobs retry"
         case JobState.TIMEOUT:

@@ -62,6 +62,11 @@ Timeout = Annotated[
 ]
 
 
+def check_whose(all_tenants: bool, tenant: str | None) -> None:
+    if all_tenants and tenant is not None:
+        raise InvalidInput("--all-tenants and --tenant exclude each other")
+
+
 def group(summary: str, default: str | None = None) -> Command:
     """A command with verbs; `default` is meant when none is given."""
     return Command(summary, default)

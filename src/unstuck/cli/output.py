@@ -69,6 +69,18 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
+def visible(text: str) -> str:
+    """Text that a job chose, with what a terminal would obey (escape codes, reversed writing) spelt out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _spelt(c) for c in text)
+
+
+def _spelt(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 def emit_json(value: Mapping[str, Any]) -> None:
     """One object on one line; a list is one line per element."""
     print(json.dumps(value, ensure_ascii=False, default=_plain_value), flush=True)
@@ -111,7 +123,7 @@ _FOLDING = {"ERROR", "SUMMARY", "INFO", "WORKFLOWS"}
 
 
 def _cell(value: object) -> str:
-    return "-" if value is None or value == "" else str(value).replace("\n", " ")
+    return "-" if value is None or value == "" else visible(str(value)).replace("\n", " ")
 
 
 def _print_without_trailing_blanks(renderable: Any) -> None:

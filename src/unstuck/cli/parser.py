@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -128,11 +129,34 @@ def _run(function: Callable[..., Any], prog: str, words: Sequence[str]) -> int:
     parser = _parser_of(function, prog)
     try:
         # Intermixed: options may stand between the arguments, where people put them.
-        found = vars(parser.parse_intermixed_args(list(words)))
+        found = _unshielded(vars(parser.parse_intermixed_args(_shielded(words))))
     except SystemExit:  # argparse has printed the help
         return 0
     answer = function(**found)
     return answer if isinstance(answer, int) else 0
+
+
+#: In front of words that stand behind `--`: argparse forgets what that means when options and arguments are mixed. No
+#: word of a command line can hold it.
+_SHIELD = "\0"
+
+
+def _shielded(words: Sequence[str]) -> list[str]:
+    """What stands behind the first `--` is no option, whatever it begins with."""
+    given = list(words)
+    if "--" not in given:
+        return given
+    end = given.index("--")
+    return given[:end] + [_SHIELD + word for word in given[end + 1 :]]
+
+
+def _unshielded(found: dict[str, Any]) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        return value.removeprefix(_SHIELD) if isinstance(value, str) else value
+
+    return {name: plain(value) for name, value in found.items()}
 
 
 #: argparse repeats whole arguments, and a shell may hand over a file's worth of them.
@@ -143,7 +167,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong by raising; who prints it and with which exit code is decided elsewhere."""
 
     def error(self, message: str) -> NoReturn:
-        raise Usage(told(message, _LONGEST_COMPLAINT), self.prog, self.format_usage())
+        raise Usage(told(message.replace(_SHIELD, ""), _LONGEST_COMPLAINT), self.prog, self.format_usage())
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -223,7 +247,7 @@ def _add_option(
 def _reader(how: Option, kind: Any) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         try:
-            value = (how.read or kind)(text)
+            value = (how.read or _READERS.get(kind, kind))(text)
         except InvalidInput as error:
             raise argparse.ArgumentTypeError(str(error)) from None
         except ValueError:
@@ -237,4 +261,12 @@ def _reader(how: Option, kind: Any) -> Callable[[str], Any]:
     return read
 
 
+def whole_number(text: str) -> int:
+    """As people write it: `int` takes 1_000 and the digits of every script."""
+    if not re.fullmatch(r"\s*[+-]?[0-9]+\s*", text):
+        raise ValueError
+    return int(text)
+
+
+_READERS: dict[Any, Callable[[str], Any]] = {int: whole_number}
 _SPOKEN = {int: "whole number", float: "number"}

@@ -20,6 +20,7 @@ def pauses(
     tenant: options.Tenant = None,
 ) -> None:
     """What is paused: by whom, since when, until when, why. Set by: queues, targets, tenants or workflows pause."""
+    options.check_whose(all_tenants, tenant)
     with opened(database, tenant) as session:
         everybodys = session.gates.pauses(tenant=EVERY)
         found = everybodys if all_tenants else session.gates.pauses()

@@ -10,6 +10,7 @@ from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.cli.stats import count_text
 from unstuck.model.lifecycle import JobState
+from unstuck.model.spelling import given
 from unstuck.store.port import Tally
 
 app = options.group("Queues: what waits where, and who serves it; pause and limit them.", default="list")
@@ -66,7 +67,7 @@ def list_(
         headers = ["QUEUE", "STATE", "WAITING", "RUNNING", "SCHEDULED", "WORKERS", "LIMIT", "PAUSED"]
         output.table(headers, rows, empty="no queues yet: a worker or a job makes them")
     if len(found) == limit:
-        output.note(f"there may be more: --after {found[-1].name}")
+        output.note(f"there may be more: {given('--after', found[-1].name)}")
 
 
 def waiting(tally: Tally) -> str:

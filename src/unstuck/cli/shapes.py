@@ -8,12 +8,13 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from unstuck.cli import anatomy
 from unstuck.cli.output import rfc3339
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.lifecycle import JobState
 from unstuck.model.standing import Dependency
-from unstuck.store.port import Limit, Pause, TargetRecord
+from unstuck.store.port import Limit, Order, Pause, TargetRecord
 
 
 def job(record: JobRecord, now: datetime) -> dict[str, Any]:
@@ -112,7 +113,8 @@ def target(record: TargetRecord) -> dict[str, Any]:
     }
 
 
-def worker(record: WorkerRecord, state: str) -> dict[str, Any]:
+def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
+    """`processes` and `recycled` are ours to keep stable; `info` is what it said of itself, as it said it."""
     return {
         "name": record.name,
         "incarnation": record.incarnation,
@@ -125,7 +127,63 @@ def worker(record: WorkerRecord, state: str) -> dict[str, Any]:
         "started_at": rfc3339(record.started_at),
         "heartbeat_at": rfc3339(record.heartbeat_at),
         "lease_until": rfc3339(record.lease_until),
+        "ready": anatomy.is_ready(record, state),
+        "processes": [process(each) for each in anatomy.processes(record, now)],
+        "recycled": [recycled(each) for each in anatomy.recycled(record)],
         "info": record.info,
+    }
+
+
+def process(found: anatomy.Process) -> dict[str, Any]:
+    return {
+        "pid": found.pid,
+        "state": found.state,
+        "generation": found.generation,
+        "alone": found.is_alone,
+        "memory": found.memory,
+        "jobs_done": found.jobs_done,
+        "running": found.running,
+        "reason": found.reason,
+        "silent_ms": round(found.silent_for * 1000),
+        "jobs": [body(each) for each in found.bodies],
+    }
+
+
+def body(found: anatomy.Body) -> dict[str, Any]:
+    """A job in a process; the times are those of this moment, not of the last beat."""
+    left = found.grace_left
+    return {
+        "job": found.job,
+        "workflow": found.workflow,
+        "elapsed_ms": round(found.seconds * 1000),
+        "on": found.on,
+        "asked": found.asked,
+        "grace_left_ms": None if left is None else round(left * 1000),
+        "stuck": found.is_stuck,
+    }
+
+
+def recycled(found: anatomy.Recycled) -> dict[str, Any]:
+    return {
+        "pid": found.pid,
+        "generation": found.generation,
+        "jobs_done": found.jobs_done,
+        "reason": found.reason,
+        "at": rfc3339(found.at),
+    }
+
+
+def order(record: Order, worker: str) -> dict[str, Any]:
+    return {
+        "order": record.number,
+        "kind": record.kind,
+        "worker": worker,
+        "subject": record.subject,
+        "by": record.by,
+        "given_at": rfc3339(record.given_at),
+        "done_at": rfc3339(record.done_at),
+        "refused": record.is_refused,
+        "answer": record.answer,
     }
 
 

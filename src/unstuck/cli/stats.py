@@ -9,6 +9,7 @@ from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput
 from unstuck.model.lifecycle import JobState
+from unstuck.model.spelling import given
 from unstuck.observe.lookup import CEILING, Stats
 from unstuck.store.port import Tally, TallyBy
 
@@ -29,6 +30,7 @@ def stats(
     tenant: options.Tenant = None,
 ) -> None:
     """Jobs by state, and the workers that serve them."""
+    options.check_whose(all_tenants, tenant)
     by = _grouping(by_tenant, by_queue, by_workflow, all_tenants, watch)
     with opened(database, tenant) as session:
         if by is not None:
@@ -104,7 +106,7 @@ def _print_groups(session: Session, by: TallyBy, after: str, limit: int, as_json
         ]
         output.table([by.upper(), *JobState, "NEXT DUE"], rows, empty=f"no {by} has had a job so far")
     if len(found) == limit:
-        output.note(f"there may be more: --after {found[-1].name}")
+        output.note(f"there may be more: {given('--after', found[-1].name)}")
 
 
 def _numbers(found: Stats | Tally) -> dict[str, Any]:

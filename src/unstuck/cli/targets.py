@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import datetime
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.spelling import about, given
 from unstuck.store.port import TargetRecord
 
 app = options.group("Targets: their jobs run one at a time. Whose turn it is, and what blocks them.", default="list")
@@ -45,7 +45,7 @@ def list_(
             empty="no target is blocked" if blocked else 'no targets: a workflow has one with target="{argument}"',
         )
     if len(found) == limit:
-        output.note(f"there may be more: --after {found[-1].name}")
+        output.note(f"there may be more: {given('--after', found[-1].name)}")
 
 
 def state_of(target: TargetRecord) -> str:
@@ -69,7 +69,7 @@ def _info(target: TargetRecord, now: datetime) -> str:
     parts = []
     if target.blocked_by is not None:
         state = f"{target.head_state} " if target.head_state else ""
-        parts.append(f"{state}{output.age(target.blocked_at, now)}: unstuck targets show {shlex.quote(target.name)}")
+        parts.append(f"{state}{output.age(target.blocked_at, now)}: {about('unstuck targets show', target.name)}")
     if target.held:
         parts.append("an old body may still live there")
     if target.pause is not None:

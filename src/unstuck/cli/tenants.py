@@ -12,6 +12,7 @@ from unstuck.cli.queues import waiting
 from unstuck.cli.session import Session, opened
 from unstuck.cli.stats import count_text
 from unstuck.model.lifecycle import JobState
+from unstuck.model.spelling import given
 from unstuck.store.port import EVERY, Limit, Pause, Tally, TenantRecord
 
 app = options.group("Tenants: whose jobs. Their weights, pauses and limits.", default="list")
@@ -42,7 +43,7 @@ def list_(
             empty="no tenant has had a job so far",
         )
     if len(found) == limit:
-        output.note(f"there may be more: --after {found[-1].name}")
+        output.note(f"there may be more: {given('--after', found[-1].name)}")
 
 
 class _Seen:
@@ -108,7 +109,7 @@ def show(
         output.say(f"limit    {limit_.kind} {limit_.name}: {gates.limit_text(limit_)}")
     if blocked:
         more = "+" if len(blocked) == 100 else ""
-        output.say(f"blocked  {len(blocked)}{more} targets: unstuck targets --blocked --tenant {who}")
+        output.say(f"blocked  {len(blocked)}{more} targets: unstuck targets --blocked {given('--tenant', who)}")
 
 
 @app.command()

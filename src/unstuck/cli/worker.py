@@ -36,10 +36,19 @@ def worker(
         int | None,
         option("--max-memory", read=options.byte_count, metavar="SIZE", help="replace it above, e.g. 512M"),
     ] = None,
+    memory_limit: Annotated[
+        int | None,
+        option(
+            "--memory-limit", read=options.byte_count, metavar="SIZE", help="kill it above: its job is OutOfMemory"
+        ),
+    ] = None,
     name: Annotated[str | None, option("--name", help="how others see it; host and pid if not given")] = None,
     drain: Annotated[
         float | None,
         option("--drain", read=options.seconds, metavar="DURATION", help="how long running jobs may finish"),
+    ] = None,
+    ready_file: Annotated[
+        str | None, option("--ready-file", metavar="PATH", help="exists exactly while it takes jobs, for probes")
     ] = None,
     preset: Annotated[str | None, option("--preset", metavar="NAME", help="a named set of times")] = None,
     set_: Annotated[
@@ -70,6 +79,8 @@ def worker(
             "queues": _names(queues),
             "max_jobs_per_process": max_jobs_per_process,
             "max_memory": max_memory,
+            "memory_limit": memory_limit,
+            "ready_file": ready_file,
             "drain": drain,
             "preset": preset,
             "log_format": log_format,
@@ -87,6 +98,8 @@ def worker(
         processes=settings.processes,
         max_jobs_per_process=settings.max_jobs_per_process,
         max_memory=settings.max_memory,
+        memory_limit=settings.memory_limit,
+        ready_file=settings.ready_file,
         name=name,
         times=settings.times,
         fork=fork,

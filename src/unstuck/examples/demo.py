@@ -7,10 +7,12 @@ and ask for work: unstuck enqueue greet '"world"' --app unstuck.examples.demo:ap
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import signal
 
 import unstuck
+from unstuck.examples.stuck import coroutines, interpreter, threads
 
 app = unstuck.App()
 
@@ -105,3 +107,16 @@ def print_label(ctx: unstuck.Context, order: int) -> str:
 def remind(customer: str) -> str:
     """Enqueued with a delay: SCHEDULED until its time comes."""
     return f"reminded {customer}"
+
+
+#: From the gallery of stuck jobs: each has two seconds, is asked to stop, and has two more to do so. The first three
+#: never do; the last blocks the event loop and is interrupted there.
+CULPRITS = tuple(
+    app.workflow(name=culprit.name, timeout=2, grace=2, retries=0)(inspect.unwrap(culprit)).name
+    for culprit in (
+        threads.thread_sleep,
+        interpreter.regex_in_thread,
+        threads.swallows_cancel,
+        coroutines.loop_sleep,
+    )
+)

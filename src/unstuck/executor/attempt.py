@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstuck.clock import boot
 from unstuck.executor.capture import Output
@@ -23,6 +23,9 @@ from unstuck.model.errors import Cancelled, ErrorType, Fail, NotStorable, Retry,
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import LONGEST
 from unstuck.model.workflow import Handler, Registry
+
+if TYPE_CHECKING:
+    from unstuck.executor.leftovers import Company
 
 MAX_MESSAGE = 8 << 10
 MAX_STACK = 32 << 10
@@ -44,7 +47,10 @@ class Attempt:
 
     __slots__ = (
         "_context",
+        "company",
         "handler",
+        "is_inside",
+        "is_interrupted",
         "lease_until",
         "loop",
         "number",
@@ -56,6 +62,7 @@ class Attempt:
         "streamed_at",
         "task",
         "tasks",
+        "thread",
     )
 
     def __init__(self, run: Run, handler: Handler | None, loop: Any, lease_until: Callable[[], float]) -> None:
@@ -66,11 +73,16 @@ class Attempt:
         self.loop = loop
         self.lease_until = lease_until
         self.started_at = 0.0
+        self.thread = 0
+        #: Its handler is being called: only then may it be interrupted, and whether it was.
+        self.is_inside = False
+        self.is_interrupted = False
         self.streamed_at = 0.0
         self.output: Output | None = None
         self.progress: str | None = None
         self.task: asyncio.Task[Any] | None = None
         self.tasks: set[asyncio.Task[Any]] | None = None
+        self.company: Company | None = None
         self._context: Context | None = None
 
     @property
@@ -103,6 +115,11 @@ class Attempt:
             lease_until=self.lease_until,
         )
 
+    @property
+    def asked_because(self) -> str:
+        """Why it is to stop, as far as is known; asked by a signal handler, so nothing is made for it."""
+        return self._context.reason if self._context is not None else ""
+
     def tell(self, progress: str) -> None:
         self.progress = progress
 
@@ -134,12 +151,12 @@ def execute(attempt: Attempt, registry: Registry) -> End:
     try:
         handler, args, kwargs = _prepare(attempt, registry)
         if not registry.middleware:
-            value = handler.call(*args, **kwargs)
+            value = enter_handler(attempt, handler, args, kwargs)
         else:
             with ExitStack() as around:
                 for middleware in registry.middleware:
                     around.enter_context(middleware(attempt.context))
-                value = handler.call(*args, **kwargs)
+                value = enter_handler(attempt, handler, args, kwargs)
     except BaseException as error:
         return _failed(attempt, error)
     return _returned(attempt, handler, value)
@@ -150,15 +167,35 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
     try:
         handler, args, kwargs = _prepare(attempt, registry)
         if not registry.middleware:
-            value = await handler.call(*args, **kwargs)
+            value = await enter_handler_async(attempt, handler, args, kwargs)
         else:
             with ExitStack() as around:
                 for middleware in registry.middleware:
                     around.enter_context(middleware(attempt.context))
-                value = await handler.call(*args, **kwargs)
+                value = await enter_handler_async(attempt, handler, args, kwargs)
     except BaseException as error:
         return _failed(attempt, error)
     return _returned(attempt, handler, value)
+
+
+# What is below these two on a stack is the handler's. An interrupt strikes only there, and never in a frame of ours:
+# so not between a handler's end and the end of `is_inside`, nor while middleware or a result is being dealt with.
+
+
+def enter_handler(attempt: Attempt, handler: Handler, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    attempt.is_inside = True
+    try:
+        return handler.call(*args, **kwargs)
+    finally:
+        attempt.is_inside = False
+
+
+async def enter_handler_async(attempt: Attempt, handler: Handler, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    attempt.is_inside = True
+    try:
+        return await handler.call(*args, **kwargs)
+    finally:
+        attempt.is_inside = False
 
 
 class _Unreadable(Exception):
@@ -211,7 +248,7 @@ def _explained(attempt: Attempt, error: BaseException) -> End:
     match error:
         # Only if somebody asked: raised of its own accord it is a failure like any other, or it would go back at no
         # cost, be due at once, and never end.
-        case Cancelled() if attempt.context.cancelled or attempt.context.has_lost_lease:
+        case Cancelled() | BaseExceptionGroup() if _was_asked(attempt) and _is_stop(error):
             return _stopped(attempt, error)
         case asyncio.CancelledError() if attempt.context.cancelled:
             return _stopped(attempt, error)
@@ -225,6 +262,17 @@ def _explained(attempt: Attempt, error: BaseException) -> End:
     retry, after = _own_word(attempt, error)
     name, message, stack = describe(error)
     return Raise(attempt.number, attempt.elapsed_ms(), name, message, stack, retry, after, attempt.rest())
+
+
+def _was_asked(attempt: Attempt) -> bool:
+    return attempt.context.cancelled or attempt.context.has_lost_lease or attempt.is_interrupted
+
+
+def _is_stop(error: BaseException) -> bool:
+    """Also when it came out of a task group, with the cancellations it caused there."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split((Cancelled, asyncio.CancelledError))[1] is None
+    return isinstance(error, Cancelled)
 
 
 def _stopped(attempt: Attempt, error: BaseException) -> Stop:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from unstuck.executor.attempt import Attempt
+from unstuck.executor.messages import INTERRUPT_SIGNAL
 
 
 class Crew:
@@ -62,8 +63,8 @@ class Crew:
 
     def _serve(self) -> None:
         # The control thread, which hires, blocks TERM and INT; what a handler starts would inherit that and could
-        # not be terminated.
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        # not be terminated. Interrupts are the main thread's: only there do they end a wait.
+        signal.pthread_sigmask(signal.SIG_SETMASK, (INTERRUPT_SIGNAL,))
         bell = threading.Lock()
         bell.acquire()
         while True:

@@ -10,62 +10,19 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from unstuck.clock import boot
-from unstuck.executor.attempt import Attempt, Exited
+from unstuck.executor.attempt import Attempt
 from unstuck.executor.context import running
+from unstuck.executor.leftovers import ErrandPool
+from unstuck.executor.marks import MarkedSteps, end_if_copied
 from unstuck.executor.page import Page
 
-#: How a process ends that is an executor's copy and must not go on as one.
-COPY_STATUS = 70
 
-
-class MarkedSteps(Coroutine[Any, Any, Any]):
-    """A coroutine that names its job in the page while it is on the loop."""
-
-    __slots__ = ("_coroutine", "_number", "_page", "_pid")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], page: Page, number: int, pid: int) -> None:
-        self._coroutine = coroutine
-        self._page = page
-        self._number = number
-        self._pid = pid
-
-    def send(self, value: Any) -> Any:
-        end_if_copied(self._pid)
-        self._page.put_on_loop(self._number)
-        try:
-            return self._coroutine.send(value)
-        except (SystemExit, KeyboardInterrupt) as error:
-            raise Exited from error
-        finally:
-            self._page.put_on_loop(0)
-
-    def throw(self, *error: Any) -> Any:
-        end_if_copied(self._pid)
-        self._page.put_on_loop(self._number)
-        try:
-            return self._coroutine.throw(*error)
-        except (SystemExit, KeyboardInterrupt) as raised:
-            raise Exited from raised
-        finally:
-            self._page.put_on_loop(0)
-
-    def close(self) -> None:
-        end_if_copied(self._pid)
-        self._coroutine.close()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._coroutine.__await__()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._coroutine, name)
-
-
-def make_loop(page: Page, pulse: float) -> asyncio.AbstractEventLoop:
-    """A loop that knows whose task is whose, and beats."""
+def make_loop(page: Page, pulse: float, mend: Callable[[], None]) -> asyncio.AbstractEventLoop:
+    """A loop that knows whose task is whose, and beats; `mend` is called with every beat."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     pid = os.getpid()
@@ -87,18 +44,14 @@ def make_loop(page: Page, pulse: float) -> asyncio.AbstractEventLoop:
     def beat() -> None:
         end_if_copied(pid)
         page.beat_loop(boot())
+        mend()
         loop.call_later(pulse, beat)
 
+    loop.set_default_executor(ErrandPool(thread_name_prefix="unstuck-to-thread"))
     loop.set_task_factory(make_task)  # type: ignore[arg-type]
     loop.call_soon(beat)
     stop_copies(loop)
     return loop
-
-
-def end_if_copied(pid: int) -> None:
-    """A handler forked, and this is the child with a copy of the loop: not one step of anybody's job here."""
-    if os.getpid() != pid:
-        os._exit(COPY_STATUS)
 
 
 def stop_copies(loop: asyncio.AbstractEventLoop) -> None:

@@ -36,9 +36,9 @@ def start(order: Start) -> int:
 def run(order: Start) -> None:
     # Imported here: the guard needs only `start`, and stays small without asyncio.
     from unstuck.executor.attempt import describe
+    from unstuck.executor.beginning import Descriptors, begin
     from unstuck.executor.capture import route_streams
     from unstuck.executor.loading import load_registry
-    from unstuck.executor.main import Descriptors, begin
 
     for fd in (order.socket, order.page, order.stack, order.output):
         os.set_inheritable(fd, False)

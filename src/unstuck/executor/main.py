@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import faulthandler
 import functools
 import inspect
 import os
@@ -22,18 +21,20 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from unstuck.clock import boot
-from unstuck.executor import process
 from unstuck.executor.attempt import Attempt, End, describe, execute, execute_async
 from unstuck.executor.capture import route_logging
 from unstuck.executor.context import running
 from unstuck.executor.crew import Crew
-from unstuck.executor.descendants import Process, executor_tag, kill_where, tags_of
-from unstuck.executor.event_loop import cancel_leftovers, end_if_copied, make_loop
+from unstuck.executor.descendants import Process, kill_where, tags_of
+from unstuck.executor.event_loop import cancel_leftovers, make_loop
+from unstuck.executor.interrupt import Interrupter
+from unstuck.executor.leftovers import Leftovers, watch_threads
+from unstuck.executor.marks import end_if_copied
 from unstuck.executor.messages import (
+    INTERRUPT_SIGNAL,
     BadFrame,
     Begun,
     Cancel,
@@ -47,15 +48,17 @@ from unstuck.executor.messages import (
     Return,
     Run,
     Say,
+    Show,
+    Shown,
     pack,
     pack_all,
     to_executor,
 )
 from unstuck.executor.page import Page
+from unstuck.executor.surroundings import Surroundings
+from unstuck.executor.whereabouts import whereabouts
 from unstuck.model.workflow import Hook, Registry
 
-#: Asks for the stacks of all threads; a real-time signal that programs hardly ever use.
-STACK_SIGNAL = getattr(signal, "SIGRTMIN", 34) + 7
 #: How an executor ends that saw its worker's lease run out.
 FENCED_STATUS = 68
 #: How soon the crew may be reinforced while jobs wait.
@@ -65,37 +68,10 @@ STREAM_EVERY = 1.0
 _READ = 256 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Descriptors:
-    """What every executor is given, in the order it travels."""
-
-    socket: int
-    page: int
-    stack: int
-    output: int
-
-
-def begin(
-    fds: Descriptors, executor: int, incarnation: str, parent: int, slots: int, pulse: float, alone: bool
-) -> Executor:
-    """Turn this process into an executor: own session, clean signals, streams and tags."""
-    process.lead_session()
-    process.die_with_parent(parent)
-    process.reset_signals()
-    process.join_streams(fds.output)
-    os.environ[process.EXECUTOR_TAG] = f"{incarnation}/{executor}"
-    faulthandler.enable(file=fds.stack, all_threads=True)
-    # What handlers fork would leave its own crash report there, and the next death would be taken for it.
-    os.register_at_fork(after_in_child=functools.partial(faulthandler.enable, file=2))
-    faulthandler.register(STACK_SIGNAL, file=fds.stack, all_threads=True, chain=False)
-    page = Page(fds.page)
-    os.close(fds.page)
-    tag = executor_tag(incarnation, executor)
-    return Executor(socket.socket(fileno=fds.socket), page, slots, pulse, alone, tag)
-
-
 class Executor:
-    def __init__(self, wire: socket.socket, page: Page, slots: int, pulse: float, alone: bool, tag: str) -> None:
+    def __init__(
+        self, wire: socket.socket, page: Page, stack: int, slots: int, pulse: float, alone: bool, tag: str
+    ) -> None:
         self._pid = os.getpid()
         self._tag = tag
         self._wire = wire
@@ -109,6 +85,10 @@ class Executor:
         #: Held to report on an attempt that runs and to report its end: nothing is ever said of it after that.
         self._books = threading.Lock()
         self._crew = Crew(slots, self._run_on_thread)
+        self._main_thread = threading.get_ident()
+        self._interrupter = Interrupter(page, self._attempts, stack)
+        self._leftovers = Leftovers()
+        self._surroundings: Surroundings
         self._loop: asyncio.AbstractEventLoop
         self._on_loop = 0
         self._loop_backlog: deque[Attempt] = deque()
@@ -138,7 +118,7 @@ class Executor:
         """Run until drained; never returns."""
         self._registry = registry
         # Not before the app was imported: it may have chosen another event loop policy.
-        self._loop = make_loop(self._page, self._pulse)
+        self._loop = make_loop(self._page, self._pulse, self._interrupter.mend)
         try:
             self._run_hooks(registry.on_start)
         except BaseException as error:
@@ -146,6 +126,9 @@ class Executor:
             self.fail(f"an on_start hook failed:\n{stack}")
         route_logging()
         self._context = contextvars.copy_context()
+        self._surroundings = Surroundings()
+        self._interrupter.mend()
+        watch_threads()
         self._outbox.append(Ready())
         threading.Thread(target=self._control, name="unstuck-control", daemon=True).start()
         if self._alone:
@@ -158,12 +141,15 @@ class Executor:
 
     def _serve_alone(self) -> None:
         while (attempt := self._solo.get()) is not None:
+            self._interrupter.mend()
             if attempt.is_async:
                 self._start_on_loop(attempt)
                 while attempt.number in self._attempts:
                     self._run_loop()
             else:
+                self._page.put_on_loop(attempt.number)
                 self._run_on_thread(attempt)
+                self._page.put_on_loop(0)
 
     def _run_loop(self) -> None:
         self._loop.run_forever()
@@ -197,9 +183,9 @@ class Executor:
         if self._waiting.pop(attempt.number, None) is None:
             return
         try:
-            self._started(attempt)
-            context = self._context_of(attempt)
-            self._finished(attempt, context.run(execute, attempt, self._registry))
+            if self._started(attempt):
+                context = self._context_of(attempt)
+                self._finished(attempt, context.run(execute, attempt, self._registry))
         except BaseException:
             # Nothing a handler does leads here. A process that cannot report must end: its death reports for it.
             os._exit(70)
@@ -213,10 +199,10 @@ class Executor:
         if self._waiting.pop(attempt.number, None) is None:
             return
         try:
-            self._started(attempt)
-            end = await execute_async(attempt, self._registry)
-            cancel_leftovers(attempt)
-            self._finished(attempt, end)
+            if self._started(attempt):
+                end = await execute_async(attempt, self._registry)
+                cancel_leftovers(attempt)
+                self._finished(attempt, end)
         except BaseException:
             os._exit(70)
 
@@ -234,15 +220,28 @@ class Executor:
         while self._loop_backlog and self._on_loop < self._slots:
             self._start_on_loop(self._loop_backlog.popleft())
 
-    def _started(self, attempt: Attempt) -> None:
+    def _started(self, attempt: Attempt) -> bool:
+        """Whether it may: the cell is written first, then looked whether it was withdrawn (see page.py)."""
         now = boot()
-        self._page.enter(attempt.place, attempt.number, now, threading.get_ident())
         attempt.started_at = now
+        attempt.thread = threading.get_ident()
+        # Of the main thread it is the pid; a Thread knows its own, which spares the question to the kernel.
+        kernel = self._pid if attempt.thread == self._main_thread else threading.current_thread().native_id or 0
+        self._page.enter(attempt.place, attempt.number, now, attempt.thread, kernel)
+        if self._page.is_withdrawn(attempt.place, attempt.number):
+            self._page.enter(attempt.place, 0, 0.0, 0)
+            self._attempts.pop(attempt.number, None)
+            attempt.let_go()
+            self._say(GivenBack([attempt.number]))
+            return False
         self._say(Begun(attempt.number, now))
+        return True
 
     def _finished(self, attempt: Attempt, end: End) -> None:
         end_if_copied(self._pid)
         self._page.leave(attempt.place)
+        if attempt.company is not None or attempt.tasks:
+            self._leftovers.see_off(attempt, boot())
         with self._books:
             if attempt.progress is not None:
                 self._outbox.append(Say(attempt.number, "progress", attempt.progress))
@@ -274,7 +273,9 @@ class Executor:
             os._exit(70)
 
     def _converse(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, INTERRUPT_SIGNAL})
+        self._interrupter.start()
+        self._page.introduce(self._main_thread, threading.get_native_id())
         self._wire.setblocking(False)
         fd = self._wire.fileno()
         inbox = Inbox(to_executor)
@@ -290,6 +291,10 @@ class Executor:
             if now >= next_pulse:
                 next_pulse = now + self._pulse
                 self._report_running(now)
+                self._outbox.extend(self._leftovers.look(now))
+                self._surroundings.reopen()
+                if not self._attempts:
+                    self._surroundings.restore()
             if self._crew.is_behind:
                 self._crew.reinforce()
             self._end_if_drained()
@@ -353,6 +358,8 @@ class Executor:
                     self._cancel(message)
                 case Recall():
                     self._give_back(message.numbers)
+                case Show():
+                    self._show(message.numbers)
                 case Drain():
                     self._draining = True
         if fresh:
@@ -397,6 +404,15 @@ class Executor:
         for number in back:
             self._attempts.pop(number, None)
         self._outbox.append(GivenBack(back))
+
+    def _show(self, numbers: list[int]) -> None:
+        for number in numbers:
+            attempt = self._attempts.get(number)
+            if attempt is not None and number not in self._waiting:
+                text = whereabouts(attempt, is_on_main=self._page.loop_job == number)
+                with self._books:
+                    if number in self._attempts:
+                        self._outbox.append(Shown(number, text))
 
     def _report_running(self, now: float) -> None:
         for attempt in tuple(self._attempts.values()):
@@ -463,5 +479,7 @@ def _weight(message: Any) -> int:
             return len(message.stack or "") + len(message.output or "")
         case Say():
             return len(message.text)
+        case Shown():
+            return len(message.stack)
         case _:
             return 16

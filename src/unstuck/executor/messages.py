@@ -7,6 +7,7 @@ executor can speak only of what it was fed.
 
 from __future__ import annotations
 
+import signal
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypeVar
@@ -20,6 +21,10 @@ MAX_FRAME = 80 << 20
 #: Messages are gathered into frames of about this size, so that no side has to buffer a whole batch of big ones.
 FULL_FRAME = 1 << 20
 _LENGTH = struct.Struct("<I")
+#: Signals say what no frame can to a process that does not read: real-time ones, which programs hardly ever use.
+#: The first asks for the stacks of all threads, the second interrupts the attempt that the page's aim names.
+STACK_SIGNAL = getattr(signal, "SIGRTMIN", 34) + 7
+INTERRUPT_SIGNAL = STACK_SIGNAL + 1
 
 
 class Message(msgspec.Struct, array_like=True, gc=False, tag_field="message_tag"):
@@ -59,6 +64,12 @@ class Recall(Message, tag=3):
 
 class Drain(Message, tag=4):
     pass
+
+
+class Show(Message, tag=5):
+    """Say where these attempts are (Shown): the supervisor sees threads by itself, but no suspended coroutine."""
+
+    numbers: list[int]
 
 
 # executor → supervisor
@@ -115,6 +126,20 @@ class Failed(Message, tag=8):
     error: str
 
 
+class Shown(Message, tag=9):
+    """Where an attempt is, as its own process can tell: a coroutine's chain of awaits, a thread's frames."""
+
+    number: int
+    stack: str
+
+
+class LeftBehind(Message, tag=10):
+    """An attempt of this workflow has ended, and what it had started has not."""
+
+    workflow: str
+    threads: list[str]
+
+
 # supervisor → zygote
 
 
@@ -134,6 +159,8 @@ class AppImported(Message, tag=1):
     code_version: str
     mode: Literal["fork", "spawn"]
     reason: str
+    #: Names of the workflows whose handlers are coroutines: they need a live event loop.
+    coroutines: list[str] = []
 
 
 class AppFailed(Message, tag=2):
@@ -159,8 +186,8 @@ class Exited(Message, tag=5):
     why: str
 
 
-ToExecutor = Run | Cancel | Recall | Drain
-FromExecutor = Ready | Begun | Return | Raise | Stop | GivenBack | Say | Failed
+ToExecutor = Run | Cancel | Recall | Drain | Show
+FromExecutor = Ready | Begun | Return | Raise | Stop | GivenBack | Say | Failed | Shown | LeftBehind
 FromZygote = AppImported | AppFailed | Forked | NotForked | Exited
 
 M = TypeVar("M", bound=Message)

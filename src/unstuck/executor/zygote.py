@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from unstuck.clock import boot
 from unstuck.executor import fallback, forking, process
+from unstuck.executor.beginning import Descriptors, begin
 from unstuck.executor.capture import route_streams
 from unstuck.executor.descendants import Process, executor_tag, incarnation_tag, kill_where, processes, tags_of
 from unstuck.executor.loading import load_registry
-from unstuck.executor.main import Descriptors, begin
 from unstuck.executor.messages import (
     AppFailed,
     AppImported,
@@ -260,13 +260,14 @@ def _import(order: Order) -> Registry:
         sys.argv = ["unstuck"]
         registry = load_registry(order.app)
         records = list(registry.records())
+        coroutines = [name for name, handler in registry.handlers.items() if handler.is_async]
         reason = _against_forking(order)
     except BaseException:
         control.sendall(pack([AppFailed(clean_text(traceback.format_exc(limit=-60), _MAX_ERROR))]))
         os._exit(1)
     mode: Literal["fork", "spawn"] = "spawn" if reason else "fork"
     try:
-        control.sendall(pack([AppImported(records, registry.code_version, mode, reason or "")]))
+        control.sendall(pack([AppImported(records, registry.code_version, mode, reason or "", coroutines)]))
     except OSError:
         os._exit(0)  # the supervisor went away meanwhile: nobody needs this app
     control.close()

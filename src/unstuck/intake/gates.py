@@ -12,7 +12,7 @@ from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.limits import parse_rate
 from unstuck.model.payload import check_instant, check_name, check_wording, plain_text
 from unstuck.model.policy import LONGEST
-from unstuck.store.port import EVERY, Limit, LimitKind, Pause, PauseKind, Store, TenantRecord
+from unstuck.store.port import BY_CODE, EVERY, Limit, LimitKind, LimitPart, Pause, PauseKind, Store, TenantRecord
 
 _MOST = 1_000_000_000
 _MOST_WEIGHT = 1_000_000
@@ -92,15 +92,10 @@ class Gates:
         by: str | None = None,
     ) -> Limit:
         """Replaces what was set for it. Not given: not limited."""
-        (name, whose), who = self._limited(kind, name, tenant), self._who(by)
-        numbers = {"concurrency": concurrency, "max_queued": max_queued}
-        _check_numbers(numbers)
-        if rate is None and all(value is None for value in numbers.values()):
+        limit = self._asked(kind, name, tenant, by, concurrency, rate, max_queued)
+        if not limit.counts_something:
             raise InvalidInput("a limit needs concurrency, rate or max_queued; to lift one, remove it")
-        if max_queued is not None and kind not in ("queue", "tenant"):
-            raise InvalidInput(f"max_queued is a limit of a queue or a tenant; a {kind} has none")
-        starts, per = parse_rate(rate) if rate is not None else (None, None)
-        return self._store.set_limit(Limit(kind, name, whose, who, concurrency, starts, per, max_queued))
+        return self._store.set_limit(limit)
 
     def change_limit(
         self,
@@ -113,27 +108,31 @@ class Gates:
         max_queued: int | Unsaid | None = UNSAID,
         by: str | None = None,
     ) -> Limit | None:
-        """What is not said stays as it stands; None lifts that part. With nothing left the limit is gone: None."""
-        name, whose = self._limited(kind, name, tenant)
-        before = self._standing(kind, name, whose)
-        rest = {
-            "concurrency": before.concurrency if before and isinstance(concurrency, Unsaid) else concurrency,
-            "rate": _spelled(before) if before and isinstance(rate, Unsaid) else rate,
-            "max_queued": before.max_queued if before and isinstance(max_queued, Unsaid) else max_queued,
-        }
-        left: dict[str, Any] = {part: None if isinstance(value, Unsaid) else value for part, value in rest.items()}
-        if before is not None and all(value is None for value in left.values()):
-            self._store.remove_limit(kind, name, whose)
-            return None
-        return self.limit(kind, name, tenant=tenant, by=by, **left)
+        """What is not said stays as it stands; None lifts that part. With nothing left the limit is lifted.
+        Answers what holds now: None, or what the code says."""
+        parts: dict[LimitPart, Any] = {"concurrency": concurrency, "rate": rate, "max_queued": max_queued}
+        said = {part: value for part, value in parts.items() if not isinstance(value, Unsaid)}
+        if not said:
+            raise InvalidInput("a change of a limit says concurrency, rate or max_queued; None lifts one of them")
+        limit = self._asked(kind, name, tenant, by, *(said.get(part) for part in parts))
+        return self._store.change_limit(limit, said.keys())
 
-    def _standing(self, kind: LimitKind, name: str, whose: str) -> Limit | None:
-        listed = self._store.limits(None if whose == EVERY or kind == "tenant" else whose)
-        owner = name if kind == "tenant" else whose
-        return next((x for x in listed if (x.kind, x.name, x.tenant) == (kind, name, owner)), None)
+    def _asked(
+        self, kind: LimitKind, name: str, tenant: str | None, by: str | None, concurrency: Any, rate: Any, most: Any
+    ) -> Limit:
+        """The limit as it is asked for, checked."""
+        (name, whose), who = self._limited(kind, name, tenant), self._who(by)
+        if who == BY_CODE:
+            raise InvalidInput(f"by={quoted(who)} is how limits of the code are signed; say who sets this one")
+        _check_family(kind, name)
+        _check_numbers({"concurrency": concurrency, "max_queued": most})
+        if most is not None and kind not in ("queue", "tenant"):
+            raise InvalidInput(f"max_queued is a limit of a queue or a tenant; a {kind} has none")
+        starts, per = parse_rate(rate) if rate is not None else (None, None)
+        return Limit(kind, name, whose, who, concurrency, starts, per, most)
 
     def unlimit(self, kind: LimitKind, name: str, *, tenant: str | None = None) -> bool:
-        """False when there was no such limit."""
+        """False when nobody had set one. A limit of the code holds again at once."""
         return self._store.remove_limit(kind, *self._limited(kind, name, tenant))
 
     def limits(self, *, tenant: str | None = None) -> list[Limit]:
@@ -197,9 +196,14 @@ def _is_each(kind: str, name: str) -> bool:
     return kind in ("tenant", "key") and name == EVERY
 
 
-def _spelled(limit: Limit) -> str | None:
-    """A stored rate as people write it; rates are set in whole seconds."""
-    return None if limit.rate is None else f"{limit.rate}/{limit.per or 1:.0f}s"
+def _check_family(kind: str, name: str) -> None:
+    """Not in `_limited`: one that was set before this was refused can still be lifted."""
+    if kind == "key" and name.endswith(":*") and ":" in name[:-2]:
+        family = name.split(":", 1)[0]
+        raise InvalidInput(
+            f"no key belongs to {quoted(name)}: the family of a key is what stands before its first colon; "
+            f"limit {quoted(family + ':*')}, or one whole key"
+        )
 
 
 def _check_numbers(numbers: Mapping[str, Any]) -> None:

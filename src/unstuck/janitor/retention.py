@@ -1,4 +1,4 @@
-"""Old ended jobs, keys, workers and counted starts -> gone, in small batches so that nobody waits behind them."""
+"""Old ended jobs, keys, workers, starts and orders -> gone, in small batches so that nobody waits behind them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from unstuck.store.port import Store
 BATCH = 500
 _EVERY = 60.0
 _HURRIED = 1.0
+#: Whoever asked has long read the answer; a stack is large.
+ORDERS_KEPT = 3600.0
 
 
 class Retention:
@@ -28,5 +30,6 @@ class Retention:
         keys = self._store.forget_keys(self._times.key_retention, BATCH)
         workers = self._store.forget_workers(self._times.retention, BATCH)
         starts = self._store.forget_starts(BATCH)
-        self._has_more = max(jobs, keys, workers, starts) >= BATCH
-        return jobs + keys + workers + starts
+        orders = self._store.forget_orders(ORDERS_KEPT, BATCH)
+        self._has_more = max(jobs, keys, workers, starts, orders) >= BATCH
+        return jobs + keys + workers + starts + orders

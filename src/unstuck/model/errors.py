@@ -5,13 +5,15 @@ UnstuckError
 │   ├── InvalidArguments   they do not fit the workflow's signature
 │   ├── NotStorable        a value that no database could give back unchanged
 │   ├── InvalidPolicy      an option of a workflow or job that cannot hold
+│   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
-├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownTarget, UnknownTenant
+├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
 ├── AmbiguousJob           a prefix that names several jobs
 ├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
 │   ├── NotBlocking        a skip of a job that blocks no target
+│   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   └── KeyConflict        the idempotency key belongs to a job with another body
 ├── StoreError
 │   ├── StoreUnavailable   not reached; nothing was written
@@ -19,7 +21,8 @@ UnstuckError
 │   ├── OutcomeUnknown     the answer was lost: it may have been written; safe to repeat
 │   └── SchemaMismatch     the database's schema is older or newer than this code can use
 ├── JobFailed              `job.result()` of a job that did not complete; carries the record
-└── StillRunning           `job.result(timeout=…)` ran out; the job goes on
+├── StillRunning           `job.result(timeout=…)` ran out; the job goes on
+└── NoAnswer               a worker did not answer an order in time; the order stands
 
 Control flow of a handler (raise them; never caught by `except Exception` where they must not be):
 ├── Retry(after=…)         try again, at the cost of one failure
@@ -29,6 +32,7 @@ Control flow of a handler (raise them; never caught by `except Exception` where 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
@@ -72,13 +76,21 @@ NEVER_RETRIED = frozenset(
 #: So much of what was given stands in a message about it.
 _REPEATED = 200
 
+#: What moves a terminal's cursor, colours it, renames its window or turns its letters round. Not lines and tabs.
+_COMMANDS = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 
 def told(value: object, limit: int = _REPEATED) -> str:
     """What somebody gave, as a message may repeat it: short, and text that every stream and store can take."""
     text = value if isinstance(value, str) else _represented(value)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    return harmless(text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode())
+
+
+def harmless(text: str) -> str:
+    """Text whose escape codes show instead of doing something to the terminal of whoever reads it."""
+    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def quoted(value: object) -> str:
@@ -93,6 +105,17 @@ def _represented(value: object) -> str:
         return repr(value)
     except Exception:  # a class of the caller's own, or an integer too long to be written out
         return f"a value of type {type(value).__name__}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Whoever wrote it may have meant one of these."""
+    from difflib import get_close_matches  # only who made a mistake pays for it
+
+    names = sorted(set(known))
+    near = get_close_matches(name, names, n=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"there are: {', '.join(names[:20])}" if names else ""
 
 
 class UnstuckError(Exception):
@@ -152,9 +175,34 @@ class UnknownWorkflowName(UnstuckError):
 
 
 class UnknownWorker(UnstuckError):
-    def __init__(self, worker: str) -> None:
-        super().__init__(f"there is no worker {told(worker)}; `unstuck workers` shows the ones there are")
+    """`is_past`: there was one, but it is gone."""
+
+    def __init__(
+        self, worker: str, known: Iterable[str] = (), hint: str | None = None, *, is_past: bool = False
+    ) -> None:
+        hint = hint or _nearest(worker, known) or "`unstuck workers` shows the ones there are"
+        super().__init__(f"there is no worker {told(worker)}{' any more' if is_past else ''}; {hint}")
         self.worker = worker
+
+
+class UnknownProcess(UnstuckError):
+    """No worker that lives says it has such an executor."""
+
+    def __init__(self, pid: int, known: Iterable[int] = (), hint: str | None = None) -> None:
+        pids = ", ".join(str(other) for other in sorted(set(known))[:20])
+        hint = hint or (f"the workers have: {pids}" if pids else "no worker that lives has any")
+        super().__init__(
+            f"there is no process {told(pid)} of a worker; {hint}; `unstuck workers` shows whose they are"
+        )
+        self.pid = pid
+
+
+class AmbiguousWorker(InvalidInput):
+    """A name or pid that several workers have; the message says how to choose."""
+
+    def __init__(self, what: str, candidates: Sequence[str], how: str) -> None:
+        super().__init__(f"{what} is not one but {len(candidates)}: {', '.join(candidates[:20])}; {how}")
+        self.candidates = tuple(candidates)
 
 
 class UnknownTarget(UnstuckError):
@@ -214,6 +262,15 @@ class NotBlocking(Conflict):
         self.target = target
 
 
+class NoStack(Conflict):
+    """Nothing shows where a job stands, or stood."""
+
+    def __init__(self, job: str, state: str, why: str) -> None:
+        super().__init__(f"job {job} is {state} and has no stack to show: {why}")
+        self.job = job
+        self.state = state
+
+
 class KeyConflict(Conflict):
     def __init__(self, key: str, job: str) -> None:
         super().__init__(
@@ -263,6 +320,21 @@ class StillRunning(UnstuckError, TimeoutError):
         super().__init__(f"job {job} is still {state} after {waited:g} s; {outlook}")
         self.job = job
         self.state = state
+
+
+class NoAnswer(UnstuckError, TimeoutError):
+    """The wait ran out; the order stands, and its worker may still carry it out."""
+
+    def __init__(self, order: str, worker: str, waited: float, why: str | None = None) -> None:
+        why = why or "it may be frozen or cut off from the database"
+        super().__init__(
+            f"worker {worker} did not answer the order to {_ORDERS.get(order, order)} within {waited:g} s: {why}"
+        )
+        self.worker = worker
+
+
+#: What an order asks for, as a sentence says it.
+_ORDERS = {"stack": "show a stack", "recycle": "recycle a process", "drain": "drain", "kill": "end a process"}
 
 
 class Retry(Exception):

@@ -11,8 +11,13 @@ from unstuck.model.policy import LONGEST
 
 MOST_STARTS = 1_000_000_000
 _RATE = re.compile(r"(\d{1,18})\s*(?:/|per)\s*(\d{1,9})?\s*([a-z]+)", re.ASCII)
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_WORDS = {"sec": "s", "second": "s", "min": "m", "minute": "m", "hour": "h", "day": "d"}
+#: Word by word: whoever cuts an "s" off takes "ms" for minutes.
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def cut(wanted: Mapping[int, int], rooms: Iterable[Room]) -> dict[int, int]:
 def parse_rate(text: str) -> tuple[int, float]:
     """How many, and per how many seconds: "100/m", "5/s", "1000/12h", "3 per day"."""
     found = _RATE.fullmatch(text.strip().lower()) if isinstance(text, str) else None
-    unit = _unit(found[3]) if found else None
+    unit = _UNITS.get(found[3]) if found else None
     starts, per = (int(found[1]), int(found[2] or 1) * unit) if found and unit else (0, 0.0)
     if starts < 1 or per <= 0:
         raise InvalidInput(
@@ -62,8 +67,3 @@ def parse_rate(text: str) -> tuple[int, float]:
             f"and in at most {LONGEST / 86400:.0f} days"
         )
     return starts, per
-
-
-def _unit(word: str) -> float | None:
-    plain = word.removesuffix("s") if len(word) > 1 else word
-    return _UNITS.get(_WORDS.get(plain, plain))

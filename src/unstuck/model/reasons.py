@@ -10,7 +10,6 @@ a person must do stands before what passes by itself. The table in docs/why.md i
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -19,7 +18,8 @@ from typing import Any
 
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.lifecycle import FINAL, JobState, RequestKind
-from unstuck.model.standing import CEILING, Code, Facts, Shut, TargetFacts, WorkerFacts
+from unstuck.model.spelling import about, given
+from unstuck.model.standing import CEILING, Code, Facts, Hold, Shut, TargetFacts, WorkerFacts
 from unstuck.model.times import Times
 
 #: In place of a tenant: all of them.
@@ -101,7 +101,7 @@ class View:
     def command(self, text: str) -> str:
         """A command about this job's tenant."""
         tenant = self.job.tenant
-        return text if tenant == DEFAULT_TENANT else f"{text} --tenant {shlex.quote(tenant)}"
+        return text if tenant == DEFAULT_TENANT else f"{text} {given('--tenant', tenant)}"
 
     def ago(self, at: datetime | None) -> str:
         return "" if at is None else f" {lasting(self.now - at)} ago"
@@ -247,10 +247,16 @@ def _waiting_dependencies(view: View) -> Iterator[Said]:
     details = {"after": [{"job": d.job, "state": d.state} for d in waited_for]}
     if unfinished:
         some = ", ".join(f"{d.job} ({d.state or 'unknown'})" for d in unfinished[:3])
-        count = f"{len(unfinished)} of {len(waited_for)} jobs that it comes after"
-        yield Said(f"{count} have not ended: {some}{' …' if len(unfinished) > 3 else ''}", details=details)
+        more = " …" if len(unfinished) > 3 else ""
+        yield Said(f"{_unfinished(len(unfinished), len(waited_for))} not ended: {some}{more}", details=details)
     else:
         yield Said("the jobs that it comes after have ended; the next look releases or fails it", details=details)
+
+
+def _unfinished(some: int, all_: int) -> str:
+    if all_ == 1:
+        return "the job that it comes after has"
+    return f"{some} of {all_} jobs that it comes after {'has' if some == 1 else 'have'}"
 
 
 @_rule(Code.UNPLACED, "it is between two places, or something is wrong with the database", Actor.OPERATOR)
@@ -285,28 +291,54 @@ def _blocking(view: View) -> dict[str, Any]:
     return {"blocks": target.name, "waiting": target.waiting} if target and view.job.is_blocker else {}
 
 
-@_rule(
-    Code.BODY_MAY_LIVE,
-    "an old body of it, or of a job on its target, may still live",
-    Actor.ENGINE,
-    of=[JobState.QUEUED, JobState.FAILED],
-)
+@_rule(Code.BODY_MAY_LIVE, "an old body of it, or of a job on its target, may still live", Actor.ENGINE)
 def _body_may_live(view: View) -> Iterator[Said]:
     hold = view.facts.hold
-    is_own = hold is not None and hold.job == view.job.id
-    if hold is None or not (is_own or view.job.state is JobState.QUEUED):
+    if hold is None:
         return
-    whose = "its last attempt" if is_own else f"job {hold.job} on the same target"
+    whose = "its last attempt" if hold.job == view.job.id else f"job {hold.job} on the same target"
     process = f" (process {hold.pid})" if hold.pid else ""
-    until = None if hold.lease_until is None else hold.lease_until + timedelta(seconds=view.times.margin)
-    details = {"job": hold.job, "worker": hold.worker, "pid": hold.pid}
-    yield Said(
+    yield _held_up(
+        view,
+        hold,
         f"{whose} did not stop when asked; worker {hold.worker or '?'}{process} may still run it; nothing starts "
         "before that process is known to be gone",
-        hold.since_at,
-        until if until and until > view.now else None,
-        details=details,
     )
+
+
+@_rule(
+    Code.STUCK,
+    "it did not stop when asked, and its process is being emptied and ended",
+    Actor.ENGINE,
+    "unstuck stack JOB",
+    of=[JobState.FAILED],
+)
+def _stuck(view: View) -> Iterator[Said]:
+    hold, job = view.facts.hold, view.job
+    if hold is None or hold.job != job.id:
+        return
+    process = f"process {hold.pid}" if hold.pid else "its process"
+    worker = hold.worker or "?"
+    ending = (
+        f"{process} on worker {worker} drains"
+        if _is_kept(view, hold)
+        else f"worker {worker} fell silent before {process} was seen to be gone; any other lifts this"
+    )
+    yield _held_up(view, hold, f"it ignored its cancel for {job.policy.grace:g} s; {ending}")
+
+
+def _is_kept(view: View, hold: Hold) -> bool:
+    """Whether the worker that must see the body die is there to see it."""
+    return hold.lease_until is not None and hold.lease_until > view.now
+
+
+def _held_up(view: View, hold: Hold, sentence: str) -> Said:
+    """While its worker lives the hold has no end of its own: only after a lost one does time lift it."""
+    until = None
+    if hold.lease_until is not None and not _is_kept(view, hold):
+        until = hold.lease_until + timedelta(seconds=view.times.margin + view.times.sweep)
+    details = {"job": hold.job, "worker": hold.worker, "pid": hold.pid}
+    return Said(sentence, hold.since_at, until if until and until > view.now else None, details=details)
 
 
 # --- the gates: its target ----------------------------------------------------------------------------------------
@@ -330,7 +362,9 @@ def _target_blocked(view: View) -> Iterator[Said]:
             "blocked_by": target.blocked_by,
             "waiting": target.waiting,
             "other_remedies": [
-                view.command(f"unstuck jobs {verb} {target.blocked_by}") for verb in ("resolve", "skip")
+                # RESULT is a word to replace: pasted as it stands it is refused.
+                view.command(f"unstuck jobs resolve {target.blocked_by} RESULT"),
+                view.command(f"unstuck jobs skip {target.blocked_by}"),
             ],
         },
     )
@@ -421,12 +455,14 @@ def _pause(view: View, shut: Shut, kind: str) -> Said:
 
 
 def _lift(shut: Shut, kind: str) -> str:
-    command = f"unstuck {kind}s unpause {shlex.quote(shut.name)}"
-    if kind == "tenant":
-        return command
-    if shut.tenant == _EVERY:
-        return f"{command} --all-tenants"
-    return command if shut.tenant == DEFAULT_TENANT else f"{command} --tenant {shlex.quote(shut.tenant)}"
+    return about(f"unstuck {kind}s unpause", shut.name, _whose(shut, kind))
+
+
+def _whose(shut: Shut, kind: str) -> str:
+    """The option that says of which tenants a gate is."""
+    if kind == "tenant" or shut.tenant == DEFAULT_TENANT:
+        return ""
+    return "--all-tenants" if shut.tenant == _EVERY else given("--tenant", shut.tenant)
 
 
 def _pauses(code: Code, kind: str) -> Find:
@@ -479,10 +515,7 @@ def _limited(shut: Shut) -> str:
 
 def _change_limit(shut: Shut, option: str) -> str:
     verb = "limits key" if shut.kind == "key" else f"{shut.kind}s limit"
-    where = " --all-tenants" if shut.tenant == _EVERY and shut.kind != "tenant" else ""
-    if shut.tenant not in (_EVERY, DEFAULT_TENANT) and shut.kind != "tenant":
-        where = f" --tenant {shlex.quote(shut.tenant)}"
-    return f"unstuck {verb} {shlex.quote(shut.name)} {option}{where}"
+    return about(f"unstuck {verb}", shut.name, f"{option} {_whose(shut, shut.kind)}".rstrip())
 
 
 def _limit_details(shut: Shut) -> dict[str, Any]:
@@ -519,7 +552,7 @@ def _no_worker(view: View) -> Iterator[Said]:
     yield Said(
         f"no live worker serves queue {view.job.queue}; {last}",
         seen,
-        remedy=f"unstuck worker MODULE:APP --queues {shlex.quote(view.job.queue)}",
+        remedy=f"unstuck worker MODULE:APP {given('--queues', view.job.queue)}",
         details={"queue": view.job.queue, "last_seen_at": seen},
     )
 
@@ -662,6 +695,22 @@ def _claimable(view: View) -> Iterator[Said]:
     yield Said(f"nothing keeps it; {'' if count == 1 else 'one of '}{_serving(count)} takes it within {within}")
 
 
+@_rule(Code.RUNS_ALONE, "its next attempt gets a process for itself", Actor.NOBODY, shuts=False)
+def _runs_alone(view: View) -> Iterator[Said]:
+    job = view.job
+    if not job.alone:
+        return
+    why = (
+        f"one of several in a process that died, {_times(job.suspects)} so far, and nobody knows whose fault it was"
+        if job.suspects
+        else "in a process that died"
+    )
+    yield Said(
+        f"its next attempt runs alone in a process: it was {why}",
+        details={"suspects": job.suspects, "suspect_runs": job.policy.suspect_runs, "losses": job.losses},
+    )
+
+
 # --- what runs, what ended ----------------------------------------------------------------------------------------
 
 _RUNNING = [JobState.RUNNING]
@@ -681,7 +730,8 @@ def _running(view: View) -> Iterator[Said]:
     until = started + timedelta(seconds=float(timeout)) if started and timeout != "unlimited" else None
     doing = f"runs on worker {job.worker}, begun" if started else f"was claimed by worker {job.worker}"
     yield Said(
-        f"attempt {job.token} {doing}{view.ago(started or job.claimed_at)}; last beat{view.ago(job.heartbeat_at)}",
+        f"attempt {job.token} {doing}{view.ago(started or job.claimed_at)}; last beat{view.ago(job.heartbeat_at)}"
+        f"{_if_it_stays_silent(view)}",
         started or job.claimed_at,
         until,
         details={"worker": job.worker, "attempt": job.token, "heartbeat_at": job.heartbeat_at},
@@ -696,14 +746,53 @@ def _cancelling(view: View) -> Iterator[Said]:
     until = job.requested_at + timedelta(seconds=job.policy.grace) if job.requested_at else None
     if job.request is RequestKind.DRAIN:
         until = None
+    by = f" by {view.facts.request_by}" if view.facts.request_by else ""
     why = f' ("{job.request_reason}")' if job.request_reason else ""
-    grace = "" if until is None else f"; it is stuck if it still runs {view.soon(until)}"
     yield Said(
-        f"its handler was asked to stop ({job.request}){view.ago(job.requested_at)}{why}, and has not yet{grace}",
+        f"its handler was asked to stop ({job.request}){by}{view.ago(job.requested_at)}{why}, and has not yet"
+        f"{_grace_left(view, until)}{_if_it_stays_silent(view)}",
         job.requested_at,
         until,
-        details={"worker": job.worker, "request": job.request, "grace": job.policy.grace},
+        details={
+            "worker": job.worker,
+            "request": job.request,
+            "by": view.facts.request_by,
+            "grace": job.policy.grace,
+            "grace_left": None if until is None else max(0.0, (until - view.now).total_seconds()),
+        },
     )
+
+
+def _grace_left(view: View, until: datetime | None) -> str:
+    if until is None:
+        return ""
+    if until > view.now:
+        return f"; {lasting(until - view.now)} of its grace left, then it is stuck"
+    # The judge is its worker. Should that one fail to judge, any other does.
+    times = view.times
+    backstop = until + timedelta(seconds=times.kill_grace + times.lease + times.sweep)
+    return f"; its grace is over, and its worker ends it now, or any other {view.soon(backstop)} at the latest"
+
+
+def _if_it_stays_silent(view: View) -> str:
+    """Two beats that did not come: its worker may be frozen or cut off, although its lease still holds."""
+    job, times = view.job, view.times
+    if job.heartbeat_at is None or job.lease_until is None:
+        return ""
+    silence = view.now - job.heartbeat_at
+    if silence <= timedelta(seconds=2 * times.beat + times.store_call):
+        return ""
+    return (
+        f"; if worker {job.worker} stays silent, any other recovers the job {_at_the_latest(view, job.lease_until)}"
+    )
+
+
+def _recovery(view: View, lease: datetime) -> datetime:
+    return lease + timedelta(seconds=view.times.lost_grace + view.times.sweep + view.times.store_call)
+
+
+def _at_the_latest(view: View, lease: datetime) -> str:
+    return f"{view.soon(_recovery(view, lease))} at the latest"
 
 
 @_rule(Code.LEASE_EXPIRED, "its worker fell silent; any other recovers it", Actor.ENGINE, of=_RUNNING)
@@ -712,17 +801,22 @@ def _lease_expired(view: View) -> Iterator[Said]:
     if _has_lease(view):
         return
     lease = job.lease_until
-    until = None if lease is None else lease + timedelta(seconds=view.times.lost_grace + view.times.sweep)
-    recovery = (
-        "" if until is None else f"; recovered {'by the next sweep' if until <= view.now else view.soon(until)}"
-    )
+    until = None if lease is None else _recovery(view, lease)
     yield Said(
         f"worker {job.worker} has been silent since its beat{view.ago(job.heartbeat_at)}, and its lease ended"
-        f"{view.ago(lease)}{recovery}",
+        f"{view.ago(lease)}; {_recovered(view, until)}",
         lease,
         until,
         details={"worker": job.worker, "heartbeat_at": job.heartbeat_at},
     )
+
+
+def _recovered(view: View, until: datetime | None) -> str:
+    if not view.facts.sweepers:
+        return "a worker must live to recover the job, and none does"
+    if until is None or until <= view.now:
+        return "any other recovers the job with its next sweep"
+    return f"any other recovers the job {view.soon(until)} at the latest"
 
 
 @_rule(Code.ENDED, "it has ended", Actor.NOBODY, of=FINAL - {JobState.DEAD})
@@ -779,6 +873,10 @@ def _since(at: datetime | None) -> str:
 def _count(number: int, noun: str) -> str:
     shown = f"{CEILING} or more" if number >= CEILING else str(number)
     return f"{shown} {noun}{'' if number == 1 else 's'}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _serving(count: int) -> str:

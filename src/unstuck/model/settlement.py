@@ -84,9 +84,10 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """It ignored its request for the whole grace; its body may still live."""
+    """It ignored its request for the whole grace; its body may still live, in the executor with this pid."""
 
     error: ErrorInfo
+    pid: int | None = None
 
 
 Outcome = Returned | Raised | Stopped | NotStarted | Lost | Stuck

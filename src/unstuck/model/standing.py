@@ -39,9 +39,11 @@ class Code(StrEnum):
     LOWER_PRIORITY = "lower_priority"
     OTHERS_FIRST = "others_first"
     CLAIMABLE = "claimable"
+    RUNS_ALONE = "runs_alone"
     RUNNING = "running"
     CANCELLING = "cancelling"
     LEASE_EXPIRED = "lease_expired"
+    STUCK = "stuck"
     ENDED = "ended"
     DEAD = "dead"
 
@@ -138,6 +140,8 @@ class Facts:
     is_ready: bool = False
     #: Its place in its target's line; None: it does not stand there.
     place: int | None = None
+    #: Who asked a running attempt to stop; None: its worker did, or nobody.
+    request_by: str | None = None
     #: Its own, else one on its target.
     hold: Hold | None = None
     target: TargetFacts | None = None

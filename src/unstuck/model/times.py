@@ -39,11 +39,11 @@ class Times:
 
     def problems(self, timeout: float | None = None, stop_time: float | None = None) -> list[str]:
         """Why these cannot keep their promises; nothing else is refused."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
         found = [
-            f"{f.name}={value!r} is not a number of seconds of 0 or more"
-            for f in fields(self)
-            if not _is_duration(value := getattr(self, f.name)) or (value == 0 and f.name in _POSITIVE)
+            f"{n}={v!r} is not a number of seconds of 0 or more" for n, v in given.items() if not _is_duration(v)
         ]
+        found += [f"{n}={v:g} is not above 0: {_POSITIVE[n]}" for n, v in given.items() if n in _POSITIVE and v == 0]
         return found or [text for wrong, text in self._inequalities(timeout, stop_time) if wrong]
 
     def _inequalities(self, timeout: float | None, stop_time: float | None) -> list[tuple[bool, str]]:
@@ -93,6 +93,15 @@ class Times:
             ),
         ]
 
+    def warnings(self) -> list[str]:
+        """What they promise less for, and yet may be wanted."""
+        if self.frozen <= self.lease:
+            return []
+        return [
+            f"frozen={self.frozen:g} is above lease={self.lease:g}: a job that another one keeps from obeying its "
+            "request may be declared stuck before that process is ended"
+        ]
+
     def bounds(self) -> dict[str, float]:
         """How long things can take at most, in available time: store writable, a supervisor alive."""
         call = self.store_call + self.slack
@@ -114,7 +123,20 @@ class Times:
         }
 
 
-_POSITIVE = {"lease", "beat", "sweep", "poll", "cancel_poll", "pulse", "store_call", "kill_grace", "grace"}
+_ALWAYS = "it would be over before it began"
+_NEVER_RESTS = "it would never rest"
+#: Where 0 would mean never or always.
+_POSITIVE = {
+    "lease": _ALWAYS,
+    "beat": _NEVER_RESTS,
+    "sweep": _NEVER_RESTS,
+    "poll": _NEVER_RESTS,
+    "cancel_poll": _NEVER_RESTS,
+    "pulse": _NEVER_RESTS,
+    "store_call": _ALWAYS,
+    "grace": "a job that is asked to stop needs a moment to do so",
+    "kill_grace": "a process that is asked to end needs a moment to do so",
+}
 
 
 def _is_duration(value: object) -> bool:

@@ -132,6 +132,13 @@ def rest_of(row: Row, state: JobState, **changed: Any) -> Columns:
     return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
 
 
+def done_of(job: int, row: Row, state: JobState, now: int, **said: Any) -> Columns:
+    """The done row of a job that ends by its next event: what is not said was not there."""
+    kept = {name: row[name] for name in ("route", "run", "token")}
+    blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result", "error_type", "error_message"))
+    return {**blank, **kept, "job": job, "state": state, "n": row["n"] + 1, "finished_at": now, "late": 0, **said}
+
+
 def moment(t: Transaction) -> int:
     """The database's clock, read inside a transaction."""
     row = t.one("now")

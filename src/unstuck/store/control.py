@@ -18,7 +18,7 @@ from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, 
 from unstuck.model.payload import check_text, clean_text
 from unstuck.model.settlement import INTERRUPTED_BY_USER
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
-from unstuck.store.changes import MAX_MESSAGE, Changes, moment, rest_of
+from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.line import lock
@@ -88,7 +88,7 @@ class Control:
             if row["state"] != JobState.QUEUED:
                 changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
             changes.ends.append(
-                _end(row, target, now, row["run"], error_type=error_type, error_message=error_message)
+                done_of(row["number"], row, target, now, error_type=error_type, error_message=error_message)
             )
         else:
             changes.rests.append(rest_of(row, target, error_type=error_type, error_message=error_message))
@@ -123,7 +123,7 @@ class Control:
         self._shelve(t, row)
         self._tell(changes, row, Move.RESOLVE, now, {}, run=run)
         changes.rests.append(rest_of(row, JobState.QUEUED, run=run))
-        changes.ends.append(_end(row, JobState.COMPLETED, now, run, result=result))
+        changes.ends.append(done_of(row["number"], row, JobState.COMPLETED, now, run=run, result=result))
         self._pass_turn(changes, t, row, JobState.COMPLETED, now)
         changes.write(t)
         return self._record(t)
@@ -262,9 +262,3 @@ def ask(t: Transaction, ref: AttemptRef, kind: RequestKind, reason: str | None, 
         return Verdict.FENCED
     request(t, running, kind, reason, by)
     return Verdict.DONE
-
-
-def _end(row: Row, state: JobState, now: int, run: int, **changed: Any) -> dict[str, Any]:
-    blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result", "error_type", "error_message"))
-    kept = {"job": row["number"], "route": row["route"], "token": row["token"]}
-    return {**blank, **kept, "run": run, "state": state, "n": row["n"] + 1, "finished_at": now, "late": 0, **changed}

@@ -6,8 +6,8 @@ shut its line, not a route, and are the targets' own business; they are only kep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, get_args
 
 from unstuck.model.errors import UnknownTarget, UnknownTenant
 from unstuck.model.job import DEFAULT_TENANT, WorkflowRecord
@@ -16,12 +16,21 @@ from unstuck.model.payload import clean_text
 from unstuck.store import targets
 from unstuck.store.changes import MAX_MESSAGE
 from unstuck.store.database import Row, Transaction
-from unstuck.store.port import EVERY, Front, Fronts, Limit, LimitKind, Pause, PauseKind, TenantRecord, Waiting, Waits
+from unstuck.store.port import (
+    BY_CODE,
+    EVERY,
+    Front,
+    Fronts,
+    Limit,
+    LimitKind,
+    LimitPart,
+    Pause,
+    PauseKind,
+    TenantRecord,
+    Waiting,
+    Waits,
+)
 from unstuck.store.rows import instant, instant_or_none, microseconds, packed, span
-
-#: Who set a limit that stands in the code; it gives way to everybody else.
-BY_CODE = "code"
-
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -136,23 +145,43 @@ def _check_tenant(t: Transaction, tenant: str) -> None:
 
 
 def set_limit(t: Transaction, limit: Limit) -> Limit:
-    row = t.one(
-        "set_limit",
-        kind=limit.kind,
-        name=limit.name,
-        tenant=_tenant_of(limit.kind, limit.name, limit.tenant),
-        concurrency=limit.concurrency,
-        rate=limit.rate,
-        per_us=None if limit.rate is None else span(limit.per or 1.0),
-        max_queued=limit.max_queued,
-        by=clean_text(limit.by, 200),
-    )
+    row = t.one("set_limit", **_limit_columns(limit))
     assert row is not None
     return _limit_of(row)
 
 
+def change_limit(t: Transaction, limit: Limit, parts: Collection[LimitPart]) -> Limit | None:
+    says = {f"says_{part}": int(part in parts) for part in get_args(LimitPart)}
+    row = t.one("change_limit", **_limit_columns(limit), **says)
+    assert row is not None
+    changed = _limit_of(row)
+    return changed if changed.counts_something else _lift(t, limit.kind, limit.name, limit.tenant)[1]
+
+
 def remove_limit(t: Transaction, kind: LimitKind, name: str, tenant: str) -> bool:
-    return t.run("drop_limit", kind=kind, name=name, tenant=_tenant_of(kind, name, tenant)) == 1
+    return _lift(t, kind, name, tenant)[0]
+
+
+def _lift(t: Transaction, kind: LimitKind, name: str, tenant: str) -> tuple[bool, Limit | None]:
+    """Whether an operator had set one; and what holds in its place, if the code has a word."""
+    place = {"kind": kind, "name": name, "tenant": _tenant_of(kind, name, tenant), "by": BY_CODE}
+    row = t.one("restore_code_limit", **place)
+    if row is not None:
+        return True, _limit_of(row)
+    return t.run("drop_limit", **place) == 1, None
+
+
+def _limit_columns(limit: Limit) -> dict[str, Any]:
+    return {
+        "kind": limit.kind,
+        "name": limit.name,
+        "tenant": _tenant_of(limit.kind, limit.name, limit.tenant),
+        "concurrency": limit.concurrency,
+        "rate": limit.rate,
+        "per_us": None if limit.rate is None else span(limit.per or 1.0),
+        "max_queued": limit.max_queued,
+        "by": clean_text(limit.by, 200),
+    }
 
 
 def limits(t: Transaction, tenant: str | None) -> list[Limit]:
@@ -204,7 +233,12 @@ def register_workflows(
         _limit_by_code(t, workflow)
     if worker is not None:
         serves = {"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})}
-        t.run("set_serves", worker=worker, serves=packed(serves))
+        t.run("set_serves", worker=worker, serves=packed(serves), code_version=version_of(workflows))
+
+
+def version_of(workflows: Sequence[WorkflowRecord]) -> str | None:
+    """All workflows of an app have that of the app."""
+    return workflows[0].code_version if workflows else None
 
 
 def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
@@ -221,9 +255,11 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
 
 
 def _limit_by_code(t: Transaction, workflow: WorkflowRecord) -> None:
-    """The newest registration counts: a limit that has left the code leaves the table."""
+    """The newest registration counts: a limit that has left the code leaves the table, and does not come back when
+    an operator's is lifted."""
     if workflow.concurrency is None and workflow.rate is None:
         t.run("drop_code_limit", name=workflow.name, by=BY_CODE)
+        t.run("forget_code_limit", name=workflow.name, by=BY_CODE)
         return
     rate, per = parse_rate(workflow.rate) if workflow.rate is not None else (None, None)
     t.run(

@@ -22,7 +22,7 @@ from unstuck.model.job import AfterFailure, JobRecord, NewJob
 from unstuck.model.lifecycle import EventKind, JobState, Move, target_of
 from unstuck.model.payload import clean_text
 from unstuck.model.target import place_of
-from unstuck.store.changes import Changes, moment, rest_of
+from unstuck.store.changes import Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.rows import job_of, packed, span
@@ -268,9 +268,7 @@ def _queue(
 def _fail(changes: Changes, row: Row, message: str) -> None:
     """It never stood in a queue or a line, so nobody's turn changes."""
     error = {"error_type": ErrorType.DEPENDENCY_FAILED, "error_message": message}
-    n, now = row["n"] + 1, row["now"]
-    changes.tell(row["number"], n, now, EventKind.FAILED, row["run"], row["token"], {"by": BY, **error})
+    job, now = row["number"], row["now"]
+    changes.tell(job, row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], {"by": BY, **error})
     changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
-    blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result"))
-    kept = {"job": row["number"], "route": row["route"], "run": row["run"], "token": row["token"]}
-    changes.ends.append({**blank, **kept, **error, "state": JobState.FAILED, "n": n, "finished_at": now, "late": 0})
+    changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))

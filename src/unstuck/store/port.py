@@ -8,7 +8,7 @@ Tenant is a parameter wherever a person asks; workers serve all tenants by route
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -189,8 +189,38 @@ class Ingested:
     last: int = 0
 
 
+OrderKind = Literal["recycle", "drain", "stack", "kill"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What somebody asks of a worker itself. `subject`: "" for the whole worker, a pid, or "JOBNUMBER:TOKEN"."""
+
+    number: int
+    worker: int
+    kind: OrderKind
+    subject: str
+    by: str
+    given_at: datetime
+    done_at: datetime | None = None
+    answer: str | None = None
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who runs a job at this instant: the worker's number, and the attempt."""
+
+    worker: int
+    ref: AttemptRef
+
+
 PauseKind = Literal["queue", "workflow", "tenant", "target"]
 LimitKind = Literal["workflow", "queue", "tenant", "key"]
+LimitPart = Literal["concurrency", "rate", "max_queued"]
+
+#: Who set a limit that stands in the code; it gives way to everybody else.
+BY_CODE: Final = "code"
 
 #: In place of a tenant: all of them (a limit then counts them together). As the name of a tenant or key limit: each
 #: tenant or key by itself.
@@ -223,6 +253,10 @@ class Limit:
     per: float | None = None
     max_queued: int | None = None
     set_at: datetime | None = None
+
+    @property
+    def counts_something(self) -> bool:
+        return any(part is not None for part in (self.concurrency, self.rate, self.max_queued))
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +397,14 @@ class WorkerPort(Protocol):
         """
         ...
 
+    def orders(self, worker: int) -> list[Order]:
+        """What people asked of this worker and it has not answered yet, the oldest first; costs next to nothing."""
+        ...
+
+    def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
+        """The first answer counts."""
+        ...
+
     def unregister_worker(self, worker: int) -> None:
         """It leaves in order: what it still holds goes back uncharged and its lease ends now."""
         ...
@@ -409,6 +451,16 @@ class Store(WorkerPort, Protocol):
         """Let the target of a job that blocks it move on, and leave the job as it is."""
         ...
 
+    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> Order:
+        """Ask a worker whose lease holds; UnknownWorker for any other. The same order, still open, is that order."""
+        ...
+
+    def order(self, number: int) -> Order | None: ...
+
+    def holder(self, tenant: str, job: str) -> Holder | None:
+        """None: it is not RUNNING."""
+        ...
+
     # --- order: pauses, limits, tenants, targets ---------------------------------------------------------------
     def pause(self, pause: Pause) -> Pause:
         """A pause that stands already is replaced. UnknownTarget, UnknownTenant for what nobody ever used."""
@@ -424,7 +476,15 @@ class Store(WorkerPort, Protocol):
 
     def set_limit(self, limit: Limit) -> Limit: ...
 
-    def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool: ...
+    def change_limit(self, limit: Limit, parts: Collection[LimitPart]) -> Limit | None:
+        """Only these parts of it are said, the others stay as they stand. With nothing left it is lifted.
+        Answers what holds now: perhaps what the code says."""
+        ...
+
+    def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool:
+        """False when nobody had set one. What the code says cannot be removed, only replaced; it holds again at once
+        when what stood in its place is lifted."""
+        ...
 
     def limits(self, tenant: str | None = None) -> list[Limit]: ...
 
@@ -497,6 +557,10 @@ class Store(WorkerPort, Protocol):
         ...
 
     def forget_workers(self, retention: float, batch: int = 100) -> int: ...
+
+    def forget_orders(self, retention: float, batch: int = 1000) -> int:
+        """Orders given longer ago than this, answered or not."""
+        ...
 
     # --- observe ----------------------------------------------------------------------------------------------
     def get(self, tenant: str, job: str) -> JobRecord | None: ...

@@ -26,10 +26,11 @@ from unstuck.model.settlement import (
     Returned,
     Settlement,
     Standing,
+    Stuck,
 )
 from unstuck.model.settlement import settle as decide
 from unstuck.model.target import Turn, turn_after
-from unstuck.store.changes import Changes, cleaned
+from unstuck.store.changes import Changes, cleaned, done_of
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.line import lock_of_jobs
@@ -250,9 +251,23 @@ def _apply(
         },
     )
     if settlement.hold:
-        changes.holds.append(_hold(row, error_message or "its body may still live"))
+        changes.holds.append(_hold(t, row, report.outcome, error_message or "its body may still live"))
     if settlement.state.is_final:
-        changes.ends.append(_end(row, settlement, n, duration, error_type, error_message))
+        changes.ends.append(
+            done_of(
+                job,
+                row,
+                settlement.state,
+                now,
+                worker=row["worker"],
+                claimed_at=row["claimed_at"],
+                duration_ms=duration,
+                result=settlement.result,
+                error_type=error_type,
+                error_message=error_message,
+                late=int(settlement.late),
+            )
+        )
     if row["target"] is not None:
         take_turn(changes, row["target"], job, turn, now)
     if settlement.state is not JobState.COMPLETED:
@@ -265,36 +280,32 @@ def _elapsed_ms(row: Row) -> int:
     return int(max(0, row["now"] - since) // 1000)
 
 
-def _hold(row: Row, reason: str) -> dict[str, Any]:
+def _hold(t: Transaction, row: Row, outcome: Outcome, reason: str) -> dict[str, Any]:
+    pid = outcome.pid if isinstance(outcome, Stuck) else None
     return {
         "job": row["job"],
         "target": row["target"],
         "worker": row["worker"],
-        "pid": row["pid"],
+        "pid": pid or _pid_of(t, row["worker"], row["uid"]),
         "since_at": row["now"],
         "reason": reason,
     }
 
 
-def _end(
-    row: Row, settlement: Settlement, n: int, duration: int, error_type: str | None, error_message: str | None
-) -> dict[str, Any]:
-    return {
-        "job": row["job"],
-        "route": row["route"],
-        "run": row["run"],
-        "state": settlement.state,
-        "token": row["token"],
-        "n": n,
-        "worker": row["worker"],
-        "claimed_at": row["claimed_at"],
-        "finished_at": row["now"],
-        "duration_ms": duration,
-        "result": settlement.result,
-        "error_type": error_type,
-        "error_message": error_message,
-        "late": int(settlement.late),
-    }
+def _pid_of(t: Transaction, worker: int, uid: str) -> int | None:
+    """The executor that runs a job, by its worker's last beat: all that a sweep can know about it."""
+    row = t.one("worker_info", worker=worker)
+    executors = json.loads(row["info"]).get("executors") if row else None
+    for executor in executors if isinstance(executors, list) else ():
+        if isinstance(executor, dict) and _runs(executor, uid):
+            pid = executor.get("pid")
+            return pid if isinstance(pid, int) else None
+    return None
+
+
+def _runs(executor: dict[str, Any], uid: str) -> bool:
+    jobs = executor.get("jobs")
+    return isinstance(jobs, list) and any(isinstance(one, dict) and one.get("job") == uid for one in jobs)
 
 
 def _rest(

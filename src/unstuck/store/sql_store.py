@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from unstuck.model.job import (
 )
 from unstuck.model.lifecycle import JobState, Move, RequestKind
 from unstuck.model.payload import MAX_NAME, clean_text
+from unstuck.model.settlement import Stuck
 from unstuck.model.standing import Facts
 from unstuck.store import (
     beat,
@@ -28,6 +29,7 @@ from unstuck.store import (
     gates,
     inbox,
     lookup,
+    orders,
     orphans,
     pending,
     remark,
@@ -46,11 +48,15 @@ from unstuck.store.port import (
     Asked,
     Beat,
     Fronts,
+    Holder,
     Ingested,
     JobFilter,
     Limit,
     LimitKind,
+    LimitPart,
     NewWorker,
+    Order,
+    OrderKind,
     Page,
     Pause,
     PauseKind,
@@ -76,6 +82,7 @@ from unstuck.store.rows import (
     job_of,
     microseconds,
     packed,
+    ref_of,
     span,
     worker_of,
     workflow_of,
@@ -94,6 +101,7 @@ class SqlStore:
         self._dimensions = Dimensions()
         self._tools = settle.Settling(self._dimensions, chance or SystemChance())
         self._named: dict[int, Row] = {}
+        self._versions: dict[int, str] = {}
         self._has_limits = False
 
     # --- the worker's side ----------------------------------------------------------------------------------------
@@ -108,6 +116,8 @@ class SqlStore:
         self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
     ) -> None:
         self._database.write(lambda t: gates.register_workflows(t, workflows, worker, queues))
+        if worker is not None and (version := gates.version_of(workflows)) is not None:
+            self._versions[worker] = version
 
     def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
         """The look first: an empty inbox must not cost SQLite its write lock."""
@@ -130,7 +140,8 @@ class SqlStore:
         known = self._known_worker(worker)
         if known is None:
             return []
-        data = packed({"by": known["name"], "claim": claim, "code_version": known["code_version"]})
+        version = self._versions.get(worker, known["code_version"])
+        data = packed({"by": known["name"], "claim": claim, "code_version": version})
         return claims.claim(self._database, worker, claim, shares, data, self._dimensions)
 
     def beat(
@@ -185,12 +196,27 @@ class SqlStore:
         closed = settle.close_plainly(self._database, worker, by, reports)
         rest = [report for report in reports if report.ref not in closed]
         answers = {answer.ref: answer for answer in self._waking(work)} if rest else {}
+        self._lift_after(worker, reports, answers)
         if self._has_limits:
             self._database.hint()  # what ended may have been all that kept a limit shut
         return [answers.get(report.ref) or closed[report.ref] for report in reports]
 
+    def _lift_after(self, worker: int, reports: Sequence[Report], answers: Mapping[AttemptRef, Settled]) -> None:
+        """The backstop judged an attempt whose report was on its way. The report still says that the body has ended:
+        nobody else would ever lift that hold while this worker lives."""
+        ended = [report.ref for report in reports if not isinstance(report.outcome, Stuck)]
+        fenced = [ref for ref in ended if ref in answers and answers[ref].verdict is Verdict.FENCED]
+        if fenced:
+            self._waking(lambda t: targets.lift_after(t, worker, fenced))
+
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
         return self._database.write(lambda t: remark.remark(t, remarks)) if remarks else []
+
+    def orders(self, worker: int) -> list[Order]:
+        return self._database.read(lambda t: orders.waiting(t, worker))
+
+    def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
+        self._database.write(lambda t: orders.answer(t, number, answer, refused))
 
     def unregister_worker(self, worker: int) -> None:
         self._waking(lambda t: (None, beat.leave(t, self._tools, worker)))
@@ -276,6 +302,18 @@ class SqlStore:
                 return record
         raise StoreBusy(f"job {job} kept moving between states; nothing was written, try again")
 
+    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> Order:
+        return self._database.write(lambda t: orders.give(t, worker, kind, subject, by))
+
+    def order(self, number: int) -> Order | None:
+        return self._database.read(lambda t: orders.given(t, number))
+
+    def holder(self, tenant: str, job: str) -> Holder | None:
+        if not lookup.can_exist(tenant, job):
+            return None
+        row = self._database.read(lambda t: t.one("holder", tenant=tenant, uid=job))
+        return None if row is None else Holder(row["worker"], ref_of(row))
+
     # --- order: pauses, limits, tenants ---------------------------------------------------------------------------
 
     def pause(self, pause: Pause) -> Pause:
@@ -289,6 +327,11 @@ class SqlStore:
 
     def set_limit(self, limit: Limit) -> Limit:
         return self._hinting(self._database.write(lambda t: gates.set_limit(t, limit)))
+
+    def change_limit(self, limit: Limit, parts: Collection[LimitPart]) -> Limit | None:
+        changed = self._database.write(lambda t: gates.change_limit(t, limit, parts))
+        self._database.hint()  # also when it is gone
+        return changed
 
     def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool:
         return self._hinting(self._database.write(lambda t: gates.remove_limit(t, kind, name, tenant)))
@@ -329,7 +372,7 @@ class SqlStore:
         """Batch after batch, up to a bound: timers of stays that ended well must not hold up the others."""
         expired = 0
         for _ in range(EXPIRE_ROUNDS):
-            some, has_more = self._database.write(lambda t: sweep.expire_stays(t, self._tools, batch))
+            some, has_more = self._waking(lambda t: sweep.expire_stays(t, self._tools, batch))
             expired += some
             if not has_more:
                 break
@@ -361,6 +404,9 @@ class SqlStore:
 
     def forget_workers(self, retention: float, batch: int = 100) -> int:
         return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
+
+    def forget_orders(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_orders", retention=span(retention), batch=batch))
 
     # --- observe --------------------------------------------------------------------------------------------------
 
@@ -462,7 +508,8 @@ class SqlStore:
         return moved
 
     def _known_worker(self, worker: int) -> Row | None:
-        """Name, host and code version of an incarnation never change."""
+        """Name and host of an incarnation never change. Its code version does with each import, and is what it
+        registered last."""
         known = self._named.get(worker)
         if (
             known is None

@@ -6,7 +6,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.settlement import Blame, ErrorInfo, Lost, Stuck
 from unstuck.model.target import FIRST, place_of, turn_after
-from unstuck.store.changes import Changes
+from unstuck.store.changes import Changes, done_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.line import lock_of_workers
 from unstuck.store.port import Recovered
@@ -60,7 +60,8 @@ def convict_overdue(
 def _stuck(t: Transaction, tools: Settling, row: Row) -> Stuck:
     grace = tools.dimensions.policy(t, row["policy"]).grace
     message = f"Execution did not respond to cancellation within {grace:g} seconds. Worker process recycled."
-    return Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, message))
+    no_stack = f"no stack: judged by the janitor, because worker {row['worker_name']} did not"
+    return Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, message, no_stack))
 
 
 def _recovered(rows: list[Row], outcomes: Outcomes) -> list[Recovered]:
@@ -84,8 +85,9 @@ def release_due(t: Transaction, batch: int) -> int:
     return len(due)
 
 
-def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool]:
-    """Jobs that stayed QUEUED too long fail: how many, and whether there may be more timers that came due.
+def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int, bool], bool]:
+    """Jobs that stayed QUEUED too long fail: how many, whether there may be more timers that came due, and whether
+    somebody idle should look for work: a head that fails frees its target, and dependants go on.
 
     A timer of an earlier stay finds another expires_at and goes; a queue that moves leaves one per job.
     """
@@ -93,7 +95,7 @@ def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool
     rows = t.all("expiring_jobs", targets=locked, batch=batch)
     if not rows:
         t.run("drop_orphan_timers")
-        return 0, False
+        return (0, False), False
     late = [row for row in rows if row["expires_at"] is not None and row["expires_at"] <= row["now"]]
     taken = take_from_queue(t, late)
     changes = Changes()
@@ -101,9 +103,9 @@ def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool
         if row["job"] in taken:
             _expire(changes, t, tools, row)
             taken.discard(row["job"])
-    changes.write(t)
+    woke = changes.write(t)
     t.run("take_timers", kind="expire", rows=packed([{"due_at": r["due_at"], "job": r["job"]} for r in rows]))
-    return len(changes.ends), len(rows) >= batch
+    return (len(changes.ends), len(rows) >= batch), woke
 
 
 def take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:
@@ -134,25 +136,11 @@ def _expire(changes: Changes, t: Transaction, tools: Settling, row: Row) -> None
 
 def fail_in_queue(changes: Changes, t: Transaction, tools: Settling, row: Row, error: dict[str, str]) -> None:
     """A job that was taken out of the queue ends FAILED; its jobs row and its target are locked."""
-    n, now = row["n"] + 1, row["now"]
-    changes.tell(row["job"], n, now, EventKind.FAILED, row["run"], row["token"], {"by": "janitor", **error})
-    changes.ends.append(
-        {
-            "job": row["job"],
-            "route": row["route"],
-            "run": row["run"],
-            "state": JobState.FAILED,
-            "token": row["token"],
-            "n": n,
-            "worker": None,
-            "claimed_at": None,
-            "finished_at": now,
-            "duration_ms": None,
-            "result": None,
-            "late": 0,
-            **error,
-        }
+    now = row["now"]
+    changes.tell(
+        row["job"], row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], {"by": "janitor", **error}
     )
+    changes.ends.append(done_of(row["job"], row, JobState.FAILED, now, **error))
     if row["is_head"]:
         policy = tools.dimensions.policy(t, row["policy"])
         turn = turn_after(JobState.FAILED, started=bool(row["started"]), policy=policy)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState
 from unstuck.model.target import FIRST, Turn, place_of
 from unstuck.store.changes import Changes
@@ -114,6 +115,12 @@ def lift_holds(t: Transaction, margin: float, batch: int) -> tuple[int, bool]:
 
 def lift_hold(t: Transaction, worker: int, job: int) -> tuple[int, bool]:
     return _lift(t, t.all("hold_of", worker=worker, job=job))
+
+
+def lift_after(t: Transaction, worker: int, refs: Iterable[AttemptRef]) -> tuple[int, bool]:
+    """Of attempts that this worker reported the end of, when the backstop had judged them already."""
+    found = [row for ref in refs for row in t.all("hold_after", worker=worker, job=ref.job, token=ref.token)]
+    return _lift(t, found)
 
 
 def _lift(t: Transaction, holds: Sequence[Row]) -> tuple[int, bool]:

@@ -25,6 +25,7 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
         due_at=instant_or_none(row["due_at"]),
         is_ready=bool(row["is_ready"]),
         place=row["place"],
+        request_by=row["request_by"],
         hold=_hold(row),
         target=_target(row),
         gates=tuple(_shut(gate) for gate in _list(row["gates"])),

@@ -8,20 +8,20 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import Blame, ErrorInfo, Lost, NotStarted, Outcome
 from unstuck.store.port import Report
+from unstuck.worker.actions import FROZEN, HANDED_BACK, LEASE_GOING, ORDERED, OVER_MEMORY, STALLED_LOOP, STUCK_INSIDE
 from unstuck.worker.ledger import Holding, Stage
-from unstuck.worker.plan import FROZEN, HANDED_BACK, LEASE_GOING
 from unstuck.worker.processes import ExecutorDied
 from unstuck.worker.roster import Post
 
 #: We killed it, for a reason that is none of its jobs' fault.
-_OUR_DOING = {LEASE_GOING, HANDED_BACK}
+_OUR_DOING = {LEASE_GOING, HANDED_BACK, ORDERED}
 
 
 def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[Holding]) -> list[Report]:
     """`held`: what it had by our books and has not been settled yet."""
     bodies = [h for h in held if h.has_body or h.ref in event.running]
     unstarted = [h for h in held if h not in bodies]
-    culprits = _culprits(event, post, bodies)
+    culprits = _culprits(event, post)
     reports = [
         Report(
             ref=holding.ref,
@@ -34,11 +34,13 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[Holding]) -
     return reports + [Report(holding.ref, NotStarted(why)) for holding in unstarted]
 
 
-def _culprits(event: ExecutorDied, post: Post, bodies: Sequence[Holding]) -> list[AttemptRef]:
-    stuck = [h.ref for h in post.holdings.values() if h.stage is Stage.STUCK]
-    if stuck:
-        return stuck
-    return [event.culprit] if event.culprit is not None else []
+def _culprits(event: ExecutorDied, post: Post) -> list[AttemptRef]:
+    """Who was convicted, if that is what it ended for; who was seen holding the interpreter or the loop when we
+    killed it; whose crash it was."""
+    is_for_the_stuck = post.killed == STUCK_INSIDE or (not post.killed and post.terminated_at is not None)
+    stuck = [h.ref for h in post.holdings.values() if h.stage is Stage.STUCK and is_for_the_stuck]
+    seen = post.culprit if post.killed else event.culprit
+    return stuck + [ref for ref in (seen,) if ref is not None and ref not in stuck]
 
 
 def _outcome(
@@ -49,8 +51,10 @@ def _outcome(
     culprits: Sequence[AttemptRef],
 ) -> Outcome:
     blame = _blame(event, post, holding, bodies, culprits)
-    kind = ErrorType.OUT_OF_MEMORY if event.out_of_memory and blame in ("own", "suspect") else ErrorType.PROCESS_DIED
-    stack = event.stack if blame in ("own", "suspect") else None
+    is_charged = blame in ("own", "suspect")
+    is_full = event.out_of_memory or post.killed == OVER_MEMORY
+    kind = ErrorType.OUT_OF_MEMORY if is_full and is_charged else ErrorType.PROCESS_DIED
+    stack = (event.stack or holding.stack) if is_charged else None
     return Lost(ErrorInfo(kind, _message(event, post, blame, bodies, culprits), stack), blame)
 
 
@@ -70,24 +74,37 @@ def _blame(
     if event.with_others:
         # Whoever ran by itself before is charged: the supervisor lets only one of those run after a zygote's death.
         return "suspect" if holding.job.alone else "bystander"
-    if post.killed == FROZEN or len(bodies) > 1:
+    if post.killed == STALLED_LOOP and holding.ref not in post.on_main:
+        return "uncharged"
+    if post.killed in (FROZEN, STALLED_LOOP) or _are_several(post, bodies):
         return "suspect"
     return "own"
+
+
+def _are_several(post: Post, bodies: Sequence[Holding]) -> bool:
+    """Those that were settled before and still ran count as well: any of them may have done it."""
+    return len({h.ref for h in (*bodies, *post.bodies)}) > 1
 
 
 def _message(
     event: ExecutorDied, post: Post, blame: Blame, bodies: Sequence[Holding], culprits: Sequence[AttemptRef]
 ) -> str:
     died = f"its process {event.pid} died: {event.status}"
+    killed = f"its process {event.pid} was killed: {post.killed}" if post.killed else died
     match blame:
         case "neighbour":
-            names = ", ".join(str(ref.job) for ref in culprits)
-            return f"{died}; the culprit was another job in it (number {names})"
+            names = ", ".join(_named(ref, post) for ref in culprits)
+            return f"{killed}; the culprit was another job in it: {names}"
         case "bystander" | "suspect" if event.with_others:
             return f"{died}; every job of its worker fell with it and nothing says which one did it"
-        case "suspect" if len(bodies) > 1:
-            return f"{died}; several jobs were in it and nothing says which one did it"
+        case "suspect" if _are_several(post, bodies):
+            return f"{killed}; several jobs were in it and nothing says which one did it"
         case "uncharged":
             return f"{died}; {post.killed or 'it was being replaced'}"
         case _:
-            return died
+            return killed
+
+
+def _named(ref: AttemptRef, post: Post) -> str:
+    culprit = post.holdings.get(ref)
+    return f"number {ref.job}" if culprit is None else f"{culprit.job.workflow} {culprit.job.id}"

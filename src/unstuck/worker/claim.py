@@ -106,6 +106,7 @@ class Claimer:
         self._routes = RouteBook(store)
         self._served: Served | None = None
         self._registered: Served | None = None
+        self._shunned: frozenset[str] = frozenset()
         self._is_first = True
         self._is_open = True
         self._bids: dict[int, Bid] = {}
@@ -124,6 +125,12 @@ class Claimer:
     def serve(self, served: Served) -> None:
         self._served = served
         self._ledger.has_room.set()
+
+    def shun(self, workflows: frozenset[str]) -> None:
+        """Leave these to others for now: what is claimed and cannot run here would only go back and come again."""
+        if workflows != self._shunned:
+            self._shunned = workflows
+            self._ledger.has_room.set()
 
     def close(self) -> None:
         """No claim begins from now on; what one under way brings is given back by the supervisor."""
@@ -214,7 +221,7 @@ class Claimer:
         if route is None or route.queue not in served.queues:
             return None
         workflow = served.workflows.get(route.workflow)
-        if workflow is None:
+        if workflow is None or workflow.name in self._shunned:
             return None
         return Bid(
             route=front.route,
@@ -251,13 +258,14 @@ class Claimer:
         """Whose turn it was, where each route's next claim begins, and which routes gave nothing."""
         tenants = {share.route: self._bids[share.route].tenant for share in shares}
         self._turns.served(tenants.values(), Counter(tenants[job.route] for job in jobs if job.route in tenants))
-        for job in jobs:
-            if bid := self._bids.get(job.route):
+        # By rank within each route, so the last is where the next claim begins.
+        gave = {job.route: job for job in jobs}
+        for route, job in gave.items():
+            if bid := self._bids.get(route):
                 # What comes next there is not known: behind those of the same age that are known to wait.
-                self._bids[job.route] = replace(bid, rank=max(bid.rank, job.rank + 1), floor=(job.rank, job.ref.job))
-        gave = {job.route for job in jobs}
-        self._barren -= gave
-        if barren := tenants.keys() - gave:
+                self._bids[route] = replace(bid, rank=max(bid.rank, job.rank + 1), floor=(job.rank, job.ref.job))
+        self._barren -= gave.keys()
+        if barren := tenants.keys() - gave.keys():
             self._barren_since = now if not self._barren else self._barren_since
             self._barren |= barren
         self._rest_if_in_vain(bool(jobs), now)

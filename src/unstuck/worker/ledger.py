@@ -17,6 +17,7 @@ from enum import IntEnum
 
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.times import Times
 from unstuck.worker.shares import Room
 
 
@@ -48,6 +49,12 @@ class Holding:
     asking: RequestKind | None = None
     asked: RequestKind | None = None
     told_at: float | None = None
+    #: When its handler was last interrupted, when its stack was last asked for; `stack` once somebody read it.
+    interrupted_at: float | None = None
+    dumped_at: float | None = None
+    stack: str | None = None
+    #: When it was interrupted because it kept others from their loop, without a request of its own.
+    stalled_at: float | None = None
     start_reported: bool = False
 
     @property
@@ -58,6 +65,14 @@ class Holding:
         """Its handler runs, since `at` if that can be true: the executor's word is not trusted."""
         self.stage = Stage.RUNNING
         self.started_at = at if (self.fed_at or 0.0) <= at <= now else now
+
+    def patience(self, times: Times, *, is_impatient: bool = False) -> float:
+        """How long it may take to obey, once it is told."""
+        if self.stage is Stage.REVOKED or self.asked is None:
+            return times.kill_grace
+        if self.asked is RequestKind.DRAIN and is_impatient:
+            return times.kill_grace
+        return self.job.policy.grace
 
     @property
     def is_suspect(self) -> bool:

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import signal
 import socket
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from unstuck.executor.messages import BadFrame, Inbox, Run, from_executor
 from unstuck.executor.page import Page
 from unstuck.model.job import AttemptRef, ClaimedJob
-from unstuck.model.payload import clean_text
+from unstuck.worker import stacks
+from unstuck.worker.dumps import Dumps
 from unstuck.worker.memory import oom_kills, resident
 from unstuck.worker.processes import ExecutorView, ProcessState
 from unstuck.worker.spill import Spill
+from unstuck.worker.threads import Vigil, look_at_threads
 
-_MAX_STACK = 64 << 10
-#: What the interpreter writes a report about before it dies of it.
-_CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "ABRT", "BUS", "FPE", "ILL")}
-_CRASHED_THREAD = re.compile(r"^Current thread 0x([0-9a-f]+)", re.MULTILINE)
+#: How long an executor may take to answer a recall; after that what has not begun comes back without its help.
+ANSWER_WITHIN = 0.1
+MEMORY_EVERY = 0.2
 
 
 @dataclass(slots=True)
 class Fed:
-    """An attempt that an executor was given and has not answered for."""
+    """An attempt that an executor was given and has not answered for.
+
+    `is_back`: it was taken back without the executor's help. It will not begin, but its cell is not free before the
+    executor has said so too.
+    """
 
     ref: AttemptRef
     place: int
     max_result: int
     started: bool = False
+    is_back: bool = False
+    on_main: bool = False
 
 
 @dataclass(slots=True)
@@ -39,7 +46,7 @@ class Member:
     alone: bool
     wire: socket.socket
     page: Page
-    stack: int
+    dumps: Dumps
     spill: Spill
     since: float
     places: list[int]
@@ -50,6 +57,8 @@ class Member:
     unsent: bytearray = field(default_factory=bytearray)
     writing: bool = False
     fed: dict[int, Fed] = field(default_factory=dict)
+    #: When to stop waiting for the answer to a recall, oldest first.
+    recalls: dict[int, float] = field(default_factory=dict)
     jobs_done: int = 0
     #: Why it is to end, as the supervisor said; and what went wrong, as its status will say.
     reason: str = ""
@@ -65,9 +74,32 @@ class Member:
     oom_before: int = 0
     memory: int = 0
     memory_at: float = -math.inf
+    #: Kernel threads that were there before its first attempt, or have run one: they may rest as long as they like.
+    crew: set[int] | None = None
+    vigil: Vigil | None = None
+    is_released: bool = False
+
+    def next_duty(self) -> float:
+        recall = next(iter(self.recalls.values()), math.inf)
+        return min(self.status_by, self.ready_by, self.stop_by, recall)
+
+    def release(self, now: float) -> None:
+        """Let go of all its descriptors; nothing is heard of it any more."""
+        self.is_released = True
+        self.wire.close()
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+        self.spill.drain(now)
+        self.spill.close()
+        self.page.close()
+        self.dumps.close()
+
+    # what it was given
 
     def deal(self, number: int, job: ClaimedJob) -> Run:
         """Give the attempt a cell of the page and put it on record, before anything is sent."""
+        if self.crew is None:
+            self.crew = set(look_at_threads(self.pid, 0.0).threads)
         place = self.places.pop()
         ref, policy = job.ref, job.policy
         self.fed[number] = Fed(ref, place, policy.max_result)
@@ -94,42 +126,83 @@ class Member:
             raise BadFrame(f"it spoke of attempt {number}, which it was not given") from None
 
     def answered(self, number: int) -> None:
-        self.places.append(self.fed.pop(number).place)
+        place = self.fed.pop(number).place
+        if self.crew is not None:
+            self.crew.add(self.page.cell(place).kernel_thread)
+        self.places.append(place)
+        self.recalls.pop(number, None)
+        self.dumps.forget(number)
 
     def number_of(self, ref: AttemptRef) -> int | None:
-        return next((number for number, fed in self.fed.items() if fed.ref == ref), None)
+        return next((number for number, fed in self._here() if fed.ref == ref), None)
 
     def has_started(self, number: int) -> bool:
         """By its word or, since a crash may have come before the word, by the page."""
         fed = self.fed[number]
-        return fed.started or self.page.cell(fed.place).number == number
+        return fed.started or self.page.holds(fed.place, number)
+
+    def is_idle(self) -> bool:
+        return not any(True for _ in self._here())
 
     def running(self) -> tuple[AttemptRef, ...]:
-        return tuple(fed.ref for number, fed in self.fed.items() if self.has_started(number))
+        return tuple(fed.ref for number, fed in self._here() if self.has_started(number))
 
     def unstarted(self) -> tuple[AttemptRef, ...]:
-        return tuple(fed.ref for number, fed in self.fed.items() if not self.has_started(number))
+        return tuple(fed.ref for number, fed in self._here() if not self.has_started(number))
 
-    def unsaid(self) -> dict[AttemptRef, float]:
-        """What the page alone says to have begun, and when."""
-        silent = ((number, fed) for number, fed in self.fed.items() if not fed.started)
-        cells = ((number, fed.ref, self.page.cell(fed.place)) for number, fed in silent)
-        return {ref: cell.started_at for number, ref, cell in cells if cell.number == number}
+    def _here(self) -> Iterator[tuple[int, Fed]]:
+        return ((number, fed) for number, fed in self.fed.items() if not fed.is_back)
 
-    def crash_stack(self, status: int | None) -> str | None:
-        """Its report, if it died of a crash: what else may be written there has nothing to do with its end."""
-        if status is None or not os.WIFSIGNALED(status) or os.WTERMSIG(status) not in _CRASHES:
-            return None
-        text = os.pread(self.stack, _MAX_STACK, 0).decode("utf-8", "replace")
-        return clean_text(text, _MAX_STACK) or None
+    # what is taken back
+
+    def withdraw(self, refs: Iterable[AttemptRef], now: float) -> list[int]:
+        """From now on those of them that have not begun never will; which ones, is known when it answers, or when
+        the time for its answer is over."""
+        wanted = set(refs)
+        numbers = [n for n, fed in self._here() if fed.ref in wanted and not self.has_started(n)]
+        for number in numbers:
+            self.page.withdraw(self.fed[number].place, number)
+            self.recalls.setdefault(number, now + ANSWER_WITHIN)
+        return numbers
+
+    def take_back(self, now: float) -> tuple[AttemptRef, ...]:
+        """What it has neither begun nor given back in time. One that is in its cell has begun, or sees there that it
+        must not and says so."""
+        due = [number for number, until in self.recalls.items() if now >= until]
+        back = []
+        for number in due:
+            del self.recalls[number]
+            if not self.has_started(number):
+                self.fed[number].is_back = True
+                back.append(self.fed[number].ref)
+        return tuple(back)
+
+    def given_back(self, number: int) -> AttemptRef | None:
+        """By its own word; None if it was taken back before."""
+        fed = self.owed(number)
+        has_begun = self.has_started(number) and not self.page.is_withdrawn(fed.place, number)
+        if fed.started or has_begun:
+            raise BadFrame("it gave back an attempt that had started")
+        self.answered(number)
+        return None if fed.is_back else fed.ref
+
+    # what it was doing
+
+    def stack_of(self, number: int) -> str | None:
+        cell = self.page.cell(self.fed[number].place)
+        thread = cell.thread if cell.number == number else 0
+        return self.dumps.stack(number, thread, is_main=thread == self.page.main_thread, on_loop=self.page.loop_job)
+
+    def is_held(self) -> bool:
+        """Somebody in it keeps the interpreter from all others."""
+        return self.vigil is not None and self.vigil.is_held
 
     def culprit(self, stack: str | None) -> AttemptRef | None:
         """Whose thread crashed, by the crash report and the page; None if nothing says so."""
-        _, fatal, report = (stack or "").rpartition("Fatal Python error")
-        crashed = _CRASHED_THREAD.search(report) if fatal else None
+        crashed = stacks.crashed_thread(stack) if stack else None
         if crashed is None:
             return None
-        there = [number for number in self.fed if self._is_on(int(crashed[1], 16), number)]
+        there = [number for number, _ in self._here() if self._is_on(crashed, number)]
         if self.page.loop_job in there:
             return self.fed[self.page.loop_job].ref
         return self.fed[there[0]].ref if len(there) == 1 else None
@@ -142,19 +215,77 @@ class Member:
         is_kill = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         return is_kill and not self.killed and oom_kills(self.oom_counters) > self.oom_before
 
-    def view(self, now: float) -> ExecutorView:
-        if now - self.memory_at >= 1.0:
+    # what can be seen from outside
+
+    def view(self, now: float, silent_after: float) -> ExecutorView:
+        """Twenty times a second: one pass over what it holds, and /proc only where there is a reason to."""
+        page = self.page
+        if now - self.memory_at >= MEMORY_EVERY:
             self.memory, self.memory_at = resident(self.pid) if self.pid else 0, now
+        pulse_age = max(0.0, now - (page.pulse or now))
+        vigil = self._keep_vigil(now) if pulse_age >= silent_after and self.pid else None
+        self.vigil = vigil
+        running: list[AttemptRef] = []
+        unstarted: list[AttemptRef] = []
+        unsaid: dict[AttemptRef, float] = {}
+        on_main: list[AttemptRef] = []
+        for number, fed in self._here():
+            if not self.has_started(number):
+                unstarted.append(fed.ref)
+                continue
+            running.append(fed.ref)
+            if not fed.started:
+                unsaid[fed.ref] = page.cell(fed.place).started_at
+            if self._is_on_main(number, fed):
+                on_main.append(fed.ref)
         return ExecutorView(
             executor=self.number,
             pid=self.pid,
             state=self.state,
             since=self.since,
-            pulse_age=max(0.0, now - (self.page.pulse or now)),
+            pulse_age=pulse_age,
             jobs_done=self.jobs_done,
             memory=self.memory,
-            running=self.running(),
-            unstarted=self.unstarted(),
+            running=tuple(running),
+            unstarted=tuple(unstarted),
             reason=self.reason,
-            unsaid=self.unsaid(),
+            unsaid=unsaid,
+            loop_age=max(0.0, now - (page.loop_pulse or now)),
+            on_loop=self._ref(page.loop_job),
+            on_main=frozenset(on_main),
+            holder=self._ref(vigil.holder) if vigil else None,
+            is_stopped=vigil.is_stopped if vigil else False,
         )
+
+    def _is_on_main(self, number: int, fed: Fed) -> bool:
+        """Once on it, always on it."""
+        if not fed.on_main:
+            main = self.page.main_thread
+            fed.on_main = main != 0 and self._is_on(main, number)
+        return fed.on_main
+
+    def _ref(self, number: int | None) -> AttemptRef | None:
+        fed = self.fed.get(number) if number else None
+        return None if fed is None or fed.is_back else fed.ref
+
+    def _keep_vigil(self, now: float) -> Vigil:
+        vigil = self.vigil
+        if vigil is None or vigil.pulse != self.page.pulse:
+            # It spoke again since the last look, be it for a moment: nothing said of that silence holds for this one.
+            vigil = Vigil(self.page.pulse)
+        if vigil.is_due(now):
+            look = look_at_threads(self.pid, now)
+            vigil.look(look, self.pid, self.page.control_thread, self._threads_of_jobs(), self.crew or ())
+        return vigil
+
+    def _threads_of_jobs(self) -> dict[int, int]:
+        """Which attempt is on which kernel thread; the main one is with whoever is on the loop now."""
+        main, on_loop = self.page.main_thread, self.page.loop_job
+        jobs: dict[int, int] = {}
+        for number, fed in self._here():
+            cell = self.page.cell(fed.place)
+            if cell.number == number and cell.thread not in (0, main):
+                jobs[cell.kernel_thread] = number
+        if on_loop in self.fed:
+            jobs[self.pid] = on_loop
+        return jobs

@@ -48,10 +48,17 @@ def suspects_to_seat(posts: Collection[Post], *, is_wary: bool) -> int:
 
 
 def place(
-    waiting: Sequence[Holding], posts: Sequence[Post], most_suspects: int = sys.maxsize
+    waiting: Sequence[Holding],
+    posts: Sequence[Post],
+    most_suspects: int = sys.maxsize,
+    *,
+    coroutines: Collection[str] = (),
+    unresponsive: float = math.inf,
 ) -> tuple[dict[int, list[Holding]], list[Holding]]:
-    """Feedable posts in, seats and those left standing out: the post with most free slots takes the next."""
+    """Feedable posts in, seats and those left standing out: the post with most free slots takes the next; for a
+    coroutine one whose loop lives."""
     shared = [post for post in posts if not post.alone]
+    loops = {post.number for post in shared if post.has_live_loop(unresponsive)}
     solos = [post for post in posts if post.alone and post.load == 0]
     loads = {post.number: post.load - post.slots for post in shared}
     seats: dict[int, list[Holding]] = {}
@@ -63,8 +70,8 @@ def place(
                 seats[solos.pop().number] = [holding]
             else:
                 standing.append(holding)
-        elif loads:
-            number = min(loads, key=loads.__getitem__)
+        elif open_to := loops if holding.job.workflow in coroutines else loads:
+            number = min(open_to, key=loads.__getitem__)
             loads[number] += 1
             seats.setdefault(number, []).append(holding)
         else:

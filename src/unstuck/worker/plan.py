@@ -1,26 +1,41 @@
 """plan(view, now): what the supervisor should do next, most urgent first. Pure.
 
-Theory of operation. Every attempt that runs here is on a short ladder: its time limit passes or a request comes
--> the request is durable (Ask) -> the handler is told (Tell) -> its grace passes -> its verdict is written while its
-body may still live (Convict) -> its executor takes no more jobs (Drain), its neighbours finish -> the executor is
-killed once nobody healthy is left in it (Kill). A drain's request and a stop for a lost lease skip the verdict: they
-are not the job's fault. Nothing here remembers: what was done is read off the holdings and posts, so an action that
-was lost is planned again.
+`ladder.py` is about attempts, this is about processes: those with a body that will not end take no more jobs (Drain),
+their neighbours finish, and they are killed once nobody in them can still finish (Kill); those that showed no sign of
+life, whose loop stands still, or that eat too much memory are killed for their neighbours' sake; those that are worn
+out are replaced. Nothing here remembers: what was done is read off the holdings and posts, so an action that was lost
+is planned again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
-from unstuck.model.times import Times
+from unstuck.worker import ladder
+from unstuck.worker.actions import (
+    FROZEN,
+    HANDED_BACK,
+    LEASE_GOING,
+    OVER_MEMORY,
+    STALLED_LOOP,
+    STUCK_INSIDE,
+    Action,
+    Drain,
+    GiveBack,
+    Interrupt,
+    Kill,
+    Promote,
+    Recall,
+    Spawn,
+    Terminate,
+)
+from unstuck.worker.ladder import is_over
 from unstuck.worker.ledger import Holding, Stage
-from unstuck.worker.placing import Seats, suspects_to_seat
+from unstuck.worker.placing import suspects_to_seat
 from unstuck.worker.roster import Post
-from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
+from unstuck.worker.view import View
 
 #: What has not started so long after it was fed goes back: another worker may have a slot.
 UNSTARTED_LIMIT = 1.0
@@ -31,115 +46,32 @@ IDLE_SOLO_LIMIT = 2.0
 MAX_DOOMED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When an executor is worn out."""
-
-    max_jobs: int | None = None
-    max_memory: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """Everything a plan may depend on."""
-
-    posts: tuple[Post, ...]
-    standing: tuple[Holding, ...]
-    times: Times
-    seats: Seats
-    limits: Limits
-    fence: Fence
-    phase: Phase = Phase.WORKING
-    is_impatient: bool = False
-    is_imported: bool = True
-    spawn_from: float = 0.0
-    #: A zygote died a short while ago: suspects run one at a time.
-    is_wary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    executor: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drain:
-    executor: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Convict:
-    ref: AttemptRef
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Stop the handler without a request of its own: the lease is going."""
-
-    ref: AttemptRef
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Make a request durable; the handler is told once it is."""
-
-    ref: AttemptRef
-    kind: RequestKind
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    executor: int
-    refs: tuple[AttemptRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GiveBack:
-    ref: AttemptRef
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Spawn:
-    alone: bool
-    slots: int = 1
-
-
-Action = Kill | Drain | Convict | Tell | Ask | Recall | GiveBack | Spawn
-
-LEASE_GOING = "the lease could not be renewed"
-STUCK_INSIDE = "a job in it ignored its request to stop"
-HANDED_BACK = "the worker is shutting down"
-FROZEN = "it showed no sign of life"
-
-
 def plan(view: View, now: float) -> Iterator[Action]:
     yield from fence_off(view, now)
     yield from leave(view)
-    yield from convict_unmoved(view, now)
+    yield from ladder.stop_for_the_lease(view, now)
+    yield from ladder.excuse_kept(view, now)
+    yield from ladder.take_stacks(view, now)
+    yield from ladder.convict_unmoved(view, now)
     yield from end_doomed(view, now)
     yield from kill_frozen(view, now)
-    yield from enforce_time_limits(view, now)
-    yield from hand_back(view)
+    yield from break_stalls(view, now)
+    yield from kill_over_memory(view, now)
+    yield from ladder.interrupt_deaf(view, now)
+    yield from ladder.enforce_time_limits(view, now)
+    yield from ladder.hand_back(view)
     yield from recall_unstarted(view, now)
     yield from give_back_standing(view, now)
     yield from drain_worn(view)
     yield from drain_idle_solos(view, now)
-    yield from spawn_missing(view, now)
+    yield from fill_places(view, now)
 
 
+# --- processes that must go -------------------------------------------------------------------------------------
 def fence_off(view: View, now: float) -> Iterator[Action]:
-    """The store was not reached for too long: stop, then kill, before somebody else may start these jobs."""
+    """The store was not reached for too long: kill, before somebody else may start these jobs."""
     if now >= view.fence.kill_at:
         yield from (Kill(post.number, LEASE_GOING) for post in view.posts if not post.killed)
-    elif now >= view.fence.cancel_at:
-        for holding in _running(view):
-            if holding.told_at is None:
-                yield Tell(holding.ref, LEASE_GOING)
 
 
 def leave(view: View) -> Iterator[Action]:
@@ -147,42 +79,41 @@ def leave(view: View) -> Iterator[Action]:
         yield from (Kill(post.number, HANDED_BACK) for post in view.posts if not post.killed)
 
 
-def convict_unmoved(view: View, now: float) -> Iterator[Action]:
-    for holding in _running(view):
-        if _earns_verdict(holding) and is_over(view, holding, now):
-            yield Convict(holding.ref)
-
-
 def end_doomed(view: View, now: float) -> Iterator[Action]:
-    """Executors with a body that will not end: no more jobs; killed once all others in them are done."""
+    """Executors with a body that will not end: no more jobs; killed once nobody in them can still finish."""
     doomed = [post for post in view.posts if not post.killed and any(is_over(view, h, now) for h in post.bodies)]
+    lingering = []
     for post in doomed:
+        if post.alone and any(h.stage is Stage.STUCK for h in post.bodies):
+            yield from _end_solo(view, post, now)
+            continue
         if post.state != "draining":
-            yield Drain(post.number, STUCK_INSIDE)
-        if all(is_over(view, h, now) for h in post.bodies):
+            yield Drain(post.number, _why_doomed(post))
+        if any(_may_still_finish(view, post, h, now) for h in post.bodies):
+            lingering.append(post)
+        else:
             yield Kill(post.number, _why_doomed(post))
-    if len(doomed) > MAX_DOOMED:
-        oldest = min(doomed, key=lambda post: post.since)
-        yield Kill(oldest.number, _why_doomed(oldest))
+    oldest = sorted(lingering, key=lambda post: post.since)
+    yield from (Kill(post.number, _why_doomed(post)) for post in oldest[: max(0, len(oldest) - MAX_DOOMED)])
 
 
-def is_over(view: View, holding: Holding, now: float) -> bool:
-    """Whether its patience is used up."""
-    if holding.stage is Stage.STUCK:
+def _end_solo(view: View, post: Post, now: float) -> Iterator[Action]:
+    """Nobody else is in it: no drain, but a chance to clean up."""
+    if post.terminated_at is None:
+        yield Terminate(post.number, STUCK_INSIDE)
+    elif now >= post.terminated_at + view.times.kill_grace:
+        yield Kill(post.number, STUCK_INSIDE)
+
+
+def _may_still_finish(view: View, post: Post, holding: Holding, now: float) -> bool:
+    """Not if the very one that will not end keeps the interpreter or the loop from it."""
+    if is_over(view, holding, now):
+        return False
+    if not ladder.is_kept_by_another(view, post, holding):
         return True
-    return holding.has_body and holding.told_at is not None and now >= holding.told_at + _patience(view, holding)
-
-
-def _patience(view: View, holding: Holding) -> float:
-    if holding.stage is Stage.REVOKED or holding.asked is None:
-        return view.times.kill_grace
-    if holding.asked is RequestKind.DRAIN and view.is_impatient:
-        return view.times.kill_grace
-    return holding.job.policy.grace
-
-
-def _earns_verdict(holding: Holding) -> bool:
-    return holding.stage is Stage.RUNNING and holding.asked not in (None, RequestKind.DRAIN)
+    keeper = post.holder if view.is_silent(post) else post.on_loop
+    body = None if keeper is None else post.holdings.get(keeper)
+    return body is None or not is_over(view, body, now)
 
 
 def _why_doomed(post: Post) -> str:
@@ -194,45 +125,59 @@ def _why_doomed(post: Post) -> str:
 def kill_frozen(view: View, now: float) -> Iterator[Action]:
     """For the neighbours' sake; a process with one job is left to that job's own time limit."""
     for post in view.posts:
-        is_silent = post.state in ("active", "draining") and post.pulse_age >= view.times.frozen
-        is_left_alone = post.load == len(post.bodies) == 1
-        traps = any(
-            h.recalled and h.stage is Stage.FED and _waits_too_long(view, h, now) for h in post.holdings.values()
-        )
-        if not post.killed and (traps or (is_silent and not is_left_alone)):
-            yield Kill(post.number, FROZEN)
-
-
-def _waits_too_long(view: View, holding: Holding, now: float) -> bool:
-    """Neither started nor given back, long after it was recalled."""
-    return _fed_for(holding, now) >= UNSTARTED_LIMIT + view.times.frozen
-
-
-def enforce_time_limits(view: View, now: float) -> Iterator[Action]:
-    for holding in _running(view):
-        limit = holding.job.policy.timeout
-        if limit == "unlimited" or holding.started_at is None or not _is_unasked(holding):
+        if post.killed or post.state not in ("active", "draining") or view.was_away(now):
             continue
-        if now >= holding.started_at + limit:
-            yield Ask(holding.ref, RequestKind.TIMEOUT, f"it ran longer than {limit:g} seconds")
+        is_frozen = post.pulse_age >= view.times.frozen
+        traps = any(_is_trapped(view, h, now) for h in post.holdings.values())
+        if (is_frozen and len(post.bodies) != 1) or (traps and not is_frozen):
+            yield Kill(post.number, FROZEN, post.holder if is_frozen else None)
 
 
-def hand_back(view: View) -> Iterator[Action]:
-    if view.phase is Phase.HANDING_BACK:
-        for holding in _running(view):
-            if _is_unasked(holding):
-                yield Ask(holding.ref, RequestKind.DRAIN, HANDED_BACK)
+def _is_trapped(view: View, holding: Holding, now: float) -> bool:
+    """Neither started nor given back, long after it was recalled."""
+    is_recalled = holding.recalled and holding.stage is Stage.FED
+    return is_recalled and _fed_for(holding, now) >= UNSTARTED_LIMIT + view.times.frozen
 
 
+def break_stalls(view: View, now: float) -> Iterator[Action]:
+    """A loop that stands still with others on it: who blocks it is interrupted, and if that does not help, killed. A
+    process that is silent as a whole is no matter of its loop."""
+    for post in view.posts:
+        is_stalled = view.is_stalled(post) and post.loop_age >= view.times.frozen and not view.is_silent(post)
+        if not is_stalled or post.killed or view.was_away(now) or not ladder.others_on_loop(post):
+            continue
+        blocker = post.holdings.get(post.on_loop) if post.on_loop is not None else None
+        if blocker is None:  # something left behind by a job that has ended
+            if post.loop_age >= view.times.frozen + view.times.kill_grace:
+                yield Kill(post.number, STALLED_LOOP)
+        elif blocker.stalled_at is None or blocker.stalled_at < now - post.loop_age:
+            yield Interrupt(blocker.ref, stalls=True)
+        elif now >= blocker.stalled_at + view.times.kill_grace:
+            yield Kill(post.number, STALLED_LOOP, blocker.ref)
+        elif ladder.is_interruptible_again(view, blocker, now):
+            yield Interrupt(blocker.ref)
+
+
+def kill_over_memory(view: View, now: float) -> Iterator[Action]:
+    """One look after the stacks were asked for: what filled the memory is on one of them. Not much later in any
+    case: the machine's memory is everybody's."""
+    for post in view.posts:
+        if not post.killed and ladder.is_over_memory(view, post):
+            since = ladder.over_since(post, now)
+            is_shown = all(h.dumped_at is not None and h.dumped_at >= since for h in post.bodies)
+            if is_shown or now >= since + 2 * ladder.DUMP_AHEAD:
+                yield Kill(post.number, OVER_MEMORY)
+
+
+# --- jobs that have not started ---------------------------------------------------------------------------------
 def recall_unstarted(view: View, now: float) -> Iterator[Action]:
     at_once = view.phase > Phase.WORKING or now >= view.fence.cancel_at
     for post in view.posts:
+        is_closed = at_once or post.state == "draining" or view.is_silent(post)
         refs = tuple(
             h.ref
             for h in post.holdings.values()
-            if h.stage is Stage.FED
-            and not h.recalled
-            and (at_once or post.state == "draining" or _fed_for(h, now) >= UNSTARTED_LIMIT)
+            if h.stage is Stage.FED and not h.recalled and (is_closed or _fed_for(h, now) >= UNSTARTED_LIMIT)
         )
         if refs:
             yield Recall(post.number, refs)
@@ -247,20 +192,27 @@ def give_back_standing(view: View, now: float) -> Iterator[Action]:
             yield GiveBack(holding.ref, "no slot became free in time")
 
 
+def _fed_for(holding: Holding, now: float) -> float:
+    return 0.0 if holding.fed_at is None else now - holding.fed_at
+
+
+# --- processes that are worn, idle or missing -------------------------------------------------------------------
 def drain_worn(view: View) -> Iterator[Action]:
     """A few at a time: each has its replacement at once, and the jobs in it go on."""
     draining = sum(post.state == "draining" and not post.killed for post in view.posts)
-    worn = [post for post in view.posts if post.state == "active" and not post.killed and _worn(post, view.limits)]
+    worn = [post for post in view.posts if post.state == "active" and not post.killed and _worn(view, post)]
     for post in worn[: max(0, MAX_DOOMED - draining)]:
-        yield Drain(post.number, _worn(post, view.limits))
+        yield Drain(post.number, _worn(view, post))
 
 
-def _worn(post: Post, limits: Limits) -> str:
+def _worn(view: View, post: Post) -> str:
+    limits = view.limits
     if limits.max_jobs is not None and post.jobs_done >= limits.max_jobs:
         return f"it has run {post.jobs_done} jobs"
-    if limits.max_memory is not None and post.memory >= limits.max_memory:
+    # One that is so large before its first job is not worn: the next one would be as large.
+    if limits.max_memory is not None and post.memory >= limits.max_memory and not post.is_untouched:
         return f"it uses {post.memory >> 20} MiB"
-    return ""
+    return post.left_behind
 
 
 def drain_idle_solos(view: View, now: float) -> Iterator[Action]:
@@ -270,18 +222,36 @@ def drain_idle_solos(view: View, now: float) -> Iterator[Action]:
             yield Drain(post.number, "nothing needs a process to itself")
 
 
-def spawn_missing(view: View, now: float) -> Iterator[Action]:
+def fill_places(view: View, now: float) -> Iterator[Action]:
     """A draining executor is replaced at once: capacity is whole while its last jobs finish."""
     is_wanted = view.is_imported and view.phase is Phase.WORKING and now < view.fence.cancel_at
-    if not is_wanted or now < view.spawn_from:
+    if not is_wanted:
         return
     coming = [post for post in view.posts if post.state in ("starting", "active") and not post.killed]
-    shared = [post for post in coming if not post.alone]
+    actions = [*_shared(view, coming), *_solos(view, coming)]
+    for action in actions:
+        if isinstance(action, Promote) or now >= view.spawn_from:
+            yield action
+
+
+def _shared(view: View, coming: list[Post]) -> Iterator[Action]:
+    shared = [post for post in coming if not (post.alone or post.is_spare)]
+    spares = [post for post in coming if post.is_spare]
     slots = view.seats.slots - sum(post.slots for post in shared)
     for missing in range(view.seats.processes - len(shared), 0, -1):
         share = -(-slots // missing)
         slots -= share
-        yield Spawn(alone=False, slots=share)
+        if fitting := [post for post in spares if post.slots == share]:
+            spares.remove(fitting[0])
+            yield Promote(fitting[0].number)
+        else:
+            yield Spawn(alone=False, slots=share)
+    is_whole = len(shared) >= view.seats.processes and all(post.state == "active" for post in shared)
+    if view.mode == "spawn" and is_whole and not spares:
+        yield Spawn(alone=False, slots=-(-view.seats.slots // view.seats.processes), is_spare=True)
+
+
+def _solos(view: View, coming: list[Post]) -> Iterator[Action]:
     solos = [post for post in coming if post.alone]
     idle = sum(post.load == 0 for post in solos)
     suspects = sum(holding.job.alone for holding in view.standing)
@@ -289,16 +259,3 @@ def spawn_missing(view: View, now: float) -> Iterator[Action]:
     needed = isolated + min(suspects, suspects_to_seat(view.posts, is_wary=view.is_wary)) - idle
     limit = view.seats.solos + view.seats.suspects
     yield from (Spawn(alone=True) for _ in range(min(needed, limit - len(solos))))
-
-
-def _running(view: View) -> Iterator[Holding]:
-    for post in view.posts:
-        yield from [h for h in post.holdings.values() if h.stage is Stage.RUNNING]
-
-
-def _fed_for(holding: Holding, now: float) -> float:
-    return 0.0 if holding.fed_at is None else now - holding.fed_at
-
-
-def _is_unasked(holding: Holding) -> bool:
-    return holding.asked is None and holding.asking is None

@@ -26,6 +26,8 @@ class Imported:
     code_version: str
     mode: Literal["fork", "spawn"]
     reason: str
+    #: Workflows whose handlers are coroutines: they need a live event loop.
+    coroutines: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,26 @@ class ExecutorDied:
     outputs: dict[AttemptRef, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """An attempt of this workflow has ended, and threads or tasks that it started have not."""
+
+    executor: int
+    workflow: str
+    threads: tuple[str, ...]
+
+
 FleetEvent = (
-    Imported | ImportFailed | ZygoteDied | ExecutorReady | Started | Finished | Recalled | Said | ExecutorDied
+    Imported
+    | ImportFailed
+    | ZygoteDied
+    | ExecutorReady
+    | Started
+    | Finished
+    | Recalled
+    | Said
+    | LeftBehind
+    | ExecutorDied
 )
 
 
@@ -129,6 +149,16 @@ class ExecutorView:
     reason: str = ""
     #: Those among `running` of which only the shared page says so, and when they began: their executor cannot speak.
     unsaid: dict[AttemptRef, float] = field(default_factory=dict)
+    #: Seconds since the event loop's last round. Means nothing in a process that runs its job alone.
+    loop_age: float = 0.0
+    #: Whose code is on the main thread this instant: who blocks the loop, if somebody does.
+    on_loop: AttemptRef | None = None
+    #: Those that run on the main thread (coroutines, the job of a process of its own): only they can be interrupted.
+    on_main: frozenset[AttemptRef] = frozenset()
+    #: While the process is silent: the one whose thread keeps the interpreter from all others, if that can be told.
+    holder: AttemptRef | None = None
+    #: Stopped by a signal or a debugger: nothing in it can be blamed for its silence.
+    is_stopped: bool = False
 
 
 class FleetPort(Protocol):
@@ -149,7 +179,26 @@ class FleetPort(Protocol):
         ...
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
-        """Take back what has not started; Recalled names those that really had not."""
+        """Take back what has not started; Recalled names those that really had not, also when the executor cannot
+        answer any more."""
+        ...
+
+    def interrupt(self, executor: int, ref: AttemptRef) -> None:
+        """Raise in its handler, wherever it is, if that is what runs on the main thread when the signal arrives. Safe
+        to repeat; hits nobody else."""
+        ...
+
+    def dump(self, executor: int, refs: Sequence[AttemptRef]) -> None:
+        """Have the stacks of these written down, with the executor's help or without; `stack` reads them, some
+        milliseconds later."""
+        ...
+
+    def stack(self, executor: int, ref: AttemptRef) -> str | None:
+        """Where that attempt was at the last dump; None if nothing was heard (yet)."""
+        ...
+
+    def terminate(self, executor: int) -> None:
+        """TERM to the process and to what it started: a last chance to clean up before the KILL."""
         ...
 
     def drain(self, executor: int, reason: str) -> None:

@@ -1,5 +1,5 @@
 """Requests to running attempts: people's, heard by a poll that is cheaper than a beat, and the worker's own
-(timeout, drain), made durable before the handler hears of them."""
+(timeout, drain), made durable before the handler hears of them. And orders to the worker itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unstuck.clock import Clock
+from unstuck.model.errors import StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.store.port import Asked, Store, Verdict
+from unstuck.store.port import Asked, Order, Store, Verdict
 from unstuck.telemetry import emit
 
 #: So many asks per tick: between two ticks the watchdog sees a sign of life, and people's requests get their turn.
@@ -27,6 +28,13 @@ class Ask:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    order: int
+    text: str
+    refused: bool
+
+
 class Requests:
     def __init__(
         self,
@@ -38,6 +46,7 @@ class Requests:
         is_busy: Callable[[], bool],
         heard: Callable[[Asked], None],
         revoked: Callable[[AttemptRef], None],
+        ordered: Callable[[Order], None],
     ) -> None:
         self._store = store
         self._worker = worker
@@ -46,6 +55,10 @@ class Requests:
         self._is_busy = is_busy
         self._heard = heard
         self._revoked = revoked
+        self._ordered = ordered
+        self._answers: deque[_Answer] = deque()
+        #: Orders that were passed on: polled again until their answer is written.
+        self._taken: set[int] = set()
         self._asks: deque[Ask] = deque()
         self._arrived = threading.Event()
         self._polled_at = float("-inf")
@@ -54,10 +67,19 @@ class Requests:
         self._asks.append(ask)
         self._arrived.set()
 
+    def answer(self, number: int, text: str, *, refused: bool = False) -> None:
+        self._answers.append(_Answer(number, text, refused))
+        self._arrived.set()
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._answers)
+
     def tick(self) -> float:
         self._clock.wait(self._arrived, self._until_poll())
         self._arrived.clear()
         self._make_durable()
+        self._write_answers()
         if self._until_poll() <= 0:
             self._poll()
         return 0.0
@@ -83,8 +105,30 @@ class Requests:
             emit("request_not_durable", level=logging.WARNING, job=ask.ref.job, kind=ask.kind, error=str(error))
             return Verdict.DONE
 
+    def _write_answers(self) -> None:
+        """One that the store could not take is kept for the next poll; whoever gave the order waits no longer than
+        that."""
+        for _ in range(min(_ASKS, len(self._answers))):
+            answer = self._answers[0]
+            try:
+                self._store.answer_order(answer.order, answer.text, refused=answer.refused)
+            except StoreError as error:
+                emit("order_not_answered", level=logging.WARNING, order=answer.order, error=str(error))
+                return
+            except Exception as error:
+                emit("order_not_answered", level=logging.ERROR, order=answer.order, error=repr(error))
+            self._answers.popleft()
+        if self._answers:
+            self._arrived.set()
+
     def _poll(self) -> None:
         self._polled_at = self._clock.boot()
         if self._is_busy():
             for asked in self._store.asked(self._worker):
                 self._heard(asked)
+        open_orders = self._store.orders(self._worker)
+        self._taken &= {order.number for order in open_orders}
+        for order in open_orders:
+            if order.number not in self._taken:
+                self._taken.add(order.number)
+                self._ordered(order)

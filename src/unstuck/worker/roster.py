@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from unstuck.model.job import AttemptRef
 from unstuck.worker.ledger import Holding, Stage
@@ -24,13 +26,51 @@ class Post:
     jobs_done: int = 0
     memory: int = 0
     idle_since: float = 0.0
-    #: Why it was told to go: what its death means for its jobs depends on it.
+    generation: int = 1
+    #: Warm, and fed with nothing before it is promoted.
+    is_spare: bool = False
+    #: Why it drains, for people.
+    reason: str = ""
+    #: Why it was killed, when, and whose fault that is: what its death means for its jobs depends on it.
     killed: str = ""
+    killed_at: float = 0.0
+    culprit: AttemptRef | None = None
+    terminated_at: float | None = None
+    #: What jobs of it left running behind them: why it is to be replaced, and how much there is.
+    left_behind: str = ""
+    leftovers: int = 0
+    #: Since when it is above its memory limit; whether anybody has looked how much it uses since it was ready.
+    over_since: float | None = None
+    is_weighed: bool = False
+    #: Takes no jobs before it was weighed: one that is too large from its start would take them with it.
+    is_barred: bool = False
+    is_vacated: bool = False
+    # Read off the process without its help; see ExecutorView.
+    loop_age: float = 0.0
+    on_loop: AttemptRef | None = None
+    on_main: frozenset[AttemptRef] = frozenset()
+    holder: AttemptRef | None = None
+    is_stopped: bool = False
     holdings: dict[AttemptRef, Holding] = field(default_factory=dict)
 
     @property
     def bodies(self) -> list[Holding]:
         return [h for h in self.holdings.values() if h.has_body]
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether there is more than one body in it; asked often, so it counts no further."""
+        return len(list(islice((h for h in self.holdings.values() if h.has_body), 2))) > 1
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether something may run in it that belongs to no job in it."""
+        return bool(self.left_behind or self.leftovers)
+
+    @property
+    def is_untouched(self) -> bool:
+        """No job has been in it: what it is, it is by its start."""
+        return self.jobs_done == 0 and not self.holdings
 
     @property
     def live(self) -> list[Holding]:
@@ -42,7 +82,12 @@ class Post:
         return len(self.holdings)
 
     def is_feedable(self, unresponsive: float) -> bool:
-        return self.state == "active" and not self.killed and self.pulse_age < unresponsive
+        is_open = self.state == "active" and not (self.killed or self.is_spare or self.is_barred)
+        return is_open and self.pulse_age < unresponsive
+
+    def has_live_loop(self, unresponsive: float) -> bool:
+        """Whether a coroutine that is put there would run."""
+        return self.loop_age < unresponsive
 
 
 class Roster:
@@ -51,15 +96,42 @@ class Roster:
     def __init__(self) -> None:
         self.posts: dict[int, Post] = {}
         self._last = 0
+        #: The generations of those whose places nobody has taken yet.
+        self._vacated: deque[int] = deque(maxlen=1000)
 
-    def open(self, alone: bool, now: float, slots: int = 1) -> Post:
+    def open(self, alone: bool, now: float, slots: int = 1, *, is_spare: bool = False) -> Post:
         self._last += 1
-        post = Post(self._last, alone, since=now, slots=slots, idle_since=now)
+        post = Post(self._last, alone, since=now, slots=slots, idle_since=now, is_spare=is_spare)
+        if not (alone or is_spare):
+            self._inherit(post)
         self.posts[post.number] = post
         return post
 
+    def promote(self, number: int) -> Post | None:
+        post = self.posts.get(number)
+        if post is not None and post.is_spare:
+            post.is_spare = False
+            self._inherit(post)
+        return post
+
+    def vacate(self, post: Post) -> None:
+        """It takes no more jobs: its place is free for the next generation."""
+        if not (post.is_vacated or post.alone or post.is_spare):
+            post.is_vacated = True
+            self._vacated.append(post.generation)
+
+    def _inherit(self, post: Post) -> None:
+        if self._vacated:
+            post.generation = self._vacated.popleft() + 1
+
     def close(self, number: int) -> Post | None:
-        return self.posts.pop(number, None)
+        post = self.posts.pop(number, None)
+        if post is not None:
+            self.vacate(post)
+        return post
+
+    def of_pid(self, pid: int) -> Post | None:
+        return next((post for post in self.posts.values() if post.pid == pid), None)
 
     def seat(self, post: Post, holdings: Iterable[Holding], now: float) -> None:
         for holding in holdings:
@@ -82,6 +154,8 @@ class Roster:
                 continue
             post.pid, post.pulse_age = view.pid, view.pulse_age
             post.jobs_done, post.memory = view.jobs_done, view.memory
+            post.loop_age, post.on_loop, post.on_main = view.loop_age, view.on_loop, view.on_main
+            post.holder, post.is_stopped = view.holder, view.is_stopped
             if post.state != "draining" or view.state == "exited":
                 post.state = view.state
             for ref, at in view.unsaid.items():

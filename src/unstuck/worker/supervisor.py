@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from unstuck.model.times import Times
 from unstuck.telemetry import emit
-from unstuck.worker.incarnation import End, Incarnation
+from unstuck.worker.incarnation import Incarnation
+from unstuck.worker.parts import End
 from unstuck.worker.shutdown import Shutdown, signals_handled
 
 

@@ -7,12 +7,16 @@ import math
 import msgspec
 
 from unstuck.executor.messages import BadFrame, Raise, Return, Say, Stop
+from unstuck.executor.messages import LeftBehind as Leaves
 from unstuck.model.errors import NotStorable
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import clean_text, decode
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned, Stopped
+from unstuck.worker.processes import LeftBehind
 
 MAX_TEXT = 64 << 10
+MAX_NAME = 200
+MAX_THREADS = 50
 _json_syntax = msgspec.json.Decoder(msgspec.Raw)
 
 
@@ -41,6 +45,11 @@ def said(message: Say) -> str:
         except NotStorable as error:
             raise BadFrame(str(error)) from None
     return clean_text(message.text, MAX_TEXT)
+
+
+def left_behind(executor: int, message: Leaves) -> LeftBehind:
+    names = tuple(clean_text(name, MAX_NAME) for name in message.threads[:MAX_THREADS])
+    return LeftBehind(executor, clean_text(message.workflow, MAX_NAME), names)
 
 
 def _bounded(text: str | None) -> str | None:

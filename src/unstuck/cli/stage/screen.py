@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,10 +13,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from unstuck.cli.anatomy import Body, Process, Recycled, processes, recycled
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
 from unstuck.cli.stage.snapshot import Blocked, Change, Running, Snapshot
-from unstuck.cli.workers import processes
 from unstuck.model.lifecycle import JobState
 
 SHOWN = (
@@ -23,13 +25,14 @@ SHOWN = (
     (JobState.COMPLETED, "their result is stored"),
     (JobState.CANCELLED, "stopped by request"),
     (JobState.TIMEOUT, "stopped at their time limit"),
-    (JobState.FAILED, "out of tries; the error is kept"),
+    (JobState.FAILED, "out of tries, or stuck; error and stack are kept"),
 )
 
 
 #: Below these, ids are shortened to what still names one job, and only the most telling hints stay.
 NARROW = 100
 LOW = 32
+NEWS_FOR = 12.0
 
 
 def draw(
@@ -44,9 +47,9 @@ def draw(
     """The whole window, for whatever size (columns, lines) the terminal has."""
     width, height = size
     if height < LOW:
-        hints = [hints[0], hints[-1]]
+        hints = [hints[0], hints[-2], hints[-1]]
     inside = width - 4  # of a panel: its borders and their padding
-    lines = [hint[at : at + inside] for hint in hints for at in range(0, len(hint), inside)]
+    lines = [line for hint in hints for line in folded(hint, inside)]
     layout = Layout()
     layout.split_column(
         Layout(_title(title, time), size=1),
@@ -56,10 +59,21 @@ def draw(
         Layout(_hints(lines), size=len(lines) + 2),
     )
     layout["top"].split_row(
-        Layout(_panel("jobs", _counts(snapshot)), ratio=3),
+        Layout(_panel("jobs", _counts(snapshot)), ratio=2 if width < NARROW else 3),
         Layout(_panel("worker", _workers(snapshot)), ratio=2),
     )
     return layout
+
+
+def folded(hint: str, width: int) -> list[str]:
+    """Between commands (three blanks or more) if that is enough, then between words, inside one only if it must."""
+    lines: list[str] = []
+    for part in re.split(r" {3,}", hint):
+        if lines and len(lines[-1]) + 4 + len(part) <= width:
+            lines[-1] += f"    {part}"
+        else:
+            lines += textwrap.wrap(part, width, break_on_hyphens=False)
+    return lines
 
 
 def _panel(title: str, body: RenderableType) -> Panel:
@@ -92,18 +106,38 @@ def _workers(snapshot: Snapshot) -> RenderableType:
     lines: list[Text] = []
     for worker in snapshot.workers:
         lines.append(_line((worker.name, "bold"), (f"  {worker.state}", "green"), f"  pid {worker.pid}"))
-        lines.extend(_process(process) for process in processes(worker.info))
+        # Who drains stands first: it is the news, and the place is small.
+        seen = sorted(processes(worker, snapshot.now), key=lambda process: process.state != "draining")
+        lines.extend(_process(process) for process in seen)
+        lines.extend(_gone(process) for process in reversed(recycled(worker)) if _is_news(process, snapshot))
     return Group(*lines)
 
 
-def _process(process: dict[str, Any]) -> Text:
-    running = process.get("running", 0)
-    busy = len(running) if isinstance(running, list) else running
-    state = str(process.get("state", ""))
+def _is_news(process: Recycled, snapshot: Snapshot) -> bool:
+    """The clocks of worker and database may differ a little."""
+    return process.at is not None and abs((snapshot.now - process.at).total_seconds()) < NEWS_FOR
+
+
+def _gone(process: Recycled) -> Text:
+    return _line((f"  pid {process.pid} went: {process.reason}", "dim"))
+
+
+def _process(process: Process) -> Text:
+    """A short line: the panel is narrow, and a draining process has more to tell than a busy one."""
+    head = f"  pid {process.pid or '?'}"
+    if process.state == "draining":
+        stuck = sum(body.is_stuck for body in process.bodies)
+        inside = (
+            f"{stuck} stuck, {process.running - stuck} ok" if stuck else f"{process.running} left: {process.reason}"
+        )
+        return _line(head, ("  draining", "yellow"), f"  {inside}")
+    style = {"active": "green", "starting": "cyan"}.get(process.state, "dim")
+    silent = f"  silent {process.silent_for:.0f} s" if process.silent_for >= 1 else ""
     return _line(
-        f"  pid {process.get('pid', '?')}",
-        (f"  {state}", "green" if state == "active" else "yellow"),
-        f"  {busy} now, {process.get('jobs_done', 0)} done  {size_text(process.get('memory'))}",
+        head,
+        (f"  {process.state}", style),
+        (silent, "yellow"),
+        f"  {process.running} now, {process.jobs_done} done  {size_text(process.memory)}",
     )
 
 
@@ -112,11 +146,21 @@ def _line(*parts: str | tuple[str, str]) -> Text:
 
 
 def _now(snapshot: Snapshot, size: tuple[int, int]) -> RenderableType:
-    """What is blocked stands first: it waits for a person; what runs, does not."""
+    """What is blocked or stuck stands first: it waits for a person, or is about to be news; what runs, does not."""
     width, height = size
     id_length = 18 if width < NARROW else 36
-    shown = snapshot.blocked[: 1 if height < LOW else 2]
-    return Group(*(_blocked(b, snapshot) for b in shown), _running(snapshot, id_length))
+    found = [(p, body) for w in snapshot.workers for p in processes(w, snapshot.now) for body in p.bodies]
+    stuck = [_stuck(process, body) for process, body in found if body.is_stuck]
+    troubles = [*stuck, *(_blocked(blocked, snapshot) for blocked in snapshot.blocked)]
+    bodies = {body.job: body for _, body in found}
+    return Group(*troubles[: 1 if height < LOW else 3], _running(snapshot, bodies, id_length))
+
+
+def _stuck(process: Process, body: Body) -> Text:
+    return _line(
+        ("STUCK", STYLES["STUCK"]),
+        f"  {body.workflow} in pid {process.pid}: unstuck stack {body.job[:18]}",
+    )
 
 
 def _blocked(blocked: Blocked, snapshot: Snapshot) -> Text:
@@ -127,11 +171,11 @@ def _blocked(blocked: Blocked, snapshot: Snapshot) -> Text:
     ask = f": unstuck why {blocked.next.id[:18]}" if blocked.next else ""
     return _line(
         ("BLOCKED", STYLES["BLOCKED"]),
-        f"  {error or target.name}{lasts}, {target.waiting} behind it{ask}",
+        f"  {error or target.name}{lasts}, {target.waiting} wait{ask}",
     )
 
 
-def _running(snapshot: Snapshot, id_length: int) -> RenderableType:
+def _running(snapshot: Snapshot, bodies: dict[str, Body], id_length: int) -> RenderableType:
     if not snapshot.running:
         return Text("nothing this very moment", "dim")
     grid = Table.grid(padding=(0, 2), expand=True)
@@ -142,13 +186,19 @@ def _running(snapshot: Snapshot, id_length: int) -> RenderableType:
     for job in snapshot.running:
         since = job.record.started_at or job.record.claimed_at
         seconds = max(0.0, (snapshot.now - since).total_seconds()) if since else None
-        grid.add_row(job.record.workflow, job.record.id[:id_length], duration(seconds), _progress(job))
+        grid.add_row(
+            job.record.workflow,
+            job.record.id[:id_length],
+            duration(seconds),
+            _progress(job, bodies.get(job.record.id)),
+        )
     return grid
 
 
-def _progress(job: Running) -> Text:
+def _progress(job: Running, body: Body | None) -> Text:
     if job.record.request:
-        return Text(f"asked to stop ({job.record.request})", "yellow")
+        # Its worker says more, but only with its next beat.
+        return Text((body.trouble if body else "") or f"asked to stop ({job.record.request})", "yellow")
     match job.progress:
         case {"done": int(done), "of": int(of)} if of > 0:
             filled = round(24 * min(1.0, done / of))

@@ -8,8 +8,9 @@ from datetime import datetime
 
 from unstuck.cli.meaning import explain
 from unstuck.cli.shapes import loads, shown_state
+from unstuck.model.errors import ErrorType
 from unstuck.model.job import JobRecord, WorkerRecord
-from unstuck.model.lifecycle import JobState
+from unstuck.model.lifecycle import JobState, Shown
 from unstuck.store.port import JobFilter, Store, TargetRecord
 
 RECENT = 150
@@ -57,6 +58,7 @@ class Tally:
 
     retries: int = 0
     losses: int = 0
+    stuck: int = 0
 
 
 class Watcher:
@@ -67,6 +69,8 @@ class Watcher:
         self.tally = Tally()
         self._known: dict[str, JobRecord] = {}
         self._told: dict[str, str] = {}
+        #: The last job that got stuck while somebody watched.
+        self.stuck: str | None = None
         self._begun = False
 
     def look(self) -> Snapshot:
@@ -113,9 +117,11 @@ class Watcher:
         fresh = []
         for record in reversed(records):
             before = self._known.get(record.id)
-            state = shown_state(record, now)
+            state = told_state(record, now)
             if self._told.get(record.id) != state and (before is not None or self._begun):
                 fresh.append(Change(now, record.id, record.workflow, state, sentence(record, before, now)))
+            if state == Shown.STUCK and self._told.get(record.id) != state and self._begun:
+                self.tally.stuck, self.stuck = self.tally.stuck + 1, record.id
             if before is not None:
                 if record.losses > before.losses:
                     fresh.insert(_before_last(fresh, record.id), _lost(record, now))
@@ -130,6 +136,12 @@ class Watcher:
     def _forget(self, kept: set[str]) -> None:
         for gone in self._known.keys() - kept:
             del self._known[gone], self._told[gone]
+
+
+def told_state(record: JobRecord, now: datetime) -> str:
+    """A job that got stuck stays the news that it was, also once its process is gone and it is merely FAILED."""
+    is_stuck = record.state is JobState.FAILED and record.error_type == ErrorType.EXECUTION_STUCK
+    return Shown.STUCK if is_stuck else shown_state(record, now)
 
 
 def _lost(record: JobRecord, now: datetime) -> Change:

@@ -7,6 +7,7 @@ from typing import Any
 
 from unstuck.chance import Chance
 from unstuck.examples import demo as shop
+from unstuck.intake.submit import Options
 from unstuck.model.errors import Conflict, UnknownJob
 
 NAMES = ("Ada", "Grace", "Linus", "Barbara", "Guido", "Radia", "Dennis", "Margaret")
@@ -25,6 +26,7 @@ class Trickle:
             self._greet,
             self._check_stock,
             self._charge_card,
+            self._get_stuck,
             self._render_video,
             self._convert_image,
             self._count_primes,
@@ -86,6 +88,13 @@ class Trickle:
                 shop.app.job(target.blocked_by or "").skip(by="the shop")
             except (Conflict, UnknownJob):
                 pass  # somebody at another terminal was faster
+
+    def _get_stuck(self, lap: int) -> None:
+        """Every second lap a job that does not stop, and beside it some that must not suffer from it."""
+        if lap % 2:
+            culprit = shop.CULPRITS[lap // 2 % len(shop.CULPRITS)]
+            shop.app.submit(culprit, [((), {})], Options())
+            shop.render_video.enqueue_many([(75,), (75,)])
 
     def _print_labels(self, lap: int) -> None:
         shop.print_label.enqueue_many([(lap * 10 + place,) for place in range(4)])

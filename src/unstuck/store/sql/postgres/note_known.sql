@@ -1,4 +1,4 @@
--- Sorted and past whoever is at it: every janitor does this.
+-- Sorted as Python sorts, which a deploy does, and past whoever is at it: every janitor does this.
 UPDATE unstuck_workflows
    SET known_at = unstuck_now()
  WHERE ctid = ANY (ARRAY(
@@ -10,5 +10,5 @@ UPDATE unstuck_workflows
                         JOIN LATERAL json_array_elements_text(CAST(w.serves AS json) -> 'workflows') AS known (name) ON TRUE
                        WHERE w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
                          AND w.code_version = f.code_version AND known.name = f.name)
-        ORDER BY f.name, f.code_version
+        ORDER BY f.name COLLATE "C", f.code_version COLLATE "C"
           FOR UPDATE OF f SKIP LOCKED))

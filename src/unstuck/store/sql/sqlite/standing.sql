@@ -28,6 +28,7 @@ SELECT me.*, clock.now AS at,
        pause.since_at AS paused_at, pause.until_at AS paused_until, pause.by AS paused_by, pause.reason AS pause_reason,
        CASE WHEN pause.until_at <= clock.now
             THEN EXISTS (SELECT 1 FROM unstuck_inbox i WHERE i.target = t.id) END AS is_expected,
+       (SELECT a.request_by FROM unstuck_running a WHERE a.job = me.number) AS request_by,
        holder.uid AS hold_uid, hold.since_at AS hold_since, hold.pid AS hold_pid,
        keeper.name AS hold_worker, keeper.lease_until AS hold_lease_until,
        (SELECT COUNT(*) FROM (SELECT 1 FROM unstuck_ready r

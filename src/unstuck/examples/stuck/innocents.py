@@ -1,0 +1,43 @@
+"""Those who are only nearby: they tell where and when they ran."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TypedDict
+
+import unstuck
+from unstuck.examples.stuck.shelf import LONGEST, app
+
+
+class Whereabouts(TypedDict):
+    pid: int
+    attempt: int
+    began: float
+    ended: float
+
+
+@app.workflow(name="innocent.sync", timeout=60, retries=0)
+def innocent_sync(ctx: unstuck.Context, seconds: float = 2.0) -> Whereabouts:
+    """A function that works in small steps and stops when it is asked to."""
+    began = _begin(ctx)
+    end = time.monotonic() + min(seconds, LONGEST)
+    while (left := end - time.monotonic()) > 0:
+        ctx.sleep(min(left, 0.1))
+    return {"pid": os.getpid(), "attempt": ctx.attempt, "began": began, "ended": time.time()}
+
+
+@app.workflow(name="innocent.async", timeout=60, retries=0)
+async def innocent_async(ctx: unstuck.Context, seconds: float = 2.0) -> Whereabouts:
+    """A coroutine that waits in small steps."""
+    began = _begin(ctx)
+    end = time.monotonic() + min(seconds, LONGEST)
+    while (left := end - time.monotonic()) > 0:
+        await asyncio.sleep(min(left, 0.1))
+    return {"pid": os.getpid(), "attempt": ctx.attempt, "began": began, "ended": time.time()}
+
+
+def _begin(ctx: unstuck.Context) -> float:
+    ctx.progress({"pid": os.getpid(), "attempt": ctx.attempt})
+    return time.time()

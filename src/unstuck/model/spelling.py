@@ -1,0 +1,17 @@
+"""Commands as a shell takes them, whatever the names in them begin with: for remedies that people paste."""
+
+from __future__ import annotations
+
+import shlex
+
+
+def about(command: str, name: str, flags: str = "") -> str:
+    """A command about a name; one that begins with a dash stands last, behind `--`."""
+    flags = f" {flags}" if flags else ""
+    word = shlex.quote(name)
+    return f"{command}{flags} -- {word}" if name.startswith("-") else f"{command} {word}{flags}"
+
+
+def given(option: str, value: str) -> str:
+    """An option with its value; one that begins with a dash is tied to it."""
+    return f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"

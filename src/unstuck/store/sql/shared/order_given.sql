@@ -1,0 +1,1 @@
+SELECT * FROM unstuck_orders WHERE id = :number

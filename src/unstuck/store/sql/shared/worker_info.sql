@@ -1,0 +1,1 @@
+SELECT info FROM unstuck_workers WHERE id = :worker

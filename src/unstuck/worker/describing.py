@@ -1,0 +1,98 @@
+"""What a worker says about itself with every beat: its processes, the jobs in them, and those that went lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from unstuck.model.times import Times
+from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.roster import Post
+from unstuck.worker.shutdown import Phase
+
+if TYPE_CHECKING:
+    from unstuck.worker.books import Books
+
+#: So many jobs of a process are named.
+MOST_JOBS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Recycled:
+    """A process that has ended. `at` is for people: by the wall clock, ISO."""
+
+    pid: int
+    generation: int
+    reason: str
+    jobs_done: int
+    at: str
+
+
+def describe(books: Books, pids: dict[str, Any], now: float, *, is_impatient: bool) -> tuple[str, dict[str, Any]]:
+    info: dict[str, Any] = {
+        "pids": pids,
+        "slots": books.seats.slots,
+        "processes": books.seats.processes,
+        "ready": books.is_ready(now),
+        "executors": [describe_post(post, books.times, now, is_impatient) for post in books.roster.posts.values()],
+        "recycled": [asdict(process) for process in books.recycled],
+    }
+    if (imported := books.imported) is not None:
+        info |= {
+            "code_version": imported.code_version,
+            "mode": imported.mode,
+            "mode_reason": imported.reason,
+            "workflows": [w.name for w in imported.workflows],
+        }
+    if books.import_error is not None:
+        info["import_error"] = books.import_error
+    if books.start_error is not None:
+        info["start_error"] = books.start_error
+    return ("active" if books.phase is Phase.WORKING else "draining", info)
+
+
+def describe_post(post: Post, times: Times, now: float, is_impatient: bool = False) -> dict[str, Any]:
+    bodies = post.bodies
+    oldest = sorted(bodies, key=lambda h: now if h.started_at is None else h.started_at)[:MOST_JOBS]
+    return {
+        "executor": post.number,
+        "pid": post.pid,
+        "state": shown_state(post),
+        "generation": post.generation,
+        "alone": post.alone,
+        "memory": post.memory,
+        "jobs_done": post.jobs_done,
+        "reason": post.killed or post.reason,
+        "running": len(bodies),
+        "silent_for": round(post.pulse_age, 1) if post.pulse_age >= times.unresponsive else 0.0,
+        "jobs": [_describe_body(post, holding, times, now, is_impatient) for holding in oldest],
+    }
+
+
+def shown_state(post: Post) -> str:
+    if post.killed or post.state == "exited":
+        return "draining"
+    return "spare" if post.is_spare and post.state in ("starting", "active") else post.state
+
+
+def states(posts: Iterable[Post]) -> frozenset[tuple[int, str, str, int]]:
+    """What people should see soon when it changes; who was told to stop too: a grace is often shorter than a beat."""
+    return frozenset(
+        (post.number, shown_state(post), post.killed, sum(h.told_at is not None for h in post.bodies))
+        for post in posts
+    )
+
+
+def _describe_body(post: Post, holding: Holding, times: Times, now: float, is_impatient: bool) -> dict[str, Any]:
+    is_told = holding.told_at is not None and holding.stage is not Stage.STUCK
+    ends_at = (holding.told_at or 0.0) + holding.patience(times, is_impatient=is_impatient)
+    return {
+        "job": holding.job.id,
+        "workflow": holding.job.workflow,
+        "for": round(now - (now if holding.started_at is None else holding.started_at), 1),
+        "on": "thread" if holding.ref not in post.on_main else "main" if post.alone else "loop",
+        "asked": None if holding.asked is None else str(holding.asked),
+        "grace_left": round(max(0.0, ends_at - now), 1) if is_told else None,
+        "stuck": holding.stage is Stage.STUCK,
+    }

@@ -1,0 +1,181 @@
+"""Ears: what executors say, written into the books."""
+
+from __future__ import annotations
+
+import logging
+
+from unstuck.clock import wall
+from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopped
+from unstuck.store.port import Report
+from unstuck.telemetry import emit
+from unstuck.worker.blame import reports_on_death
+from unstuck.worker.books import Books
+from unstuck.worker.claim import Claimer, Served
+from unstuck.worker.describing import Recycled
+from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.processes import (
+    ExecutorDied,
+    ExecutorReady,
+    Finished,
+    FleetEvent,
+    Imported,
+    ImportFailed,
+    LeftBehind,
+    Recalled,
+    Said,
+    Started,
+    ZygoteDied,
+)
+from unstuck.worker.roster import Post
+from unstuck.worker.settle import Settler
+
+#: After a zygote's death suspects run one at a time for so long: whoever did it has shown itself by then, as a rule.
+WARY_FOR = 120.0
+
+
+class Ears:
+    def __init__(self, books: Books, claimer: Claimer, settler: Settler, queues: tuple[str, ...]) -> None:
+        self._books = books
+        self._claimer = claimer
+        self._settler = settler
+        self._queues = queues
+
+    def hear(self, event: FleetEvent, now: float) -> None:
+        """One event that cannot be digested must not take the others of its batch with it."""
+        try:
+            self._on(event, now)
+        except Exception:
+            logging.getLogger("unstuck").exception("could not digest %s", type(event).__name__)
+
+    def _on(self, event: FleetEvent, now: float) -> None:
+        match event:
+            case Finished():
+                self._on_finished(event, now)
+            case Started():
+                self._on_started(event, now)
+            case Recalled():
+                self._on_recalled(event, now)
+            case Said():
+                self._settler.say(event.ref, event.kind, event.text)
+            case ExecutorReady():
+                self._on_ready(event)
+            case ExecutorDied():
+                self._on_died(event, now)
+            case LeftBehind():
+                self._on_left_behind(event)
+            case Imported():
+                self._on_imported(event)
+            case ZygoteDied():
+                self._books.wary_until = now + WARY_FOR
+                emit("zygote_died", level=logging.ERROR, status=event.status, again_in=event.again_in)
+            case ImportFailed():
+                self._books.import_error = event.error
+                emit("import_failed", level=logging.ERROR, error=event.error, again_in=event.again_in)
+
+    # --- attempts -----------------------------------------------------------------------------------------------
+    def _on_started(self, event: Started, now: float) -> None:
+        holding = self._books.ledger.get(event.ref)
+        if holding is not None and holding.stage is Stage.FED:
+            holding.begin(event.at, now)
+
+    def _on_finished(self, event: Finished, now: float) -> None:
+        books, holding = self._books, self._books.ledger.get(event.ref)
+        if holding is None:
+            return
+        books.roster.unseat(holding, now)
+        books.is_congested = False
+        if holding.stage in (Stage.STUCK, Stage.REVOKED):
+            self._body_ended(holding)
+            return
+        books.ledger.end(event.ref)
+        books.pace.note(holding.job.workflow, event.duration_ms)
+        outcome = _outcome(event.outcome, holding)
+        books.reports.append(
+            Report(event.ref, outcome, event.duration_ms, event.output, has_target=holding.job.has_target)
+        )
+
+    def _on_recalled(self, event: Recalled, now: float) -> None:
+        for ref in event.refs:
+            holding = self._books.ledger.get(ref)
+            if holding is None:
+                continue
+            self._books.roster.unseat(holding, now)
+            if holding.stage is Stage.REVOKED:
+                self._body_ended(holding)
+            elif self._books.ledger.end(ref):
+                self._books.reports.append(Report(ref, NotStarted("it had not started in time")))
+
+    def _body_ended(self, holding: Holding) -> None:
+        """Of an attempt that is ours no more: a hold that was written because its body lived may go."""
+        self._books.ledger.drop(holding.ref)
+        self._settler.lift(holding.ref.job)
+
+    # --- processes ----------------------------------------------------------------------------------------------
+    def _on_imported(self, event: Imported) -> None:
+        self._books.imported, self._books.import_error = event, None
+        emit("imported", workflows=len(event.workflows), mode=event.mode, reason=event.reason)
+        self._claimer.serve(Served.of(event.workflows, self._queues))
+
+    def _on_ready(self, event: ExecutorReady) -> None:
+        """Where memory is limited, its start has not succeeded before it was weighed."""
+        books = self._books
+        books.has_started = True
+        is_limited = books.limits.memory_limit is not None
+        if not is_limited:
+            books.start_succeeded()
+        if (post := books.roster.posts.get(event.executor)) and post.state == "starting":
+            post.state, post.pid, post.is_barred = "active", event.pid, is_limited
+
+    def _on_left_behind(self, event: LeftBehind) -> None:
+        """The result is kept; the process goes, unless it is known that these stay for good."""
+        post = self._books.roster.posts.get(event.executor)
+        if post is None:
+            return
+        reason = self._books.residents.judge(post, event.workflow, event.threads)
+        post.left_behind = post.left_behind or reason
+        emit(
+            "left_behind",
+            level=logging.WARNING,
+            workflow=event.workflow,
+            threads=", ".join(event.threads[:5]),
+            pid=post.pid,
+            recycled=bool(post.left_behind),
+        )
+
+    def _on_died(self, event: ExecutorDied, now: float) -> None:
+        books = self._books
+        post = books.roster.close(event.executor)
+        if post is None:
+            return
+        reason = post.killed or post.reason or event.status
+        books.recycled.append(
+            Recycled(event.pid, post.generation, reason, post.jobs_done, wall().isoformat(timespec="seconds"))
+        )
+        emit("executor_died", executor=event.executor, pid=event.pid, status=event.status, expected=event.expected)
+        self._back_off_spawns(post, event, now)
+        ours = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
+        for report in reports_on_death(event, post, ours):
+            if books.ledger.end(report.ref):
+                books.reports.append(report)
+        for holding in post.holdings.values():
+            if holding.stage in (Stage.STUCK, Stage.REVOKED):
+                self._body_ended(holding)
+            books.ledger.drop(holding.ref)
+
+    def _back_off_spawns(self, post: Post, event: ExecutorDied, now: float) -> None:
+        """An executor that never became ready will not next time either."""
+        if post.state == "starting" and not post.killed and not event.expected:
+            self._books.start_failed(event.status, now)
+
+
+def _outcome(outcome: Outcome, holding: Holding) -> Outcome:
+    """One that was interrupted for its neighbours' sake, without a request of its own, runs again by itself. One that
+    held the interpreter was interrupted before its process could read what it was asked: we know."""
+    if not isinstance(outcome, Stopped) or outcome.asked is not None:
+        return outcome
+    if holding.asked is not None:
+        return Stopped(holding.asked, outcome.message)
+    if holding.stalled_at is None or holding.told_at is not None:
+        return outcome
+    message = "it blocked the event loop of its process and was interrupted; it runs again by itself"
+    return Lost(ErrorInfo("Stopped", message, holding.stack), "bystander")

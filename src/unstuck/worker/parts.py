@@ -1,0 +1,52 @@
+"""What an incarnation is made of, and how it can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Protocol
+
+from unstuck.chance import Chance
+from unstuck.clock import Clock
+from unstuck.model.job import WorkerRecord
+from unstuck.model.times import Times
+from unstuck.store.port import Store
+from unstuck.worker.placing import Seats
+from unstuck.worker.processes import FleetPort
+from unstuck.worker.readiness import Readiness
+from unstuck.worker.view import Limits
+
+
+class Chores(Protocol):
+    """What passing time does to jobs: the janitor, as a worker sees it."""
+
+    def tick(self) -> float: ...
+    def first_sweep(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """`beat_store` has a connection of its own; `prepare` makes the tables of a store that has none."""
+
+    incarnation: str
+    store: Store
+    beat_store: Store
+    fleet: FleetPort
+    chores: Callable[[WorkerRecord], Chores]
+    clock: Clock
+    chance: Chance
+    times: Times
+    seats: Seats
+    limits: Limits
+    queues: tuple[str, ...] = ()
+    name: str | None = None
+    prepare: Callable[[], None] = lambda: None
+    readiness: Readiness = field(default_factory=Readiness)
+
+
+class End(Enum):
+    """Why an incarnation is over."""
+
+    LEFT = auto()
+    FENCED = auto()

@@ -1,0 +1,177 @@
+"""The talk with executors: what is told and what is heard, checked, and turned into events.
+
+An attempt is known by a number that the fleet dealt out; one bad frame ends the executor that sent it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from unstuck.clock import Clock
+from unstuck.executor.messages import (
+    Begun,
+    Failed,
+    GivenBack,
+    LeftBehind,
+    Raise,
+    Ready,
+    Return,
+    Run,
+    Say,
+    Shown,
+    Stop,
+    pack,
+    pack_all,
+)
+from unstuck.model.job import AttemptRef
+from unstuck.model.payload import clean_text
+from unstuck.worker import testimony
+from unstuck.worker.member import Member
+from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, Recalled, Said, Started
+from unstuck.worker.wires import Wires, is_readable, is_writable
+
+HANG_UP_GRACE = 0.2
+_READ = 1 << 20
+
+
+class Talk:
+    def __init__(
+        self,
+        kill_grace: float,
+        *,
+        wires: Wires,
+        clock: Clock,
+        say: Callable[[FleetEvent], None],
+        kill: Callable[[Member, str], None],
+    ) -> None:
+        self._kill_grace = kill_grace
+        self._wires = wires
+        self._clock = clock
+        self._say = say
+        self._kill = kill
+
+    def tell(self, member: Member, message: Any) -> None:
+        member.unsent += pack([message])
+        self._send(member)
+
+    def feed(self, member: Member, runs: Sequence[Run]) -> None:
+        member.unsent += b"".join(pack_all(runs, _weight))
+        self._send(member)
+
+    def converse(self, member: Member, mask: int) -> None:
+        if is_writable(mask):
+            self._send(member)
+        if is_readable(mask):
+            self._read_once(member)
+
+    def read_all(self, member: Member) -> None:
+        """All that a dead executor had sent."""
+        while not member.is_released and self._read_once(member):
+            pass
+
+    def take_back(self, member: Member, now: float) -> None:
+        """What was recalled comes back also when the executor is past answering."""
+        self._recalled(member, member.take_back(now))
+
+    def limit_stop(self, member: Member) -> None:
+        """A drained executor has the kill grace for its on_stop hooks."""
+        if member.state == "draining" and member.stop_by == math.inf and member.is_idle():
+            member.stop_by = self._clock.boot() + self._kill_grace
+
+    def _send(self, member: Member) -> None:
+        while member.unsent:
+            try:
+                with memoryview(member.unsent) as view:
+                    sent = member.wire.send(view[:_READ])
+            except BlockingIOError:
+                break
+            except OSError:
+                # It is dying or has closed its end; its death will be heard, with what it was fed as unstarted.
+                member.unsent.clear()
+                break
+            del member.unsent[:sent]
+        if member.writing != bool(member.unsent):
+            member.writing = bool(member.unsent)
+            self._wires.watch_for_room(member.wire, member.writing)
+
+    def _read_once(self, member: Member) -> bool:
+        try:
+            data = member.wire.recv(_READ)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._hung_up(member)
+            return False
+        try:
+            for message in member.inbox.take(data):
+                self._take(member, message)
+        except Exception as error:
+            # BadFrame or whatever else its words led to: it costs this executor, never the supervisor.
+            self._wires.unwatch(member.wire)
+            self._kill(member, f"it sent what no executor sends: {error}")
+            return False
+        return True
+
+    def _hung_up(self, member: Member) -> None:
+        """It closed its end: nothing can be heard or asked any more, so it must not go on."""
+        self._wires.unwatch(member.wire)
+        if member.pid and not member.killed and member.status_by == math.inf:
+            # Usually the process is just ending by itself: let its own status be seen.
+            member.stop_by = min(member.stop_by, self._clock.boot() + HANG_UP_GRACE)
+            member.reason = member.reason or "it closed its connection to the supervisor"
+
+    def _take(self, member: Member, message: Any) -> None:
+        match message:
+            case Begun():
+                self._begun(member, message)
+            case Return() | Raise() | Stop():
+                self._ended(member, message)
+            case Say():
+                fed = member.owed(message.number)
+                self._say(Said(member.number, fed.ref, message.kind, testimony.said(message)))
+            case GivenBack():
+                self._given_back(member, message.numbers)
+            case Ready():
+                member.ready_by = math.inf
+                member.memory_at = -math.inf  # what it used while it started says nothing
+                if member.state == "starting":
+                    member.state = "active"
+                self._say(ExecutorReady(member.number, member.pid))
+            case Shown():
+                member.dumps.show(message.number, message.stack)
+            case LeftBehind():
+                self._say(testimony.left_behind(member.number, message))
+            case Failed():
+                member.fault = clean_text(message.error, testimony.MAX_TEXT)
+
+    def _begun(self, member: Member, message: Begun) -> None:
+        fed = member.owed(message.number)
+        fed.started = True
+        now = self._clock.boot()
+        self._say(Started(member.number, fed.ref, message.at if 0.0 < message.at <= now else now))
+
+    def _ended(self, member: Member, message: Return | Raise | Stop) -> None:
+        fed = member.owed(message.number)
+        outcome = testimony.outcome_of(message, fed.max_result)
+        output = testimony.output_of(message)
+        member.answered(message.number)
+        member.jobs_done += 1
+        self._say(Finished(member.number, fed.ref, outcome, max(0, message.ms), output))
+        self.limit_stop(member)
+
+    def _given_back(self, member: Member, numbers: list[int]) -> None:
+        answers = [member.given_back(number) for number in numbers]
+        self._recalled(member, tuple(ref for ref in answers if ref is not None))
+
+    def _recalled(self, member: Member, refs: tuple[AttemptRef, ...]) -> None:
+        if refs:
+            self._say(Recalled(member.number, refs))
+        self.limit_stop(member)
+
+
+def _weight(run: Run) -> int:
+    return len(run.payload) + 100

@@ -1,0 +1,162 @@
+"""What the kernel tells of a silent process: whether it is stopped, and which thread keeps the interpreter to itself.
+
+A thread that waits for the interpreter wakes every 5 ms to ask for it again: its voluntary switches climb by some 200
+a second, and no other state of a thread looks like that. If our own control thread is such a waiter, somebody holds
+the interpreter; it is the one that does not wait, among those that run a job. Several do not wait if some of them
+sleep in calls that leave the interpreter free; then it is the one that alone burns CPU, or else nobody can tell. Nor
+can anybody if there are threads of no job that do not wait: a leaked one may sleep with the interpreter as well.
+Nothing here needs the process's help, or more than to read /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+#: Between two looks: long enough to tell a waiter from a sleeper, on a busy machine too.
+LOOK_EVERY = 0.2
+#: Wake-ups a second that make a waiter; a quarter of what an idle machine shows.
+WAITER_RATE = 50.0
+#: Of a core. Waking up 200 times a second takes less than a tenth of this.
+BURNING_SHARE = 0.1
+
+_STATE = re.compile(rb"^State:\s+(\S)", re.MULTILINE)
+_SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
+_CAUGHT = re.compile(rb"^SigCgt:\s+([0-9a-f]+)", re.MULTILINE)
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Of one thread, since it began."""
+
+    state: str
+    switches: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    at: float
+    threads: Mapping[int, Activity]
+
+
+def look_at_threads(pid: int, now: float) -> Look:
+    """Every thread of the process by its kernel number; none of one that is gone."""
+    threads: dict[int, Activity] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            if (activity := _activity(f"/proc/{pid}/task/{name}")) is not None:
+                threads[int(name)] = activity
+    return Look(now, threads)
+
+
+def waiters(before: Look, after: Look) -> set[int]:
+    """Those that asked for the interpreter all the time between the two looks."""
+    least = WAITER_RATE * (after.at - before.at)
+    return {
+        thread
+        for thread, then, now in _both(before, after)
+        if now.switches - then.switches >= least and now.state not in "Tt"
+    }
+
+
+def holder(
+    before: Look,
+    after: Look,
+    control: int,
+    jobs: Mapping[int, int],
+    cleared: Collection[int] = (),
+    ours: Collection[int] = (),
+) -> int | None:
+    """Whose thread holds the interpreter: `jobs` says which attempt is on which thread. None if nobody can tell.
+
+    `cleared` are threads that were seen to wait before, while the same silence lasted; `ours` are known to rest
+    between jobs.
+    """
+    waiting = waiters(before, after)
+    if control not in waiting:
+        return None
+    awake = {thread for thread, _, _ in _both(before, after)} - waiting - set(cleared)
+    burning = {
+        thread for thread, then, now in _both(before, after) if thread in awake and _burns(before, after, then, now)
+    }
+    suspects = burning or awake - set(ours)
+    return jobs.get(suspects.pop()) if len(suspects) == 1 else None
+
+
+def is_stopped(look: Look, *threads: int) -> bool:
+    """By a signal or a debugger: one of the threads that matter does not run, and not because it waits."""
+    return any(thread in look.threads and look.threads[thread].state in "Tt" for thread in threads)
+
+
+def catches(pid: int, signum: int) -> bool:
+    """Whether that process has a handler for the signal: without one it would be killed by it. If unknown, it has."""
+    found = _CAUGHT.search(_bytes(f"/proc/{pid}/status"))
+    return found is None or bool(int(found[1], 16) >> (signum - 1) & 1)
+
+
+@dataclass(slots=True)
+class Vigil:
+    """What is known of a process that has been silent since that pulse: looks, and what they say."""
+
+    pulse: float
+    last: Look | None = None
+    holder: int | None = None
+    is_stopped: bool = False
+    #: Somebody holds the interpreter, known or not: nothing of Python moves in the process.
+    is_held: bool = False
+    _cleared: set[int] = field(default_factory=set)
+
+    def is_due(self, now: float) -> bool:
+        return self.last is None or now - self.last.at >= LOOK_EVERY
+
+    def look(self, look: Look, pid: int, control: int, jobs: Mapping[int, int], crew: Collection[int] = ()) -> None:
+        """The main thread has the process's own number."""
+        self.is_stopped = is_stopped(look, pid, control)
+        if self.last is not None:
+            waiting = waiters(self.last, look)
+            self.is_held = control in waiting
+            resting = {pid, *crew} - jobs.keys()
+            self.holder = holder(self.last, look, control, jobs, self._cleared, resting)
+            self._cleared |= waiting
+        self.last = look
+
+
+def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
+    return [
+        (thread, before.threads[thread], now) for thread, now in after.threads.items() if thread in before.threads
+    ]
+
+
+def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
+    return now.cpu_seconds - then.cpu_seconds >= BURNING_SHARE * (after.at - before.at)
+
+
+def _activity(folder: str) -> Activity | None:
+    text = _bytes(f"{folder}/status")
+    state, switches = _STATE.search(text), _SWITCHES.search(text)
+    if state is None or switches is None:
+        return None
+    return Activity(state[1].decode(), int(switches[1]), _cpu_seconds(folder))
+
+
+def _cpu_seconds(folder: str) -> float:
+    """In nanoseconds where the kernel counts them, else in its coarse ticks."""
+    with contextlib.suppress(ValueError, IndexError):
+        return int(_bytes(f"{folder}/schedstat").split()[0]) / 1e9
+    with contextlib.suppress(ValueError, IndexError):
+        fields = _bytes(f"{folder}/stat").rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+    return 0.0
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

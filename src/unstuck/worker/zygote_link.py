@@ -1,0 +1,212 @@
+"""The supervisor's end of the zygote: started, heard, ended, and started again, later each time it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unstuck.clock import Clock
+from unstuck.executor.descendants import incarnation_tag, kill_where, tags_of
+from unstuck.executor.messages import AppFailed, AppImported, BadFrame, Inbox, from_zygote
+from unstuck.executor.zygote import Order
+from unstuck.machine import INCARNATION_TAG
+from unstuck.worker.endings import ending
+from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteDied
+from unstuck.worker.spill import Spill
+from unstuck.worker.wires import Wires
+
+FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
+_READ = 1 << 20
+
+
+@dataclass(slots=True)
+class Zygote:
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    spill: Spill
+    import_by: float
+    inbox: Inbox = field(default_factory=lambda: Inbox(from_zygote))
+    imported: bool = False
+
+
+class ZygoteLink:
+    """At most one zygote at a time. What it says of executors goes to `heed`, its own death to `mourn`."""
+
+    def __init__(
+        self,
+        order: Order,
+        import_limit: float,
+        *,
+        wires: Wires,
+        clock: Clock,
+        say: Callable[[FleetEvent], None],
+        heed: Callable[[Any], None],
+        mourn: Callable[[str], None],
+    ) -> None:
+        self._order = order
+        self._import_limit = import_limit
+        self._wires = wires
+        self._clock = clock
+        self._say = say
+        self._heed = heed
+        self._mourn = mourn
+        self._zygote: Zygote | None = None
+        self._start_at = math.inf
+        self._failures = 0
+
+    @property
+    def pid(self) -> int | None:
+        return self._zygote.process.pid if self._zygote else None
+
+    def start(self) -> None:
+        self._start_at = self._clock.boot()
+
+    def ask(self, frame: bytes, descriptors: Sequence[int]) -> bool:
+        """Whether it went out. If not, this zygote has no ear for it right now, or its end will be heard soon."""
+        if self._zygote is None or not self._zygote.imported:
+            return False
+        try:
+            socket.send_fds(self._zygote.control, [frame], list(descriptors))
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        if self._zygote is not None:
+            self._zygote.process.kill()
+
+    def keep_time(self, now: float) -> None:
+        if self._zygote is None and now >= self._start_at:
+            self._start()
+        elif self._zygote is not None and now >= self._zygote.import_by:
+            self._end(self._zygote)
+            self.sweep()
+            self._import_failed(f"the import took longer than {self._import_limit:g} s")
+
+    def next_duty(self) -> float:
+        return self._start_at if self._zygote is None else self._zygote.import_by
+
+    def close(self, patience: float) -> None:
+        if self._zygote is not None:
+            self._end(self._zygote, patience)
+
+    def sweep(self) -> None:
+        tag = incarnation_tag(self._order.incarnation)
+        kill_where(lambda found: tag in tags_of(found.pid))
+
+    def _start(self) -> None:
+        self._start_at = math.inf
+        try:
+            self._zygote = self._launch()
+        except OSError as error:
+            self._import_failed(f"the app's process could not be started: {error}")
+
+    def _launch(self) -> Zygote:
+        """Nothing stays open if it cannot be had."""
+        with contextlib.ExitStack() as ends, contextlib.ExitStack() as undo:
+            ours, theirs = socket.socketpair()
+            undo.callback(ours.close)
+            ends.callback(theirs.close)
+            output, their_output = os.pipe()
+            undo.callback(os.close, output)
+            ends.callback(os.close, their_output)
+            order = replace(self._order, control=theirs.fileno())
+            process = subprocess.Popen(
+                order.argv(),
+                stdin=subprocess.DEVNULL,
+                stdout=their_output,
+                stderr=their_output,
+                env={**os.environ, INCARNATION_TAG: order.incarnation},
+                pass_fds=(order.control, order.page),
+                start_new_session=True,
+            )
+            undo.pop_all()
+        ours.setblocking(False)
+        spill = Spill(output, "app")
+        zygote = Zygote(process, ours, spill, self._clock.boot() + self._import_limit)
+        self._wires.watch(ours, lambda _: self._hear(zygote))
+        self._wires.watch(output, lambda _: self._drain(spill))
+        return zygote
+
+    def _drain(self, spill: Spill) -> None:
+        if not spill.drain(self._clock.boot()):
+            self._wires.unwatch(spill.fd)
+
+    def _hear(self, zygote: Zygote) -> None:
+        try:
+            data = zygote.control.recv(_READ)
+            messages = zygote.inbox.take(data)
+        except BlockingIOError:
+            return
+        except (OSError, BadFrame):
+            data, messages = b"", []
+        for message in messages:
+            self._take(zygote, message)
+        if not data and self._zygote is zygote:
+            self._ended(zygote)
+
+    def _take(self, zygote: Zygote, message: Any) -> None:
+        match message:
+            case AppImported():
+                zygote.imported = True
+                zygote.import_by = math.inf
+                self._failures = 0
+                self._say(_imported(message))
+            case AppFailed():
+                self._end(zygote)
+                self._import_failed(message.error)
+            case _:
+                self._heed(message)
+
+    def _ended(self, zygote: Zygote) -> None:
+        """It died by itself: its executors get KILL from the kernel, whatever else was below it from the sweep."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            zygote.process.wait(1.0)
+        how = ending(zygote.process.returncode)
+        self._end(zygote)
+        self.sweep()
+        self._mourn(how)
+        if not zygote.imported:
+            self._import_failed(f"the process ended while it imported the app ({how})")
+        else:
+            self._say(ZygoteDied(how, self._try_again()))
+
+    def _import_failed(self, error: str) -> None:
+        self._say(ImportFailed(error, self._try_again()))
+
+    def _try_again(self) -> float:
+        """In so many seconds; longer each time."""
+        again_in = min(FIRST_RETRY * 2.0**self._failures, LONGEST_RETRY)
+        self._failures = min(self._failures + 1, 30)
+        self._start_at = self._clock.boot() + again_in
+        return again_in
+
+    def _end(self, zygote: Zygote, patience: float = 0.0) -> None:
+        """Hanging up lets it kill and reap all that is below it; after `patience` it is killed."""
+        self._zygote = None
+        self._wires.unwatch(zygote.control)
+        zygote.control.close()
+        try:
+            zygote.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            zygote.process.kill()
+            zygote.process.wait()
+        zygote.spill.drain(self._clock.boot())
+        self._wires.unwatch(zygote.spill.fd)
+        zygote.spill.close()
+
+
+def _imported(message: AppImported) -> Imported:
+    return Imported(
+        tuple(message.workflows),
+        message.code_version,
+        message.mode,
+        message.reason,
+        frozenset(message.coroutines),
+    )

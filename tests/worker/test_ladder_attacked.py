@@ -1,0 +1,340 @@
+"""Who an attack on the ladder wronged, and what it let escape: each of them once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.support.fake_fleet import FakeFleet
+from tests.support.holdings import a_holding, a_post, a_view
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.times import Times
+from unstuck.store.port import Order
+from unstuck.worker import actions
+from unstuck.worker.actions import Action, Convict, Drain, Dump, Excuse, Interrupt, Kill, Spawn
+from unstuck.worker.books import Books
+from unstuck.worker.ears import Ears
+from unstuck.worker.hands import Hands
+from unstuck.worker.ledger import Holding
+from unstuck.worker.notes import Inbox, LeaseLost, Notes
+from unstuck.worker.orders import Orders
+from unstuck.worker.placing import Seats
+from unstuck.worker.plan import plan
+from unstuck.worker.processes import ExecutorReady, ExecutorView, Imported
+from unstuck.worker.roster import Post
+from unstuck.worker.selffence import Fence
+from unstuck.worker.shutdown import Shutdown
+from unstuck.worker.threads import Activity, Look, Vigil, holder
+from unstuck.worker.view import Limits
+
+TIMES = Times()
+LIMIT = 100 << 20
+
+
+def told(at: float = 100.0, grace: float = 10.0, **facts: Any) -> Holding:
+    """Asked to stop at that time, its stack taken in time for the verdict."""
+    holding = a_holding(at=0.0, timeout="unlimited", grace=grace, **facts)
+    holding.asked, holding.told_at, holding.dumped_at = RequestKind.CANCEL, at, at + grace - 0.01
+    return holding
+
+
+def running() -> Holding:
+    return a_holding(at=99.0, timeout="unlimited")
+
+
+def planned(post: Post, now: float, **facts: Any) -> list[Action]:
+    return list(plan(a_view(post, **facts), now))
+
+
+def only(kind: type[Action], found: list[Action]) -> list[Action]:
+    return [action for action in found if isinstance(action, kind)]
+
+
+# --- interrupts -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("grace", "every"), [(10.0, 0.5), (2.0, 0.2), (0.2, 0.05)])
+def test_a_short_grace_is_interrupted_as_often_as_a_long_one(grace: float, every: float) -> None:
+    me = told(at=100.0, grace=grace)
+    post = a_post(1, me, running(), on_main=frozenset({me.ref}), on_loop=me.ref)
+    me.interrupted_at = 100.0 + grace / 2
+
+    assert only(Interrupt, planned(post, now=me.interrupted_at + every - 0.01)) == []
+    assert only(Interrupt, planned(post, now=me.interrupted_at + every + 0.01)) == [Interrupt(me.ref)]
+
+
+# --- memory -----------------------------------------------------------------------------------------------------
+LIMITS = Limits(memory_limit=LIMIT)
+
+
+def an_early_verdict() -> Post:
+    me = told(at=100.0, grace=100.0)
+    me.dumped_at = None
+    return a_post(1, me)
+
+
+def a_silence() -> Post:
+    return a_post(1, running(), running(), pulse_age=2.0)
+
+
+def a_stall() -> Post:
+    blocker, other = running(), running()
+    on_main = frozenset({blocker.ref, other.ref})
+    return a_post(1, blocker, other, on_main=on_main, on_loop=blocker.ref, loop_age=2.0)
+
+
+@pytest.mark.parametrize("found", [an_early_verdict, a_silence, a_stall])
+def test_a_stack_that_is_due_later_does_not_put_off_the_memory_limit(found: Any) -> None:
+    post = found()
+    post.memory, post.over_since = LIMIT, 120.0
+    bodies = tuple(h.ref for h in post.bodies)
+
+    assert only(Dump, planned(post, now=120.0, limits=LIMITS)) == [Dump(1, bodies)]
+    for holding in post.bodies:
+        holding.dumped_at = 120.0
+    assert only(Kill, planned(post, now=120.4, limits=LIMITS)) == [Kill(1, actions.OVER_MEMORY)]
+    assert only(Dump, planned(post, now=120.4, limits=LIMITS)) == []
+
+
+def test_above_the_memory_limit_the_kill_waits_no_longer_than_two_dumps_may_take() -> None:
+    post = a_post(1, running(), memory=LIMIT, over_since=120.0)
+    assert only(Kill, planned(post, now=120.45, limits=LIMITS)) == []
+    assert only(Kill, planned(post, now=120.5, limits=LIMITS)) == [Kill(1, actions.OVER_MEMORY)]
+
+
+def books_with(limits: Limits) -> Books:
+    return Books(TIMES, Seats(slots=4, processes=1), limits, Fence.after(1e9, TIMES))
+
+
+def seen(executor: int, memory: int, state: Any = "active", **facts: Any) -> ExecutorView:
+    return ExecutorView(executor, 7, state, 0.0, 0.0, 0, memory, (), (), **facts)
+
+
+def test_the_books_know_since_when_a_process_is_above_its_memory_limit() -> None:
+    books = books_with(LIMITS)
+    post = books.roster.open(False, 0.0)
+    ages = []
+    for now, memory in ((1.0, LIMIT - 1), (2.0, LIMIT), (3.0, LIMIT + 1), (4.0, 5), (5.0, LIMIT)):
+        books.look([seen(1, memory)], now)
+        ages.append(post.over_since)
+    assert ages == [None, 2.0, 2.0, None, 5.0]
+
+
+class _NoRequests:
+    def ask(self, ask: Any) -> None: ...
+
+
+def hands_on(books: Books) -> Hands:
+    return Hands(books, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
+
+
+def look_and_act(books: Books, hands: Hands, now: float) -> list[Action]:
+    found = list(plan(books.view(now, is_impatient=False), now))
+    for action in found:
+        hands.do(action, now)
+    return found
+
+
+def started(books: Books, now: float) -> Post:
+    post = books.roster.open(False, now, 4)
+    Ears(books, None, None, ()).hear(ExecutorReady(post.number, 7), now)  # type: ignore[arg-type]
+    books.imported = Imported((), "", "fork", "")
+    return post
+
+
+def test_a_process_that_is_above_the_memory_limit_before_any_job_is_a_failed_start() -> None:
+    books = books_with(Limits(memory_limit=5 << 20))
+    hands = hands_on(books)
+    rests = []
+    now = 100.0
+    for _ in range(3):
+        post = started(books, now)
+        assert books.feedable() == [], "fed before it was weighed"
+        books.look([seen(post.number, 30 << 20)], now)
+        assert books.feedable() == []
+        assert only(Kill, look_and_act(books, hands, now)) == [Kill(post.number, actions.OVER_MEMORY)]
+        assert not books.is_ready(now)
+        assert "uses 30 MiB before any job; memory_limit is 5 MiB" in (books.start_error or "")
+        rests.append(books.spawn_from - now)
+        books.roster.close(post.number)
+        assert only(Spawn, list(plan(books.view(now, is_impatient=False), now))) == []
+        now = books.spawn_from
+    assert rests == sorted(rests)
+    assert rests[0] < rests[-1]
+
+
+def test_one_that_is_light_enough_ends_the_trouble() -> None:
+    books = books_with(LIMITS)
+    books.start_error, books.failed_spawns = "it uses too much", 3
+    post = started(books, 100.0)
+    assert books.start_error is not None
+    books.look([seen(post.number, LIMIT - 1)], 100.1)
+    found = (str(books.start_error), books.failed_spawns, books.is_ready(100.1))
+    assert found == ("None", 0, True)
+    assert books.feedable() == [post]
+
+
+def test_a_process_that_has_run_jobs_and_is_above_the_limit_is_no_failed_start() -> None:
+    books = books_with(LIMITS)
+    post = started(books, 100.0)
+    books.look([seen(post.number, 1)], 100.0)
+    post.memory, post.jobs_done, post.over_since = LIMIT, 1, 100.0
+    look_and_act(books, hands_on(books), 100.0)
+    assert (post.killed, books.start_error) == (actions.OVER_MEMORY, None)
+
+
+def test_what_is_above_max_memory_before_any_job_is_reported_once_and_not_replaced(caplog: Any) -> None:
+    books = books_with(Limits(max_memory=5 << 20))
+    hands = hands_on(books)
+    for number in (1, 2):
+        post = started(books, 100.0)
+        books.look([seen(number, 30 << 20)], 100.0)
+        assert only(Drain, look_and_act(books, hands, 100.0)) == []
+    assert caplog.text.count("heavy_start") == 1
+    post.jobs_done = 1
+    assert len(only(Drain, look_and_act(books, hands, 100.0))) == 1
+
+
+# --- what an ended job left behind ------------------------------------------------------------------------------
+def test_the_only_coroutine_is_excused_while_something_else_blocks_its_loop() -> None:
+    """A29: a callback that an ended job left on the loop."""
+    me = told(at=100.0)
+    post = a_post(1, me, on_main=frozenset({me.ref}), on_loop=None, loop_age=5.0)
+
+    found = planned(post, now=110.0, looked_at=109.95)
+    assert only(Convict, found) == []
+    assert len(only(Excuse, found)) == 1
+    post.loop_age = 35.0
+    assert only(Kill, planned(post, now=140.0, looked_at=139.95)) == [Kill(1, actions.STALLED_LOOP)]
+    post.on_loop, post.loop_age = me.ref, 5.0
+    assert only(Convict, planned(post, now=110.0, looked_at=109.95)) == [Convict(me.ref)]
+
+
+@pytest.mark.parametrize("leftover", [{"left_behind": "w left 1 running behind it"}, {"leftovers": 1}])
+def test_the_only_body_of_a_silent_process_with_leftovers_is_a_suspect(leftover: dict[str, Any]) -> None:
+    """A29: a leaked thread may be the one that holds the interpreter."""
+    me = told(at=100.0)
+    post = a_post(1, me, pulse_age=5.0, **leftover)
+
+    found = planned(post, now=110.0, looked_at=109.95)
+    assert only(Convict, found) == []
+    assert only(Kill, found) == [Kill(1, actions.FROZEN)]
+    post.holder = me.ref
+    assert only(Convict, planned(post, now=110.0, looked_at=109.95)) == [Convict(me.ref)]
+
+
+def test_the_only_body_of_a_silent_process_is_convicted_if_nobody_else_can_be_the_one() -> None:
+    """A25"""
+    me = told(at=100.0)
+    found = planned(a_post(1, me, pulse_age=5.0), now=110.0, looked_at=109.95)
+    assert only(Convict, found) == [Convict(me.ref)]
+
+
+# --- too early to tell ------------------------------------------------------------------------------------------
+#: name -> (facts of the process, whether `me`, whose short grace is over, is convicted)
+EARLY: dict[str, tuple[Any, bool]] = {
+    "pulse just fresh": (lambda me, other: {"pulse_age": 0.29}, True),
+    "pulse stale": (lambda me, other: {"pulse_age": 0.31}, False),
+    "pulse stale, another holds": (lambda me, other: {"pulse_age": 0.9, "holder": other}, False),
+    "pulse stale, it holds": (lambda me, other: {"pulse_age": 0.9, "holder": me}, True),
+    "loop stale, another on it": (
+        lambda me, other: {"loop_age": 0.9, "on_main": {me, other}, "on_loop": other},
+        False,
+    ),
+    "loop stale, nobody on it": (lambda me, other: {"loop_age": 0.9, "on_main": {me, other}}, False),
+    "loop stale, it is on it": (lambda me, other: {"loop_age": 0.9, "on_main": {me, other}, "on_loop": me}, True),
+    "loop stale, it is on a thread": (
+        lambda me, other: {"loop_age": 0.9, "on_main": {other}, "on_loop": other},
+        True,
+    ),
+    "loop just fresh": (lambda me, other: {"loop_age": 0.29, "on_main": {me, other}, "on_loop": other}, True),
+}
+
+
+@pytest.mark.parametrize("case", EARLY)
+def test_nobody_is_convicted_before_it_can_be_told_who_keeps_the_process(case: str) -> None:
+    """A29: a grace shorter than it takes to see a stall."""
+    facts, is_convicted = EARLY[case]
+    me, other = told(at=100.0, grace=0.5), running()
+    given = facts(me.ref, other.ref)
+    given["on_main"] = frozenset(given.get("on_main", ()))
+
+    found = planned(a_post(1, me, other, **given), now=100.5, looked_at=100.45)
+    assert bool(only(Convict, found)) is is_convicted
+    assert bool(only(Excuse, found)) is not is_convicted
+    assert only(Kill, found) == []
+
+
+def test_the_only_body_is_not_waited_for_while_its_pulse_is_stale() -> None:
+    me = told(at=100.0, grace=0.5)
+    assert only(Convict, planned(a_post(1, me, pulse_age=0.9), now=100.5, looked_at=100.45)) == [Convict(me.ref)]
+
+
+def test_what_was_not_yet_seen_to_be_a_stall_is_excused_when_it_is() -> None:
+    """Else a grace of 0.3 s would be used up before the stall shows, and over when it ends."""
+    me, other = told(at=100.0, grace=0.3), running()
+    post = a_post(1, me, other, pulse_age=0.32)
+    (excuse,) = only(Excuse, planned(post, now=100.3, looked_at=100.25))
+    assert isinstance(excuse, Excuse)
+    assert (excuse.ref, round(excuse.seconds, 6)) == (me.ref, 0.3)
+    later = a_post(1, told(at=99.0, grace=10.0), other, pulse_age=0.32)
+    (excuse,) = only(Excuse, planned(later, now=100.3, looked_at=100.25))
+    assert isinstance(excuse, Excuse)
+    assert excuse.seconds == pytest.approx(0.32)
+    later.pulse_age = 0.37
+    (excuse,) = only(Excuse, planned(later, now=100.35, looked_at=100.3))
+    assert isinstance(excuse, Excuse)
+    assert excuse.seconds == pytest.approx(0.05)
+
+
+# --- who holds the interpreter ----------------------------------------------------------------------------------
+CONTROL, MAIN, CREW, JOB, STRANGER = 2, 1, 3, 4, 5
+WAITS, SLEEPS, BURNS = (20, 0.001), (0, 0.0), (1, 0.1)
+
+
+def looks(**threads: tuple[int, float]) -> tuple[Look, Look]:
+    names = {"control": CONTROL, "main": MAIN, "crew": CREW, "job": JOB, "stranger": STRANGER}
+    before = {names[name]: Activity("S", 1000, 1.0) for name in threads}
+    after = {names[name]: Activity("S", 1000 + more, 1.0 + cpu) for name, (more, cpu) in threads.items()}
+    return Look(50.0, before), Look(50.1, after)
+
+
+@pytest.mark.parametrize(
+    ("stranger", "job", "expected"),
+    [(SLEEPS, SLEEPS, None), (WAITS, SLEEPS, 7), (SLEEPS, BURNS, 7), (BURNS, SLEEPS, None)],
+)
+def test_a_sleeper_is_not_the_holder_if_a_thread_of_no_job_may_be(
+    stranger: tuple[int, float], job: tuple[int, float], expected: int | None
+) -> None:
+    """A29: an innocent in a long call that leaves the interpreter free, beside a leaked thread that does not."""
+    looked = looks(control=WAITS, main=SLEEPS, crew=SLEEPS, job=job, stranger=stranger)
+    assert holder(*looked, CONTROL, {JOB: 7}, ours={MAIN, CREW}) == expected
+
+    vigil = Vigil(0.0)
+    for look in looked:
+        vigil.look(look, MAIN, CONTROL, {JOB: 7}, {CREW})
+    assert vigil.holder == expected
+
+
+# --- orders that cannot be read ---------------------------------------------------------------------------------
+def test_an_order_that_cannot_be_read_is_refused_and_takes_no_other_note_with_it() -> None:
+    books = books_with(Limits())
+    books.roster.open(False, 0.0).pid = 9
+    answers: list[tuple[int, str, bool]] = []
+
+    def answer(number: int, text: str, *, refused: bool = False) -> None:
+        answers.append((number, text, refused))
+
+    orders = Orders(books, FakeFleet(), hands_on(books), Shutdown(TIMES), answer)
+    inbox = Inbox(lambda: None)
+    notes = Notes(inbox, books, FakeFleet(), hands_on(books), orders)
+    for number, subject in enumerate(("9" * 5000, "９", "-1", "", "9" * 30)):
+        inbox.put(Order(number, 1, "recycle", subject, "me", datetime.now(UTC)))
+    inbox.put(Order(9, 1, "recycle", None, "me", datetime.now(UTC)))  # type: ignore[arg-type]
+    inbox.put(LeaseLost())
+
+    notes.read(1.0)
+
+    assert [refused for _, _, refused in answers][:5] == 5 * [True]
+    assert max(len(text) for _, text, _ in answers) < 200
+    assert books.is_fenced
