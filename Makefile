@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS  ?= tests
-JOBS   ?= 3
+JOBS   ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fix bench lock clean
