@@ -24,6 +24,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from tests.executor.apps import app, registry, workflow
+from unstuck.clock import boot
+from unstuck.executor import interrupt
 from unstuck.executor.context import Context
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL
 
@@ -207,6 +209,23 @@ async def repeat_for_ever(habit: str) -> None:
     act = HABITS[habit]
     while True:
         act()
+
+
+@workflow()
+async def queue_with_doubled_signals() -> None:
+    """As if a second signal came whenever the answer to the first one asks for the time."""
+    interrupt.boot = boot_with_a_signal
+    try:
+        while True:
+            pass_through_queue()
+    finally:
+        interrupt.boot = boot
+
+
+def boot_with_a_signal() -> float:
+    if threading.current_thread() is threading.main_thread():
+        signal.raise_signal(INTERRUPT_SIGNAL)
+    return boot()
 
 
 @workflow()

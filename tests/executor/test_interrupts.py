@@ -179,6 +179,19 @@ def test_an_interrupt_leaves_no_lock_taken(watch: Watch, habit: str) -> None:
     watch.died(executor)
 
 
+def test_a_signal_that_meets_the_answer_to_the_one_before_leaves_no_lock_taken(watch: Watch) -> None:
+    """The answer runs in the middle of anything: a strike at what it calls would come out where a lock is held."""
+    executor = watch.executor()
+    for _ in range(10):
+        ref = watch.begin(executor, "queue_with_doubled_signals")
+        watch.hear_for(0.01)
+        watch.fleet.interrupt(executor, ref)
+        assert isinstance(watch.finished(ref).outcome, Stopped)
+        assert watch.result(executor, "find_locks_held") == []
+    watch.fleet.kill(executor, "done")
+    watch.died(executor)
+
+
 @pytest.mark.parametrize("habit", ["logging", "print", "tasks", "finalizers", "condition", "queue", "import"])
 def test_one_order_reaches_also_who_is_hardly_ever_in_code_of_its_own(watch: Watch, habit: str) -> None:
     """Mostly within 20 ms; the bound is that of an order, a second. Without repetitions some do not end in five."""

@@ -5,10 +5,11 @@ way to it, without the help of any other thread. The interpreter runs our answer
 look at the page and its raise nothing there can change: it hits the one that was meant, or nobody.
 
 Spared is code that others depend on, if it is the innermost on the stack: an exception between taking a lock and
-guarding it would leave the lock taken, for everybody. That is our own code, asyncio and logging; the half of the
-import system that holds the locks of modules; threading and queue, except where they wait, for a wait must stay
-breakable; contextlib, which enters and leaves on behalf of others; weakref, whose sets are guarded by hand. What they
-call in turn is not spared, as the code of a module that is being imported: they clean up after it as after Ctrl-C.
+guarding it would leave the lock taken, for everybody. That is asyncio and logging; the half of the import system that
+holds the locks of modules; threading and queue, except where they wait, for a wait must stay breakable; contextlib,
+which enters and leaves on behalf of others; weakref, whose sets are guarded by hand. What they call in turn is not
+spared, as the code of a module that is being imported: they clean up after it as after Ctrl-C. Our own code is spared
+with all it calls, except where it calls the handler: this answer itself is code that runs in the middle of anything.
 
 A signal that finds spared code, and an exception that the interpreter swallows (in a finalizer), are owed: a thread
 that sleeps otherwise signals again and again, until one strikes, for a second at most. The supervisor's next signal
@@ -33,7 +34,8 @@ from types import FrameType
 from typing import Any
 
 from unstuck.clock import boot
-from unstuck.executor.attempt import Attempt
+from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
+from unstuck.executor.marks import MarkedSteps
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL
 from unstuck.executor.page import Page
 from unstuck.model.errors import Cancelled
@@ -43,11 +45,18 @@ INTERRUPTED = "interrupted: it held the main thread of its process"
 REPEAT_EVERY = 0.00005
 REPEAT_FOR = 1.0
 REST = 0.05
-_SPARED_FOLDERS = frozenset(os.path.dirname(path) for path in (__file__, asyncio.__file__, logging.__file__))
+_OURS, _ASYNCIO, _LOGGING = (
+    os.path.dirname(path) + os.sep for path in (__file__, asyncio.__file__, logging.__file__)
+)
 _SPARED_FILES = frozenset(module.__file__ for module in (threading, queue, contextlib, weakref, _weakrefset))
 #: Its other half, `_bootstrap_external`, finds and reads files and holds no lock, and most of an import is there.
 _IMPORT_LOCKS = "<frozen importlib._bootstrap>"
 _WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock"))
+#: The frames of ours whose callee is the handler's.
+_DOORS = frozenset(
+    door.__code__
+    for door in (enter_handler, enter_handler_async, MarkedSteps.send, MarkedSteps.throw, MarkedSteps.close)
+)
 
 
 class Interrupter:
@@ -63,6 +72,8 @@ class Interrupter:
         self._number = 0
         self._until = 0.0
         self._is_owed = False
+        #: A signal may find us at the answer to the one before it, which decides for both.
+        self._is_answering = False
         self._orders: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
         #: Weak: its traceback holds all that the handler held.
         self._raised: Callable[[], Cancelled | None] = _nothing
@@ -93,8 +104,15 @@ class Interrupter:
 
     def _interrupt(self, signum: int, frame: FrameType | None) -> None:
         # The page is shared with what handlers fork, too: only the executor itself answers.
-        if os.getpid() != self._pid:
+        if self._is_answering or os.getpid() != self._pid:
             return
+        self._is_answering = True
+        try:
+            self._answer(frame)
+        finally:
+            self._is_answering = False
+
+    def _answer(self, frame: FrameType | None) -> None:
         number = self._page.aimed_at
         if not self._is_on_main(number):
             return
@@ -166,5 +184,14 @@ def _is_spared(frame: FrameType | None) -> bool:
         return True
     file, name = frame.f_code.co_filename, frame.f_code.co_name
     if file in _SPARED_FILES:
-        return name not in _WAITS
-    return file == _IMPORT_LOCKS or os.path.dirname(file) in _SPARED_FOLDERS
+        is_spared = name not in _WAITS
+    else:
+        is_spared = file == _IMPORT_LOCKS or file.startswith((_OURS, _ASYNCIO, _LOGGING))
+    return is_spared or _is_called_by_us(frame)
+
+
+def _is_called_by_us(frame: FrameType | None) -> bool:
+    """Whether we called it, and not for the handler. At the root of every stack we call the loop."""
+    while frame is not None and not frame.f_code.co_filename.startswith((_OURS, _ASYNCIO)):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_OURS) and frame.f_code not in _DOORS
