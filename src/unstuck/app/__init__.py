@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from unstuck import config
 from unstuck.app.draft import Draft, name_of
+from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
 from unstuck.app.order import Order
 from unstuck.app.workers import Workers
@@ -238,6 +239,26 @@ class App:
     def order(self) -> Order:
         """Who runs next: targets, pauses, limits, weights."""
         return Order(self)
+
+    @property
+    def blacklist(self) -> Blacklist:
+        """Workflows of which nothing is accepted or started: list, add, remove, history."""
+        return Blacklist(self)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Settings that hold for every worker from the moment they change: list, get, set, reset."""
+        return Runtime(self)
+
+    @property
+    def notifications(self) -> Notifications:
+        """News for whoever runs the platform: list, ack."""
+        return Notifications(self)
+
+    @property
+    def audit(self) -> Audit:
+        """Who did what, and when."""
+        return Audit(self)
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.settings

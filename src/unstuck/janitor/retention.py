@@ -1,4 +1,4 @@
-"""Old ended jobs, keys, workers, starts and orders -> gone, in small batches so that nobody waits behind them."""
+"""Old ended jobs, keys, workers, starts, orders, marks, audit lines -> gone, in batches that keep nobody waiting."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ _EVERY = 60.0
 _HURRIED = 1.0
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
+AUDIT_KEPT = 365 * 86400.0
 
 
 class Retention:
@@ -31,5 +32,8 @@ class Retention:
         workers = self._store.forget_workers(self._times.retention, BATCH)
         starts = self._store.forget_starts(BATCH)
         orders = self._store.forget_orders(ORDERS_KEPT, BATCH)
-        self._has_more = max(jobs, keys, workers, starts, orders) >= BATCH
-        return jobs + keys + workers + starts + orders
+        marks = self._store.forget_marks(self._times.retention, BATCH)
+        audit = self._store.forget_audit(AUDIT_KEPT, BATCH)
+        gone = (jobs, keys, workers, starts, orders, marks, audit)
+        self._has_more = max(gone) >= BATCH
+        return sum(gone)
