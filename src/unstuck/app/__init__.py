@@ -40,6 +40,8 @@ from unstuck.observe.why import why
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from unstuck.app.feed import AsyncFeed
+    from unstuck.observe.feed import Feed
     from unstuck.store.port import Store
 
 __all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workers", "Workflow"]
@@ -222,6 +224,38 @@ class App:
             return why(self.store, job.tenant, job.id, self.settings.times)
         lookup = self.lookup(tenant)
         return why(self.store, self._whose(tenant), lookup.job_id(job), self.settings.times)
+
+    def feed(
+        self,
+        after: str | None = None,
+        *,
+        tenant: str | None = None,
+        kinds: str | Iterable[str] = (),
+        job: Job[Any] | str | None = None,
+        workflow: str | None = None,
+        follow: bool = True,
+    ) -> Feed:
+        """Every committed event once, in one order: from the beginning of what is kept, from `after="now"`, or from
+        an earlier event's cursor. For ever, or with `follow=False` up to the last there is. `tenant="*"`: of all."""
+        from unstuck.app.feed import feed
+
+        return feed(self, after, follow=follow, tenant=tenant, kinds=kinds, job=job, workflow=workflow)
+
+    def afeed(
+        self,
+        after: str | None = None,
+        *,
+        tenant: str | None = None,
+        kinds: str | Iterable[str] = (),
+        job: Job[Any] | str | None = None,
+        workflow: str | None = None,
+        follow: bool = True,
+    ) -> AsyncFeed:
+        """`feed` for coroutines."""
+        from unstuck.app.feed import AsyncFeed
+
+        wanted = {"tenant": tenant, "kinds": kinds, "job": job, "workflow": workflow}
+        return AsyncFeed(self, after, wanted, follow=follow)
 
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()

@@ -27,6 +27,7 @@ COMMANDS = [
         "list, show, history, wait, logs, cancel, interrupt, resume, resolve, retry, …",
         "Look and act",
     ),
+    Command("events", "events", "what happens to all jobs, in order: list, follow", "Look and act"),
     Command("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
     Command("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
     Command("stats", "stats", "how many jobs are in which state", "Look and act"),

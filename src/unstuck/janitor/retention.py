@@ -1,4 +1,4 @@
-"""Old ended jobs, keys, workers, starts, orders, marks, audit lines -> gone, in batches that keep nobody waiting."""
+"""Old jobs, keys, workers, starts, orders, marks, audit lines, places in the feed -> gone, in small batches."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from unstuck.model.times import Times
 from unstuck.store.port import Store
 
 BATCH = 500
+#: They are narrow, and there are several to a job.
+FEED_BATCH = 5000
 _EVERY = 60.0
 _HURRIED = 1.0
 #: Whoever asked has long read the answer; a stack is large.
@@ -34,6 +36,7 @@ class Retention:
         orders = self._store.forget_orders(ORDERS_KEPT, BATCH)
         marks = self._store.forget_marks(self._times.retention, BATCH)
         audit = self._store.forget_audit(AUDIT_KEPT, BATCH)
+        places = self._store.forget_feed(self._times.feed_retention, FEED_BATCH)
         gone = (jobs, keys, workers, starts, orders, marks, audit)
-        self._has_more = max(gone) >= BATCH
-        return sum(gone)
+        self._has_more = max(gone) >= BATCH or places >= FEED_BATCH
+        return sum(gone) + places

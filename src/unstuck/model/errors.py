@@ -17,6 +17,7 @@ UnstuckError
 │   ├── NotBlocking        a skip of a job that blocks no target
 │   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
+│   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
 │   └── KeyConflict        the idempotency key belongs to a job with another body
 ├── StoreError
 │   ├── StoreUnavailable   not reached; nothing was written
@@ -303,6 +304,32 @@ class NoStack(Conflict):
         super().__init__(f"job {job} is {state} and has no stack to show: {why}")
         self.job = job
         self.state = state
+
+
+class StaleCursor(Conflict):
+    """The feed cannot go on from this cursor without leaving something out; from `go_on` it can."""
+
+    def __init__(self, message: str, cursor: str, go_on: str) -> None:
+        super().__init__(message)
+        self.cursor = cursor
+        self.go_on = go_on
+
+    @classmethod
+    def expired(cls, cursor: str, oldest: str) -> StaleCursor:
+        return cls(
+            f"cursor {told(cursor)} is older than what the feed keeps: events after it are gone from the feed; "
+            f"what is kept begins after {oldest}",
+            cursor,
+            oldest,
+        )
+
+    @classmethod
+    def ahead(cls, cursor: str, newest: str) -> StaleCursor:
+        return cls(
+            f"cursor {told(cursor)} is ahead of the feed, as after a restore from a backup; it ends at {newest}",
+            cursor,
+            newest,
+        )
 
 
 class KeyConflict(Conflict):

@@ -325,6 +325,64 @@ class Tally:
     ceiling: int = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """One event of the feed. `cursor` is where to go on after it."""
+
+    cursor: str
+    tenant: str
+    queue: str
+    workflow: str
+    event: EventRecord
+
+    @property
+    def job(self) -> str:
+        return self.event.job
+
+    @property
+    def number(self) -> int:
+        return self.event.number
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind
+
+    @property
+    def at(self) -> datetime:
+        return self.event.at
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.event.data
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFilter:
+    """What a reader of the feed wants to see; None and () mean all."""
+
+    tenant: str | None = None
+    kinds: tuple[str, ...] = ()
+    job: str | None = None
+    workflow: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """`cursor` is how far the page looked, also past events that were not wanted. `is_last`: no further yet."""
+
+    events: tuple[FeedEvent, ...]
+    cursor: str
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeedBounds:
+    """Cursors: from `oldest` on everything that is kept can be read, from `newest` on what comes."""
+
+    oldest: str
+    newest: str
+
+
 class WorkerPort(Protocol):
     """What a worker asks: on the same machine directly, from elsewhere over HTTP."""
 
@@ -628,6 +686,10 @@ class Store(WorkerPort, Protocol):
         """Orders given longer ago than this, answered or not."""
         ...
 
+    def forget_feed(self, kept: float, batch: int = 5000) -> int:
+        """Positions older than this go; a reader that still stands there is told (StaleCursor)."""
+        ...
+
     # --- observe ----------------------------------------------------------------------------------------------
     def get(self, tenant: str, job: str) -> JobRecord | None: ...
 
@@ -636,6 +698,19 @@ class Store(WorkerPort, Protocol):
         ...
 
     def history(self, tenant: str, job: str) -> list[EventRecord]: ...
+
+    def sequence(self, kept: float = 86400.0) -> int:
+        """Give events that were committed since the last time their positions in the feed: how many it were; -1 if
+        somebody else is just doing it. Readers do it before they read. `kept`: what nobody asked for in so long gets
+        none any more."""
+        ...
+
+    def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
+        """The events at the next `limit` positions, in the one order that every reader sees. StaleCursor says from
+        where to go on when these are no longer kept."""
+        ...
+
+    def feed_bounds(self) -> FeedBounds: ...
 
     def attempts(self, tenant: str, job: str) -> list[AttemptRecord]: ...
 

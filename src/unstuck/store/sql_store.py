@@ -29,6 +29,7 @@ from unstuck.store import (
     barred,
     beat,
     control,
+    feed,
     gates,
     guard,
     inbox,
@@ -52,6 +53,9 @@ from unstuck.store.port import (
     EVERY,
     Asked,
     Beat,
+    FeedBounds,
+    FeedFilter,
+    FeedPage,
     Fronts,
     Holder,
     Ingested,
@@ -553,6 +557,9 @@ class SqlStore:
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_orders", retention=span(retention), batch=batch))
 
+    def forget_feed(self, kept: float, batch: int = 5000) -> int:
+        return feed.forget(self._database, kept, batch)
+
     # --- observe --------------------------------------------------------------------------------------------------
 
     def get(self, tenant: str, job: str) -> JobRecord | None:
@@ -572,6 +579,17 @@ class SqlStore:
         if not lookup.can_exist(tenant, job):
             return []
         return [event_of(row) for row in self._database.read(lambda t: t.all("history", tenant=tenant, uid=job))]
+
+    def sequence(self, kept: float = 86400.0) -> int:
+        return feed.sequence(self._database, kept)
+
+    def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
+        if not lookup.can_exist(wanted.tenant, wanted.job, wanted.workflow, *wanted.kinds):
+            wanted = FeedFilter(tenant="", job="")  # nothing is called so; the cursor moves on all the same
+        return self._database.read(lambda t: feed.page(t, after, wanted, limit))
+
+    def feed_bounds(self) -> FeedBounds:
+        return self._database.read(feed.bounds)
 
     def attempts(self, tenant: str, job: str) -> list[AttemptRecord]:
         def work(t: Transaction) -> tuple[list[Row], list[Row]]:
