@@ -374,7 +374,7 @@ class SqlStore:
         return self._hinting(self._audited(lambda t: gates.set_limit(t, limit), *noted))
 
     def change_limit(self, limit: Limit, parts: Collection[LimitPart]) -> Limit | None:
-        said = {part: getattr(limit, part) for part in sorted(parts)}
+        said: dict[str, Any] = {part: getattr(limit, part) for part in sorted(parts)}
         noted = (limit.by, f"{limit.kind}s.limit", limit.name, limit.tenant, said)
         changed = self._audited(lambda t: gates.change_limit(t, limit, parts), *noted)
         self._database.hint()  # also when it is gone
