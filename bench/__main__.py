@@ -29,6 +29,9 @@ def main() -> None:
     profile_cells = commands.add_parser("profile-cell", help="(by profile) the same, in the contender's interpreter")
     profile_cells.add_argument("contender", choices=ENTRIES)
     profile_cells.add_argument("--jobs", type=int)
+    feeds = commands.add_parser("feed", help="what the feed costs those who submit, claim and settle")
+    feeds.add_argument("--rounds", type=int, default=8)
+    feeds.add_argument("--jobs", type=int, default=20_000)
     flats = commands.add_parser("flat", help="a single claim beside much that waits, has ended or is shut")
     flats.add_argument("--stores", default="postgres,sqlite")
     flats.add_argument("--only", help="some of the worlds, by name, separated by commas; always beside the empty one")
@@ -68,6 +71,10 @@ def main() -> None:
             from bench import fairness
 
             sys.exit(not fairness.run(asked.stores.split(","), asked.rounds))
+        case "feed":
+            from bench import feed
+
+            feed.run(asked.rounds, asked.jobs)
         case "flat":
             from bench import flat
 

@@ -21,6 +21,7 @@ from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
 from unstuck.model.errors import NoAnswer as NoAnswer
 from unstuck.model.errors import NoStack as NoStack
+from unstuck.model.errors import NotBlacklisted as NotBlacklisted
 from unstuck.model.errors import NotBlocking as NotBlocking
 from unstuck.model.errors import NotStorable as NotStorable
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
@@ -32,12 +33,15 @@ from unstuck.model.errors import StoreError as StoreError
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TooManyQueued as TooManyQueued
 from unstuck.model.errors import UnknownJob as UnknownJob
+from unstuck.model.errors import UnknownNotification as UnknownNotification
 from unstuck.model.errors import UnknownProcess as UnknownProcess
+from unstuck.model.errors import UnknownSetting as UnknownSetting
 from unstuck.model.errors import UnknownTarget as UnknownTarget
 from unstuck.model.errors import UnknownTenant as UnknownTenant
 from unstuck.model.errors import UnknownWorker as UnknownWorker
 from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
+from unstuck.model.errors import WorkflowBlacklisted as WorkflowBlacklisted
 from unstuck.model.job import AttemptRecord as AttemptRecord
 from unstuck.model.job import EventRecord as EventRecord
 from unstuck.model.job import JobRecord as JobRecord
@@ -70,6 +74,7 @@ __all__ = [
     "KeyConflict",
     "NoAnswer",
     "NoStack",
+    "NotBlacklisted",
     "NotBlocking",
     "NotStorable",
     "OutcomeUnknown",
@@ -83,7 +88,9 @@ __all__ = [
     "StoreUnavailable",
     "TooManyQueued",
     "UnknownJob",
+    "UnknownNotification",
     "UnknownProcess",
+    "UnknownSetting",
     "UnknownTarget",
     "UnknownTenant",
     "UnknownWorker",
@@ -91,6 +98,7 @@ __all__ = [
     "UnstuckError",
     "Why",
     "Workflow",
+    "WorkflowBlacklisted",
     "__version__",
     "current",
     "errors",

@@ -150,6 +150,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.janitor.alerts import Alerts
+    from unstuck.janitor.guard import Guard
     from unstuck.janitor.holds import Holds
     from unstuck.janitor.inbox import Inbox
     from unstuck.janitor.janitor import Janitor
@@ -165,7 +166,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     if me is not None:
         sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
     keeping: list[Duty] = [Timers(store, times), Inbox(store, times), Holds(store, times), Retention(store, times)]
-    keeping += [Orphans(store, times), Alerts(store, times, _reasons(store, times))]
+    keeping += [Guard(store, times), Orphans(store, times), Alerts(store, times, _reasons(store, times))]
     return Janitor(store.probe, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)
 
 

@@ -83,6 +83,7 @@ EXAMPLES: dict[Code, Facts] = {
     Code.QUEUE_PAUSED: facts(gates=(shut(Code.QUEUE_PAUSED, "queue", "io", reason="vendor outage"),)),
     Code.TENANT_PAUSED: facts(gates=(shut(Code.TENANT_PAUSED, "tenant", "default", until_at=LATER),)),
     Code.WORKFLOW_PAUSED: facts(gates=(shut(Code.WORKFLOW_PAUSED, "workflow", "crawl", tenant="*"),)),
+    Code.BLACKLISTED: facts(gates=(shut(Code.BLACKLISTED, "workflow", "crawl", tenant="*", reason="auto:stuck:5"),)),
     Code.CONCURRENCY_LIMIT: facts(gates=(shut(Code.CONCURRENCY_LIMIT, "key", "tenant:7", used=4, most=4),)),
     Code.RATE_LIMITED: facts(gates=(shut(Code.RATE_LIMITED, "queue", "io", used=100, most=100, free_at=LATER),)),
     Code.NO_WORKER: facts(workers=(replace(ADA, is_live=False, beat_at=EARLIER),)),
@@ -147,6 +148,10 @@ SAID: dict[Code, tuple[str, str | None]] = {
     Code.WORKFLOW_PAUSED: (
         "workflow crawl is paused for every tenant",
         "unstuck workflows unpause crawl --all-tenants",
+    ),
+    Code.BLACKLISTED: (
+        "workflow crawl is blacklisted for every tenant by dana",
+        "unstuck blacklist remove crawl",
     ),
     Code.CONCURRENCY_LIMIT: (
         "key tenant:7 has 4 of 4 running",

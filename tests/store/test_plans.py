@@ -30,6 +30,17 @@ INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key)
 SELECT 't' || n % 1000, 'other', 'o' || n, 'k:' || n FROM generate_series(1, {IDLE_ROUTES}) n;
 INSERT INTO unstuck_pauses (kind, name, tenant, since_at, by)
 SELECT 'tenant', 't' || n, 't' || n, 0, 'x' FROM generate_series(1, 1000) n;
+INSERT INTO unstuck_blacklist (tenant, workflow, reason, blacklisted_at, blacklisted_by, removed_at)
+SELECT CASE WHEN n % 3 = 0 THEN '*' ELSE 't' || n % 1000 END, 'o' || n, 'x', n, 'x', CASE WHEN n > 300 THEN n END
+  FROM generate_series(1, 30000) n;
+INSERT INTO unstuck_stucks (tenant, workflow, at, job, token, kind)
+SELECT 't' || n % 1000, 'o' || n % 5000, n, n, 1, 'stuck' FROM generate_series(1, 30000) n;
+INSERT INTO unstuck_breakers (tenant, workflow)
+SELECT 't' || n % 1000, 'o' || n FROM generate_series(1, 5000) n;
+INSERT INTO unstuck_blacklist (tenant, workflow, reason, blacklisted_at, blacklisted_by)
+VALUES ('default', 'w20', 'x', 1, 'x');
+INSERT INTO unstuck_audit (at, by, verb, subject, tenant)
+SELECT n, 'x', 'jobs.cancel', n, 't' FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_limits (kind, name, tenant, concurrency, rate, per_us, set_at, set_by)
 SELECT 'key', 'k:' || n, '*', 1, 5, 60000000, 0, 'x' FROM generate_series(1, 1000) n;
 INSERT INTO unstuck_limits (kind, name, tenant, concurrency, rate, per_us, set_at, set_by)
@@ -113,6 +124,12 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("lock_limits", {"routes": list(range(1, 21))}, 300),
     ("limit_room", {"routes": list(range(1, 21))}, 300),
     ("tenants", {"after": "", "most": 10}, 30),
+    ("entries_against", {"workflows": ["o7", "w1", "o12"]}, 5),
+    ("count_stucks", {"tenant": "t7", "workflow": "o7", "span": 1 << 60}, 10),
+    ("clear_window", {"workflow": "o7", "tenant": "t7"}, 10),
+    ("at_the_gate", {"batch": 100}, 400),
+    ("barred_jobs", {"jobs": list(range(70000, 70100))}, 150),
+    ("audit", {"tenant": None, "verb": None, "subject": None, "before": 1 << 60, "most": 20}, 30),
     ("orphan_jobs", {"route": 1, "age": 1, "targets": [1], "batch": 100}, 110),
     ("lock_orphan_targets", {"route": 1, "batch": 100}, 110),
     ("release_due", {"batch": 100, "first": -(1 << 62)}, 110),
@@ -162,6 +179,9 @@ BIG = {
     "unstuck_line",
     "unstuck_inbox",
     "unstuck_orders",
+    "unstuck_blacklist",
+    "unstuck_stucks",
+    "unstuck_audit",
 }
 #: They ask about some routes of thousands.
 ROUTED = {"claim", "fronts", "waits", "routes", "shut_routes", "limited_routes", "lock_limits", "limit_room"}
@@ -201,12 +221,15 @@ def test_sqlite_searches_what_it_touches_and_reads_a_batch_once(tmp_path: Path) 
             values = dict.fromkeys(re.findall(r":(\w+)", statements[name]))
             steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statements[name]}", values)]
             for table in BIG:
-                assert not any(step.startswith(f"SCAN {table}") for step in steps), f"{name}: {steps}"
+                whole = [step for step in steps if re.match(rf"SCAN {table}\b", step) and _ACTIVE not in step]
+                assert not whole, f"{name}: {steps}"
             batch = next((place for place, step in enumerate(steps) if step.startswith("SCAN r VIRTUAL")), 0)
             before = " ".join(steps[:batch])
             assert not re.search(r"(SEARCH|SCAN) [aej] ", before), f"{name} reads its batch once per row: {steps}"
 
 
+#: The index of what is on the blacklist now, beside a history that only grows.
+_ACTIVE = "unstuck_blacklist_active"
 #: They read a table on purpose: up to a ceiling, or a narrow index of it.
 WALKS = {"counts_everywhere"}
 
@@ -214,8 +237,7 @@ WALKS = {"counts_everywhere"}
 def _plan(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[str, Any]:
     names = list(values)
     text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", Statements("postgres")[name])
-    kinds = {int: "bigint", list: "bigint[]"}
-    types = ", ".join(kinds.get(type(value), "text") for value in values.values())
+    types = ", ".join(_type(value) for value in values.values())
     arguments = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
     with psycopg.connect(url) as connection, connection.transaction(force_rollback=True):
         mode = "force_generic_plan" if generic else "force_custom_plan"
@@ -228,6 +250,12 @@ def _plan(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[st
         connection.execute("DEALLOCATE hot")
         plan: dict[str, Any] = explained[0][0]["Plan"]
         return plan
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, list):
+        return "text[]" if isinstance(value[0], str) else "bigint[]"
+    return "bigint" if type(value) is int else "text"
 
 
 def _scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from unstuck import config
 from unstuck.app.draft import Draft, name_of
+from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
 from unstuck.app.order import Order
 from unstuck.app.workers import Workers
@@ -39,6 +40,8 @@ from unstuck.observe.why import why
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from unstuck.app.feed import AsyncFeed
+    from unstuck.observe.feed import Feed
     from unstuck.store.port import Store
 
 __all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workers", "Workflow"]
@@ -222,6 +225,38 @@ class App:
         lookup = self.lookup(tenant)
         return why(self.store, self._whose(tenant), lookup.job_id(job), self.settings.times)
 
+    def feed(
+        self,
+        after: str | None = None,
+        *,
+        tenant: str | None = None,
+        kinds: str | Iterable[str] = (),
+        job: Job[Any] | str | None = None,
+        workflow: str | None = None,
+        follow: bool = True,
+    ) -> Feed:
+        """Every committed event once, in one order: from the beginning of what is kept, from `after="now"`, or from
+        an earlier event's cursor. For ever, or with `follow=False` up to the last there is. `tenant="*"`: of all."""
+        from unstuck.app.feed import feed
+
+        return feed(self, after, follow=follow, tenant=tenant, kinds=kinds, job=job, workflow=workflow)
+
+    def afeed(
+        self,
+        after: str | None = None,
+        *,
+        tenant: str | None = None,
+        kinds: str | Iterable[str] = (),
+        job: Job[Any] | str | None = None,
+        workflow: str | None = None,
+        follow: bool = True,
+    ) -> AsyncFeed:
+        """`feed` for coroutines."""
+        from unstuck.app.feed import AsyncFeed
+
+        wanted = {"tenant": tenant, "kinds": kinds, "job": job, "workflow": workflow}
+        return AsyncFeed(self, after, wanted, follow=follow)
+
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()
 
@@ -238,6 +273,26 @@ class App:
     def order(self) -> Order:
         """Who runs next: targets, pauses, limits, weights."""
         return Order(self)
+
+    @property
+    def blacklist(self) -> Blacklist:
+        """Workflows of which nothing is accepted or started: list, add, remove, history."""
+        return Blacklist(self)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Settings that hold for every worker from the moment they change: list, get, set, reset."""
+        return Runtime(self)
+
+    @property
+    def notifications(self) -> Notifications:
+        """News for whoever runs the platform: list, ack."""
+        return Notifications(self)
+
+    @property
+    def audit(self) -> Audit:
+        """Who did what, and when."""
+        return Audit(self)
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from unstuck.clock import MachineClock
@@ -11,12 +12,13 @@ from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result, encode_result
 from unstuck.intake.control import Control
 from unstuck.intake.workers import live_stack
-from unstuck.model.errors import JobFailed, StillRunning
+from unstuck.model.errors import JobFailed, StillRunning, StoreError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.reasons import Why
+from unstuck.observe.logs import LogPiece, Logs, pieces
 from unstuck.observe.lookup import Lookup
-from unstuck.observe.wait import await_end, wait_for_end
+from unstuck.observe.wait import Watch, await_end, wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.app import App
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 R_co = TypeVar("R_co", covariant=True)
 
 
-class _Patience(MachineClock):
+class Patience(MachineClock):
     """A handler that waits for another job still hears when its own is asked to stop."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
@@ -101,9 +103,33 @@ class Job(Generic[R_co]):
     def attempts(self) -> list[AttemptRecord]:
         return self._lookup.attempts(self.id)
 
+    def logs(self, *, follow: bool = False, attempt: int | None = None) -> Iterator[LogPiece]:
+        """What its attempts printed and logged; with `follow` also what comes, until the job has ended."""
+        return pieces(Logs(self._lookup, self.id, attempt), follow=follow, clock=Patience())
+
+    async def alogs(self, *, follow: bool = False, attempt: int | None = None) -> AsyncIterator[LogPiece]:
+        """`logs` for coroutines."""
+        import asyncio
+
+        logs, watch = Logs(self._lookup, self.id, attempt), Watch(None, MachineClock())
+        while True:
+            try:
+                found, ended = await self._app.in_thread(logs.look)
+                watch.saw()
+            except StoreError as error:
+                watch.lost(error)
+            else:
+                for piece in found:
+                    yield piece
+                if ended or not follow:
+                    return
+                if found:
+                    watch = Watch(None, MachineClock())
+            await asyncio.sleep(watch.pause() or 0.0)
+
     def wait(self, timeout: float | None = None) -> JobRecord:
         """The job once it has ended, however it did; StillRunning when the time is over first."""
-        return self._ended(wait_for_end(self.refresh, timeout, _Patience()), timeout)
+        return self._ended(wait_for_end(self.refresh, timeout, Patience()), timeout)
 
     async def await_end(self, timeout: float | None = None) -> JobRecord:
         """`wait` for coroutines."""

@@ -49,6 +49,7 @@ class PolicyOptions(TypedDict, total=False):
     on_lost: Literal["retry", "fail", "pause"]
     on_drain_timeout: Literal["requeue", "pause", "expire"]
     on_failure: Literal["block", "continue"]
+    on_blacklist: Literal["fail", "hold"]
     retry_on_timeout: bool
     expires_after: float | None
     isolation: Literal["shared", "process"]

@@ -27,6 +27,7 @@ COMMANDS = [
         "list, show, history, wait, logs, cancel, interrupt, resume, resolve, retry, …",
         "Look and act",
     ),
+    Command("events", "events", "what happens to all jobs, in order: list, follow", "Look and act"),
     Command("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
     Command("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
     Command("stats", "stats", "how many jobs are in which state", "Look and act"),
@@ -37,6 +38,10 @@ COMMANDS = [
     Command("tenants", "tenants", "whose jobs: weights, pauses and limits", "Order"),
     Command("limits", "limits", "every limit that stands; limits of keys", "Order"),
     Command("pauses", "pauses", "everything that somebody paused", "Order"),
+    Command("blacklist", "blacklist", "workflows that are shut out: list, add, remove, history", "Guard"),
+    Command("settings", "settings", "what holds for every worker at once: the breaker's threshold, …", "Guard"),
+    Command("notifications", "notifications", "news for whoever runs this", "Guard"),
+    Command("audit", "audit", "who did what, and when", "Guard"),
     Command("health", "health", "is everything as it should be? for people and probes", "Operate"),
     Command("db", "db", "the database's schema: migrate, current, check", "Operate"),
     Command("config", "config", "the settings in effect, and where each came from", "Operate"),
@@ -60,7 +65,7 @@ def overview() -> str:
         if command.section != section:
             section = command.section
             lines += ["", f"{section}:"]
-        lines.append(f"  {command.name:<11} {command.summary}")
+        lines.append(f"  {command.name:<13} {command.summary}")
     return "\n".join([*lines, "", *_FOOTER])
 
 

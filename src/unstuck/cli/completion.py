@@ -138,7 +138,7 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
             return ["fail", "run"]
         case "after" if words[0] == "enqueue":
             return _values("job", prefix, words)
-        case "workflow" | "name" if words[0] not in ("worker", "limits"):
+        case "workflow" | "name" if words[0] not in ("worker", "limits", "settings"):
             with _session(words) as session:
                 return [workflow.name for workflow in session.store.workflows()]
         case "state":
@@ -149,6 +149,10 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
             from unstuck.config import PRESETS
 
             return list(PRESETS)
+        case "name" if words[0] == "settings":
+            from unstuck.model.guard import SETTINGS
+
+            return list(SETTINGS)
         case "log_format":
             return ["auto", "human", "json"]
         case "shell":

@@ -67,7 +67,7 @@ def pause(
         instant = None
     with opened(where.database, where.tenant) as session:
         set_ = session.gates.pause(kind, name, tenant=where.whose, lasting=lasting, until=instant, reason=reason)
-        _warn_if_unheard_of(session, kind, name)
+        warn_if_unheard_of(session, kind, name)
         if where.as_json:
             output.emit_json(shapes.pause(set_))
             return
@@ -122,7 +122,7 @@ def limit(
             now = _standing(session, kind, name, where)
         else:
             now = session.gates.change_limit(kind, name, tenant=where.whose, **changes)
-        _warn_if_unheard_of(session, kind, name)
+        warn_if_unheard_of(session, kind, name)
         _print_limit(kind, name, before, now, where)
 
 
@@ -187,7 +187,7 @@ def whole_number(word: str, name: str) -> int:
         raise InvalidInput(f"{name} {quoted(word)} is not a whole number") from None
 
 
-def _warn_if_unheard_of(session: Session, kind: str, name: str) -> None:
+def warn_if_unheard_of(session: Session, kind: str, name: str) -> None:
     """Allowed, since it may be set before the first job comes; but most often it is a typing error."""
     known = names_of(session, kind, name)
     if known is None or name in known:

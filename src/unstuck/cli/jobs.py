@@ -17,6 +17,7 @@ from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.standing import Dependency
+from unstuck.observe.logs import LogPiece, Logs, pieces
 
 app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
 
@@ -371,35 +372,23 @@ def logs(
     tenant: options.Tenant = None,
 ) -> None:
     """What a job printed and logged, attempt by attempt."""
+    printed: set[int] = set()
     with opened(database, tenant) as session:
-        ident = session.job(job).id
-        printed: dict[int, str] = {}
-        while True:
-            # The state first: output that lands between the two reads is then seen by the next round, not lost.
-            ended = session.job(ident).state.is_final
-            for record in session.lookup.attempts(ident):
-                if attempt in (None, record.token):
-                    _print_new(record, printed, json_)
-            if ended or not follow:
-                break
-            session.pause(0.5)
+        logs = Logs(session.lookup, session.job(job).id, attempt)
+        for piece in pieces(logs, follow=follow):
+            _print_piece(piece, json_, is_first=piece.attempt not in printed)
+            printed.add(piece.attempt)
     if not printed and not json_:
         output.note("it has printed nothing so far")
 
 
-def _print_new(record: AttemptRecord, printed: dict[int, str], as_json: bool) -> None:
-    text, seen = record.output or "", printed.get(record.token, "")
-    if not text or text == seen:
-        return
-    # Past its cap the stored text is cut in the middle; then it no longer continues what was shown.
-    fresh = text[len(seen) :] if text.startswith(seen) else text
+def _print_piece(piece: LogPiece, as_json: bool, *, is_first: bool) -> None:
     if as_json:
-        output.emit_json({"attempt": record.token, "text": fresh})
-    else:
-        if record.token not in printed:
-            output.note(f"--- attempt #{record.token} on {record.worker}")
-        output.say(fresh.rstrip("\n"))
-    printed[record.token] = text
+        output.emit_json({"attempt": piece.attempt, "text": piece.text})
+        return
+    if is_first:
+        output.note(f"--- attempt #{piece.attempt} on {piece.worker}")
+    output.say(piece.text.rstrip("\n"))
 
 
 Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="kept in the history")]

@@ -27,6 +27,7 @@ from unstuck.observe.wait import wait_for_end
 if TYPE_CHECKING:
     from unstuck.config import Settings
     from unstuck.intake.gates import Gates
+    from unstuck.intake.guard import Guard
     from unstuck.intake.submit import Options
     from unstuck.store.port import Store
 
@@ -48,6 +49,14 @@ class Session:
         from unstuck.intake.gates import Gates
 
         return Gates(self.store, tenant=self.tenant, by=_who())
+
+    @cached_property
+    def guard(self) -> Guard:
+        """Of the tenant that flags or environment name; of all, if they name none."""
+        from unstuck.intake.guard import Guard
+
+        own = self.tenant if "tenant" in self.settings.origins else None
+        return Guard(self.store, own=own, by=_who())
 
     @cached_property
     def lookup(self) -> Lookup:

@@ -10,6 +10,7 @@ from typing import Any
 
 from unstuck.cli import anatomy
 from unstuck.cli.output import rfc3339
+from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.lifecycle import JobState
@@ -185,6 +186,34 @@ def order(record: Order, worker: str) -> dict[str, Any]:
         "refused": record.is_refused,
         "answer": record.answer,
     }
+
+
+def entry(record: Entry) -> dict[str, Any]:
+    return {
+        "number": record.number,
+        "workflow": record.workflow,
+        "tenant": record.tenant,
+        "active": record.is_active,
+        "reason": record.reason,
+        "stuck_count": record.stuck_count,
+        "blacklisted_at": rfc3339(record.blacklisted_at),
+        "blacklisted_by": record.blacklisted_by,
+        "renewed_at": rfc3339(record.renewed_at),
+        "removed_at": rfc3339(record.removed_at),
+        "removed_by": record.removed_by,
+    }
+
+
+def setting(record: SettingRecord) -> dict[str, Any]:
+    return asdict(record) | {"set_at": rfc3339(record.set_at)}
+
+
+def notification(record: Notification) -> dict[str, Any]:
+    return asdict(record) | {"at": rfc3339(record.at), "acked_at": rfc3339(record.acked_at)}
+
+
+def action(record: Action) -> dict[str, Any]:
+    return asdict(record) | {"at": rfc3339(record.at)}
 
 
 def loads(text: str | None) -> Any:

@@ -52,7 +52,7 @@ class Gates:
         """False when nothing was paused. UnknownTarget, UnknownTenant for what nobody ever used."""
         _check_kind(kind, get_args(PauseKind), "a pause")
         name, whose = check_name(name, kind), self._whose("pause", kind, tenant)
-        if self._store.unpause(kind, name, whose):
+        if self._store.unpause(kind, name, whose, by=self._by):
             return True
         if kind == "target" and self._store.target(whose, name) is None:
             raise UnknownTarget(name)
@@ -133,7 +133,7 @@ class Gates:
 
     def unlimit(self, kind: LimitKind, name: str, *, tenant: str | None = None) -> bool:
         """False when nobody had set one. A limit of the code holds again at once."""
-        return self._store.remove_limit(kind, *self._limited(kind, name, tenant))
+        return self._store.remove_limit(kind, *self._limited(kind, name, tenant), by=self._by)
 
     def limits(self, *, tenant: str | None = None) -> list[Limit]:
         """Those that count something of this tenant; EVERY: all there are."""

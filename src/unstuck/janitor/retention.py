@@ -1,4 +1,4 @@
-"""Old ended jobs, keys, workers, starts and orders -> gone, in small batches so that nobody waits behind them."""
+"""Old jobs, keys, workers, starts, orders, marks, audit lines, places in the feed -> gone, in small batches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from unstuck.model.times import Times
 from unstuck.store.port import Store
 
 BATCH = 500
+#: They are narrow, and there are several to a job.
+FEED_BATCH = 5000
 _EVERY = 60.0
 _HURRIED = 1.0
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
+AUDIT_KEPT = 365 * 86400.0
 
 
 class Retention:
@@ -31,5 +34,9 @@ class Retention:
         workers = self._store.forget_workers(self._times.retention, BATCH)
         starts = self._store.forget_starts(BATCH)
         orders = self._store.forget_orders(ORDERS_KEPT, BATCH)
-        self._has_more = max(jobs, keys, workers, starts, orders) >= BATCH
-        return jobs + keys + workers + starts + orders
+        marks = self._store.forget_marks(self._times.retention, BATCH)
+        audit = self._store.forget_audit(AUDIT_KEPT, BATCH)
+        places = self._store.forget_feed(self._times.feed_retention, FEED_BATCH)
+        gone = (jobs, keys, workers, starts, orders, marks, audit)
+        self._has_more = max(gone) >= BATCH or places >= FEED_BATCH
+        return sum(gone) + places

@@ -8,12 +8,16 @@ UnstuckError
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
+├── UnknownSetting, UnknownNotification
+├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
 ├── AmbiguousJob           a prefix that names several jobs
 ├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
 │   ├── NotBlocking        a skip of a job that blocks no target
+│   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
+│   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
 │   └── KeyConflict        the idempotency key belongs to a job with another body
 ├── StoreError
 │   ├── StoreUnavailable   not reached; nothing was written
@@ -217,6 +221,27 @@ class UnknownTenant(UnstuckError):
         self.tenant = tenant
 
 
+class UnknownSetting(UnstuckError):
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
+        hint = _nearest(name, known) or "`unstuck settings list` shows the ones there are"
+        super().__init__(f"there is no runtime setting {told(name)}; {hint}")
+        self.setting = name
+
+
+class UnknownNotification(UnstuckError):
+    def __init__(self, number: object) -> None:
+        super().__init__(
+            f"there is no notification {told(number)}; `unstuck notifications --all` shows the ones there are"
+        )
+        self.number = number
+
+
+class NotBlacklisted(UnstuckError):
+    def __init__(self, workflow: str, hint: str = "`unstuck blacklist list` shows what is") -> None:
+        super().__init__(f"workflow {told(workflow)} is not on the blacklist; {hint}")
+        self.workflow = workflow
+
+
 class TooManyQueued(UnstuckError):
     """A queue cap is reached: nothing was stored."""
 
@@ -262,6 +287,16 @@ class NotBlocking(Conflict):
         self.target = target
 
 
+class WorkflowBlacklisted(Conflict):
+    """Nothing was stored. `entry` says everything about it; `tenant` is whose it is, "*" for everybody's."""
+
+    def __init__(self, workflow: str, tenant: str, message: str, entry: Any = None) -> None:
+        super().__init__(message)
+        self.workflow = workflow
+        self.tenant = tenant
+        self.entry = entry
+
+
 class NoStack(Conflict):
     """Nothing shows where a job stands, or stood."""
 
@@ -269,6 +304,32 @@ class NoStack(Conflict):
         super().__init__(f"job {job} is {state} and has no stack to show: {why}")
         self.job = job
         self.state = state
+
+
+class StaleCursor(Conflict):
+    """The feed cannot go on from this cursor without leaving something out; from `go_on` it can."""
+
+    def __init__(self, message: str, cursor: str, go_on: str) -> None:
+        super().__init__(message)
+        self.cursor = cursor
+        self.go_on = go_on
+
+    @classmethod
+    def expired(cls, cursor: str, oldest: str) -> StaleCursor:
+        return cls(
+            f"cursor {told(cursor)} is older than what the feed keeps: events after it are gone from the feed; "
+            f"what is kept begins after {oldest}",
+            cursor,
+            oldest,
+        )
+
+    @classmethod
+    def ahead(cls, cursor: str, newest: str) -> StaleCursor:
+        return cls(
+            f"cursor {told(cursor)} is ahead of the feed, as after a restore from a backup; it ends at {newest}",
+            cursor,
+            newest,
+        )
 
 
 class KeyConflict(Conflict):

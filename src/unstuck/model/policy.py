@@ -13,6 +13,7 @@ from unstuck.model.errors import InvalidPolicy
 OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]
 OnFailure = Literal["block", "continue"]
+OnBlacklist = Literal["fail", "hold"]
 Isolation = Literal["shared", "process"]
 Timeout = float | Literal["unlimited"]
 
@@ -47,6 +48,7 @@ class Policy:
     on_lost: OnLost = "retry"
     on_drain_timeout: OnDrain = "requeue"
     on_failure: OnFailure = "block"
+    on_blacklist: OnBlacklist = "fail"
     retry_on_timeout: bool = False
     expires_after: float | None = None
     isolation: Isolation = "shared"
@@ -112,6 +114,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_drain_timeout": ("requeue", "pause", "expire"),
     "isolation": ("shared", "process"),
     "on_failure": ("block", "continue"),
+    "on_blacklist": ("fail", "hold"),
 }
 _WHOLE = {"retries", "max_lost", "suspect_runs", "max_result"}
 

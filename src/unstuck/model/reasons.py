@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from unstuck.model.guard import how_to_lift
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.lifecycle import FINAL, JobState, RequestKind
 from unstuck.model.spelling import about, given
@@ -228,7 +229,7 @@ def _due(view: View, due: datetime, what: str) -> str:
     of=[JobState.PENDING],
 )
 def _held(view: View) -> Iterator[Said]:
-    if view.job.on_hold:
+    if view.job.on_hold and not _entries(view):
         yield Said("it is held until somebody releases it", view.job.created_at)
 
 
@@ -479,6 +480,34 @@ for _code, _kind in (
 ):
     _command = f"unstuck {_kind}s unpause {_kind.upper()}"
     _rule(_code, f"an operator paused its {_kind}", Actor.OPERATOR, _command)(_pauses(_code, _kind))
+
+
+@_rule(
+    Code.BLACKLISTED,
+    "its workflow is on the blacklist",
+    Actor.OPERATOR,
+    "unstuck blacklist remove WORKFLOW",
+    of=[JobState.QUEUED, JobState.PENDING],
+)
+def _blacklisted(view: View) -> Iterator[Said]:
+    """A queued one waits only for the next sweep to fail or hold it; a held one is released when the entry goes."""
+    for shut in _entries(view):
+        whose = " for every tenant" if shut.tenant == _EVERY else ""
+        after = "it goes on when somebody lifts that"
+        if view.job.state is JobState.QUEUED:
+            then = "holds" if view.job.policy.on_blacklist == "hold" else "fails"
+            after = f"the next sweep {then} it"
+        yield Said(
+            f"workflow {shut.name} is blacklisted{whose} by {shut.by or '?'}{_since(shut.since_at)} ({shut.reason}); "
+            f"{after}",
+            shut.since_at,
+            remedy=how_to_lift(shut.tenant, shut.name),
+            details={"workflow": shut.name, "tenant": shut.tenant, "by": shut.by, "reason": shut.reason},
+        )
+
+
+def _entries(view: View) -> list[Shut]:
+    return [shut for shut in view.facts.gates if shut.code is Code.BLACKLISTED]
 
 
 @_rule(Code.CONCURRENCY_LIMIT, "as many run already as a limit allows", Actor.ENGINE)

@@ -27,6 +27,7 @@ class Code(StrEnum):
     QUEUE_PAUSED = "queue_paused"
     TENANT_PAUSED = "tenant_paused"
     WORKFLOW_PAUSED = "workflow_paused"
+    BLACKLISTED = "blacklisted"
     CONCURRENCY_LIMIT = "concurrency_limit"
     RATE_LIMITED = "rate_limited"
     NO_WORKER = "no_worker"

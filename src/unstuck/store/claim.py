@@ -1,10 +1,11 @@
 """Claim: ready -> running, one attempt per row, never more than each share, never past a gate that is shut.
 
 Theory of operation. Shares of routes that no limit counts are claimed by one statement that waits for nobody; it
-looks at the pauses itself and leaves alone every route that has a limit, so that one set a moment ago is not
-overlooked. A share of a limited route is counted: lock the limits that apply (sorted, before all other locks), count
-what runs in a second statement, because the first took its snapshot before it waited, cut the shares to what is left,
-then claim, all in one transaction. Who claims next from these limits waits for its end, and counts what it opened.
+looks at pauses and at the blacklist itself and leaves alone every route that has a limit, so that one set a moment
+ago is not overlooked. A share of a limited route is counted: lock the limits that apply (sorted, before all other
+locks), count what runs in a second statement, because the first took its snapshot before it waited, cut the shares to
+what is left, then claim, all in one transaction. Who claims next from these limits waits for its end, and counts what
+it opened.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def _open_by_steps(t: Transaction, worker: int, claim: str, shares: list[Share],
     now = t.one("now")
     if now is None or t.one("may_claim", worker=worker, claim=claim) is None:
         return []
-    picked = [job for share in _past_open_gates(t, shares) for job in _pick(t, share)]
+    picked = [job for share, only in _past_open_gates(t, shares) for job in _pick(t, share, only)]
     if not picked:
         return []
     jobs = packed(picked)
@@ -130,19 +131,24 @@ def _open_by_steps(t: Transaction, worker: int, claim: str, shares: list[Share],
     return t.all("claimed_jobs", worker=worker, claim=claim)
 
 
-def _past_open_gates(t: Transaction, shares: list[Share]) -> list[Share]:
+def _past_open_gates(t: Transaction, shares: list[Share]) -> list[tuple[Share, int | None]]:
+    """The shares that may be taken, each with the one job that it is about, if its gate lets only that through."""
     use = t.one("gates_in_use")
     assert use is not None
     shut: set[int] = set()
+    only: dict[int, int] = {}
     if use["has_pauses"]:
-        shut |= {row["route"] for row in of_routes(t, "paused_routes", [share.route for share in shares])}
+        for row in of_routes(t, "paused_routes", [share.route for share in shares]):
+            route, probe = row["route"], row["probe"]
+            if probe is None or only.setdefault(route, probe) != probe:
+                shut.add(route)
     if use["has_limits"]:
         uncounted = [share.route for share in shares if not share.is_limited]
         shut |= {row["route"] for row in of_routes(t, "limited_routes", uncounted)}
-    return [share for share in shares if share.route not in shut]
+    return [(share, only.get(share.route)) for share in shares if share.route not in shut]
 
 
-def _pick(t: Transaction, share: Share) -> list[int]:
+def _pick(t: Transaction, share: Share, only: int | None) -> list[int]:
     rank, job = share.floor or _BEGINNING
-    rows = t.all("pick_ready", route=share.route, rank=rank, job=job, most=share.limit)
+    rows = t.all("pick_ready", route=share.route, rank=rank, job=job, most=share.limit, only=only)
     return [row["job"] for row in rows]

@@ -3,7 +3,7 @@
 Theory of operation. A job at rest is moved by whoever holds its jobs row and, if it waits in the queue, has deleted
 its ready row or its timer: a claim needs that same row, so only one of them gets it. A running job is asked by a
 write to its running row, which every settle reads under the same lock. Locks are taken in one order everywhere
-(worker, target, running, jobs, timers, line, ready), so a verb that finds the job elsewhere than it looked ends its
+(see `line`), so a verb that finds the job elsewhere than it looked ends its
 transaction and looks AGAIN.
 """
 
@@ -18,6 +18,7 @@ from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, 
 from unstuck.model.payload import check_text, clean_text
 from unstuck.model.settlement import INTERRUPTED_BY_USER
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
+from unstuck.store import guard
 from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -101,6 +102,7 @@ class Control:
         """A new run, clean: no old error, request or count; at its old age."""
         row = self._locked(t)
         target_of(self._uid, JobState(row["state"]), Move.RESUME)
+        guard.check(t, row["tenant"], row["workflow"])
         changes, now = Changes(), moment(t)
         self._shelve(t, row)
         stay = self._dimensions.policy(t, row["policy"]).expires_after
@@ -134,6 +136,7 @@ class Control:
         state = JobState(row["state"])
         if state is not JobState.QUEUED:
             raise IllegalMove(self._uid, state, "be hurried", MOVES[state])
+        guard.check(t, row["tenant"], row["workflow"])
         if not self._take_timer(t, row):
             return self._record(t)
         changes, now = Changes(), moment(t)

@@ -12,7 +12,7 @@ for a lock: who is busy is put back into the inbox and looked at again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from unstuck.model.job import AfterFailure, JobRecord, NewJob
 from unstuck.model.lifecycle import EventKind, JobState, Move, target_of
 from unstuck.model.payload import clean_text
 from unstuck.model.target import place_of
+from unstuck.store import guard
 from unstuck.store.changes import Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -103,6 +104,7 @@ def release(
     t.one("lock_job", job=_look(t, tenant, uid)["number"])
     row = _look(t, tenant, uid)  # again: the first look may be as old as the wait for the lock was long
     target_of(uid, JobState(row["state"]), Move.RELEASE)
+    guard.check(t, tenant, row["workflow"])
     if force:
         forget(t, row["number"])
     open_ones = 0 if force else len(t.all("waits_of", jobs=[row["number"]]))
@@ -130,6 +132,19 @@ def _look(t: Transaction, tenant: str, uid: str) -> Row:
     if row is None:
         raise UnknownJob(uid)
     return row
+
+
+def set_free(t: Transaction, tools: Settling, jobs: Mapping[int, str]) -> bool:
+    """Those of these jobs, whose rows are locked, that are held: each by whom it is released."""
+    changes = Changes()
+    rows = t.all("pending_jobs", jobs=sorted(jobs)) if jobs else []
+    for row in rows:
+        _queue(changes, t, tools.dimensions, row, row["now"], {"by": clean_text(jobs[row["number"]], 200)})
+    if not rows:
+        return False
+    woke = changes.write(t)
+    t.run("unhold_jobs", jobs=[row["number"] for row in rows])
+    return woke
 
 
 def forget(t: Transaction, job: int) -> None:

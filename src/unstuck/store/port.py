@@ -14,6 +14,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
+from unstuck.model.guard import EVERY as EVERY
+from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import (
     AttemptRecord,
     AttemptRef,
@@ -215,16 +217,14 @@ class Holder:
     ref: AttemptRef
 
 
+# EVERY, in place of a tenant: all of them (a limit then counts them together). As the name of a tenant or key limit:
+# each tenant or key by itself.
 PauseKind = Literal["queue", "workflow", "tenant", "target"]
 LimitKind = Literal["workflow", "queue", "tenant", "key"]
 LimitPart = Literal["concurrency", "rate", "max_queued"]
 
 #: Who set a limit that stands in the code; it gives way to everybody else.
 BY_CODE: Final = "code"
-
-#: In place of a tenant: all of them (a limit then counts them together). As the name of a tenant or key limit: each
-#: tenant or key by itself.
-EVERY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +325,64 @@ class Tally:
     ceiling: int = 10_000
 
 
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """One event of the feed. `cursor` is where to go on after it."""
+
+    cursor: str
+    tenant: str
+    queue: str
+    workflow: str
+    event: EventRecord
+
+    @property
+    def job(self) -> str:
+        return self.event.job
+
+    @property
+    def number(self) -> int:
+        return self.event.number
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind
+
+    @property
+    def at(self) -> datetime:
+        return self.event.at
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.event.data
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFilter:
+    """What a reader of the feed wants to see; None and () mean all."""
+
+    tenant: str | None = None
+    kinds: tuple[str, ...] = ()
+    job: str | None = None
+    workflow: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """`cursor` is how far the page looked, also past events that were not wanted. `is_last`: no further yet."""
+
+    events: tuple[FeedEvent, ...]
+    cursor: str
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeedBounds:
+    """Cursors: from `oldest` on everything that is kept can be read, from `newest` on what comes."""
+
+    oldest: str
+    newest: str
+
+
 class WorkerPort(Protocol):
     """What a worker asks: on the same machine directly, from elsewhere over HTTP."""
 
@@ -417,7 +475,8 @@ class Store(WorkerPort, Protocol):
 
     # --- submit -----------------------------------------------------------------------------------------------
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
-        """All or nothing. Raises KeyConflict when a key is known with another fingerprint."""
+        """All or nothing. Raises KeyConflict when a key is known with another fingerprint, WorkflowBlacklisted for a
+        workflow of which nothing is accepted."""
         ...
 
     def workflow(self, name: str) -> WorkflowRecord | None: ...
@@ -432,7 +491,8 @@ class Store(WorkerPort, Protocol):
     def interrupt(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord: ...
 
     def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
-        """A new, clean run of a PAUSED, FAILED, TIMEOUT or CANCELLED job, at its old age."""
+        """A new, clean run of a PAUSED, FAILED, TIMEOUT or CANCELLED job, at its old age. WorkflowBlacklisted,
+        as also for hurry and release."""
         ...
 
     def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
@@ -466,7 +526,7 @@ class Store(WorkerPort, Protocol):
         """A pause that stands already is replaced. UnknownTarget, UnknownTenant for what nobody ever used."""
         ...
 
-    def unpause(self, kind: PauseKind, name: str, tenant: str) -> bool:
+    def unpause(self, kind: PauseKind, name: str, tenant: str, by: str = "") -> bool:
         """False when there was none."""
         ...
 
@@ -481,7 +541,7 @@ class Store(WorkerPort, Protocol):
         Answers what holds now: perhaps what the code says."""
         ...
 
-    def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool:
+    def remove_limit(self, kind: LimitKind, name: str, tenant: str, by: str = "") -> bool:
         """False when nobody had set one. What the code says cannot be removed, only replaced; it holds again at once
         when what stood in its place is lifted."""
         ...
@@ -504,6 +564,59 @@ class Store(WorkerPort, Protocol):
 
     def line(self, tenant: str, target: str, limit: int = 20) -> list[JobRecord]:
         """Who waits for a turn on this target, the next first; whoever has the turn is not among them."""
+        ...
+
+    # --- guard: blacklist, settings, notifications, audit ------------------------------------------------------
+    def blacklist(self, tenant: str | None = None) -> list[Entry]:
+        """The active entries that bar something of this tenant (None: all there are), the oldest first."""
+        ...
+
+    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[Entry, bool]:
+        """No claim that commits after this returns a job of it. `tenant` may be EVERY. An entry that stands already
+        stays as it is, and then the second answer is False."""
+        ...
+
+    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[Entry]:
+        """The entry of this tenant (EVERY: that of all tenants), or with None all that stand against the workflow.
+        The window begins anew, and what was held goes on."""
+        ...
+
+    def blacklist_history(
+        self, tenant: str | None = None, workflow: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[Entry]:
+        """All there ever were, the newest first."""
+        ...
+
+    def marks_against(self, tenant: str, workflow: str) -> int:
+        """How many stuck executions count against it at this moment."""
+        ...
+
+    def settings(self) -> list[SettingRecord]:
+        """The runtime settings as they are in force."""
+        ...
+
+    def set_setting(self, name: str, value: str | None, by: str) -> SettingRecord:
+        """`value` is checked JSON text; None: the default again. Holds everywhere from the commit on."""
+        ...
+
+    def notifications(
+        self, tenant: str | None = None, *, acked: bool = False, before: int | None = None, limit: int = 100
+    ) -> list[Notification]:
+        """Those that nobody has taken note of, with `acked` all, the newest first."""
+        ...
+
+    def ack_notification(self, number: int, by: str) -> Notification: ...
+
+    def audit(
+        self,
+        tenant: str | None = None,
+        *,
+        verb: str | None = None,
+        subject: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Action]:
+        """What people did, the newest first. `verb` is one, or the noun of several (jobs, blacklist)."""
         ...
 
     # --- time -------------------------------------------------------------------------------------------------
@@ -558,8 +671,23 @@ class Store(WorkerPort, Protocol):
 
     def forget_workers(self, retention: float, batch: int = 100) -> int: ...
 
+    def tend_guard(self, batch: int = 500) -> int:
+        """Jobs in the queue whose workflow is blacklisted fail or are held; what was held for an entry that is gone
+        goes on; the jobs that were let through are judged. How many it moved."""
+        ...
+
+    def forget_marks(self, retention: float, batch: int = 1000) -> int:
+        """Stuck executions that count no more, after so long at the earliest."""
+        ...
+
+    def forget_audit(self, retention: float, batch: int = 1000) -> int: ...
+
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         """Orders given longer ago than this, answered or not."""
+        ...
+
+    def forget_feed(self, kept: float, batch: int = 5000) -> int:
+        """Positions older than this go; a reader that still stands there is told (StaleCursor)."""
         ...
 
     # --- observe ----------------------------------------------------------------------------------------------
@@ -570,6 +698,19 @@ class Store(WorkerPort, Protocol):
         ...
 
     def history(self, tenant: str, job: str) -> list[EventRecord]: ...
+
+    def sequence(self, kept: float = 86400.0) -> int:
+        """Give events that were committed since the last time their positions in the feed: how many it were; -1 if
+        somebody else is just doing it. Readers do it before they read. `kept`: what nobody asked for in so long gets
+        none any more."""
+        ...
+
+    def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
+        """The events at the next `limit` positions, in the one order that every reader sees. StaleCursor says from
+        where to go on when these are no longer kept."""
+        ...
+
+    def feed_bounds(self) -> FeedBounds: ...
 
     def attempts(self, tenant: str, job: str) -> list[AttemptRecord]: ...
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unstuck.chance import Chance
 from unstuck.model.errors import ErrorType
+from unstuck.model.guard import harm_of
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move, RequestKind
 from unstuck.model.payload import check_text
@@ -30,6 +31,7 @@ from unstuck.model.settlement import (
 )
 from unstuck.model.settlement import settle as decide
 from unstuck.model.target import Turn, turn_after
+from unstuck.store import guard
 from unstuck.store.changes import Changes, cleaned, done_of
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -57,6 +59,8 @@ class Outcomes:
 
     states: dict[AttemptRef, JobState]
     woke: bool = False
+    #: Against their workflows: whoever closed the attempts has them counted, last of all.
+    marks: list[guard.Mark] = field(default_factory=list)
 
 
 def settle(
@@ -74,6 +78,7 @@ def settle(
         outcomes = _settle_generally(t, tools, worker, by, rest)
         states |= outcomes.states
         woke |= outcomes.woke
+        guard.count(t, outcomes.marks)
     if stale := [ref for ref in first if ref not in states]:
         states |= _settled_before(t, stale)
     return [_answer(report.ref, states.get(report.ref)) for report in reports], woke
@@ -196,6 +201,8 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
         settlement = decide(_standing(t, tools, row), report.outcome, tools.chance.fraction())
         _apply(changes, t, tools, row, report, settlement, by, own)
         outcomes.states[report.ref] = settlement.state
+        if (harm := harm_of(report.outcome, settlement)) is not None:
+            outcomes.marks.append(guard.Mark(row["job"], row["token"], harm))
     outcomes.woke = changes.write(t)
     return outcomes
 

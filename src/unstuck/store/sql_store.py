@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from unstuck.chance import Chance, SystemChance
-from unstuck.model.errors import StoreBusy, UnknownJob, UnknownWorker, UnstuckError
+from unstuck.model.errors import StoreBusy, StoreError, UnknownJob, UnknownWorker, UnstuckError
+from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import (
     AttemptRecord,
     AttemptRef,
@@ -24,9 +25,13 @@ from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.settlement import Stuck
 from unstuck.model.standing import Facts
 from unstuck.store import (
+    audit,
+    barred,
     beat,
     control,
+    feed,
     gates,
+    guard,
     inbox,
     lookup,
     orders,
@@ -45,8 +50,12 @@ from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.port import (
+    EVERY,
     Asked,
     Beat,
+    FeedBounds,
+    FeedFilter,
+    FeedPage,
     Fronts,
     Holder,
     Ingested,
@@ -91,6 +100,7 @@ from unstuck.telemetry import emit
 
 LOOKS = 100
 EXPIRE_ROUNDS = 50
+GUARD_ROUNDS = 50
 
 
 class SqlStore:
@@ -244,31 +254,40 @@ class SqlStore:
     # --- control --------------------------------------------------------------------------------------------------
 
     def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
-        return self._control(tenant, job, by, lambda verb, t: verb.stop(t, Move.CANCEL, reason))
+        step = partial(Control.stop, move=Move.CANCEL, reason=reason)
+        return self._control(tenant, job, by, "cancel", step, reason=reason)
 
     def interrupt(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
-        return self._control(tenant, job, by, lambda verb, t: verb.stop(t, Move.INTERRUPT, reason))
+        step = partial(Control.stop, move=Move.INTERRUPT, reason=reason)
+        return self._control(tenant, job, by, "interrupt", step, reason=reason)
 
     def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
-        record = self._control(tenant, job, by, lambda verb, t: verb.resume(t, from_start))
+        step = partial(Control.resume, from_start=from_start)
+        record = self._control(tenant, job, by, "resume", step, from_start=from_start or None)
         self._database.hint()
         return record
 
     def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
-        return self._control(tenant, job, by, lambda verb, t: verb.resolve(t, result))
+        return self._control(tenant, job, by, "resolve", lambda verb, t: verb.resolve(t, result))
 
     def hurry(self, tenant: str, job: str, by: str) -> JobRecord:
-        record = self._control(tenant, job, by, lambda verb, t: verb.hurry(t))
+        record = self._control(tenant, job, by, "retry", lambda verb, t: verb.hurry(t))
         self._database.hint()
         return record
 
     def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
         if not lookup.can_exist(tenant, job):
             raise UnknownJob(clean_text(job, MAX_NAME))
-        return self._waking(lambda t: pending.release(t, self._dimensions, tenant, job, by, force))
+
+        def work(t: Transaction) -> tuple[JobRecord, bool]:
+            released = pending.release(t, self._dimensions, tenant, job, by, force)
+            audit.note(t, by, "jobs.release", job, tenant, {"force": force or None})
+            return released
+
+        return self._waking(work)
 
     def skip(self, tenant: str, job: str, by: str) -> JobRecord:
-        record = self._control(tenant, job, by, lambda verb, t: verb.skip(t))
+        record = self._control(tenant, job, by, "skip", lambda verb, t: verb.skip(t))
         self._database.hint()
         return record
 
@@ -290,20 +309,35 @@ class SqlStore:
         return self._database.read(work) if lookup.can_exist(tenant, target) else []
 
     def _control(
-        self, tenant: str, job: str, by: str, step: Callable[[Control, Transaction], JobRecord | Again]
+        self,
+        tenant: str,
+        job: str,
+        by: str,
+        name: str,
+        step: Callable[[Control, Transaction], JobRecord | Again],
+        **detail: Any,
     ) -> JobRecord:
         """A job that keeps moving under our eyes is looked at again, each time in a new transaction."""
+
+        def work(t: Transaction) -> JobRecord | Again:
+            record = step(verb, t)
+            if not isinstance(record, Again):
+                audit.note(t, by, f"jobs.{name}", job, tenant, detail)
+            return record
+
         if not lookup.can_exist(tenant, job):
             raise UnknownJob(clean_text(job, MAX_NAME))
         verb = Control(self._dimensions, tenant, job, by)
         for _ in range(LOOKS):
-            record = self._database.write(lambda t: step(verb, t))
+            record = self._database.write(work)
             if not isinstance(record, Again):
                 return record
         raise StoreBusy(f"job {job} kept moving between states; nothing was written, try again")
 
     def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> Order:
-        return self._database.write(lambda t: orders.give(t, worker, kind, subject, by))
+        return self._audited(
+            lambda t: orders.give(t, worker, kind, subject, by), by, f"workers.{kind}", subject or str(worker)
+        )
 
     def order(self, number: int) -> Order | None:
         return self._database.read(lambda t: orders.given(t, number))
@@ -317,36 +351,145 @@ class SqlStore:
     # --- order: pauses, limits, tenants ---------------------------------------------------------------------------
 
     def pause(self, pause: Pause) -> Pause:
-        return self._database.write(lambda t: gates.pause(t, pause))
+        until = pause.until_at.isoformat() if pause.until_at else None
+        detail = {"reason": pause.reason, "until": until}
+        noted = (pause.by, f"{pause.kind}s.pause", pause.name, pause.tenant, detail)
+        return self._audited(lambda t: gates.pause(t, pause), *noted)
 
-    def unpause(self, kind: PauseKind, name: str, tenant: str) -> bool:
-        return self._hinting(self._database.write(lambda t: gates.unpause(t, kind, name, tenant)))
+    def unpause(self, kind: PauseKind, name: str, tenant: str, by: str = "") -> bool:
+        noted = (by, f"{kind}s.unpause", name, tenant)
+        return self._hinting(self._audited(lambda t: gates.unpause(t, kind, name, tenant), *noted))
 
     def pauses(self, tenant: str | None = None) -> list[Pause]:
         return self._database.read(lambda t: gates.pauses(t, tenant)) if lookup.can_exist(tenant) else []
 
     def set_limit(self, limit: Limit) -> Limit:
-        return self._hinting(self._database.write(lambda t: gates.set_limit(t, limit)))
+        parts = {
+            "concurrency": limit.concurrency,
+            "rate": limit.rate,
+            "per": limit.per,
+            "max_queued": limit.max_queued,
+        }
+        noted = (limit.by, f"{limit.kind}s.limit", limit.name, limit.tenant, parts)
+        return self._hinting(self._audited(lambda t: gates.set_limit(t, limit), *noted))
 
     def change_limit(self, limit: Limit, parts: Collection[LimitPart]) -> Limit | None:
-        changed = self._database.write(lambda t: gates.change_limit(t, limit, parts))
+        said: dict[str, Any] = {part: getattr(limit, part) for part in sorted(parts)}
+        noted = (limit.by, f"{limit.kind}s.limit", limit.name, limit.tenant, said)
+        changed = self._audited(lambda t: gates.change_limit(t, limit, parts), *noted)
         self._database.hint()  # also when it is gone
         return changed
 
-    def remove_limit(self, kind: LimitKind, name: str, tenant: str) -> bool:
-        return self._hinting(self._database.write(lambda t: gates.remove_limit(t, kind, name, tenant)))
+    def remove_limit(self, kind: LimitKind, name: str, tenant: str, by: str = "") -> bool:
+        noted = (by, f"{kind}s.unlimit", name, tenant)
+        return self._hinting(self._audited(lambda t: gates.remove_limit(t, kind, name, tenant), *noted))
 
     def limits(self, tenant: str | None = None) -> list[Limit]:
         return self._database.read(lambda t: gates.limits(t, tenant)) if lookup.can_exist(tenant) else []
 
     def set_tenant(self, name: str, weight: int, by: str) -> TenantRecord:
-        return self._database.write(lambda t: gates.set_tenant(t, name, weight, by))
+        noted = (by, "tenants.weight", name, name, {"weight": weight})
+        return self._audited(lambda t: gates.set_tenant(t, name, weight, by), *noted)
 
     def tenants(self, after: str = "", limit: int = 100) -> list[TenantRecord]:
         return self._database.read(lambda t: gates.tenants(t, after, limit)) if lookup.can_exist(after) else []
 
     def tenant(self, name: str) -> TenantRecord | None:
         return self._database.read(lambda t: gates.tenant(t, name)) if lookup.can_exist(name) else None
+
+    # --- guard: blacklist, settings, notifications, audit ----------------------------------------------------------
+
+    def blacklist(self, tenant: str | None = None) -> list[Entry]:
+        return self._database.read(lambda t: guard.active(t, tenant)) if lookup.can_exist(tenant) else []
+
+    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[Entry, bool]:
+        return self._database.write(lambda t: guard.add(t, tenant, workflow, reason, by))
+
+    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[Entry]:
+        if not lookup.can_exist(tenant, workflow):
+            return []
+        removed = self._database.write(lambda t: guard.lift(t, tenant, workflow, by))
+        if removed:
+            try:
+                self._release_barred(batch=500)
+            except StoreError as problem:  # the entry is gone all the same: any janitor does the rest
+                emit("store.blacklist.release_left", workflow=workflow, problem=str(problem)[:200])
+        return self._hinting(removed)
+
+    def blacklist_history(
+        self, tenant: str | None = None, workflow: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[Entry]:
+        if not lookup.can_exist(tenant, workflow):
+            return []
+        return self._database.read(lambda t: guard.history(t, tenant, workflow, before, limit))
+
+    def marks_against(self, tenant: str, workflow: str) -> int:
+        if not lookup.can_exist(tenant, workflow):
+            return 0
+        return self._database.read(lambda t: guard.marks_against(t, tenant, workflow))
+
+    def settings(self) -> list[SettingRecord]:
+        return self._database.read(guard.settings)
+
+    def set_setting(self, name: str, value: str | None, by: str) -> SettingRecord:
+        return self._database.write(lambda t: guard.change_setting(t, name, value, by))
+
+    def notifications(
+        self, tenant: str | None = None, *, acked: bool = False, before: int | None = None, limit: int = 100
+    ) -> list[Notification]:
+        if not lookup.can_exist(tenant):
+            return []
+        return self._database.read(lambda t: audit.notifications(t, tenant, acked, before, limit))
+
+    def ack_notification(self, number: int, by: str) -> Notification:
+        return self._database.write(lambda t: audit.ack(t, number, by))
+
+    def audit(
+        self,
+        tenant: str | None = None,
+        *,
+        verb: str | None = None,
+        subject: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Action]:
+        if not lookup.can_exist(tenant, verb, subject):
+            return []
+        return self._database.read(lambda t: audit.actions(t, tenant, verb, subject, before, limit))
+
+    def tend_guard(self, batch: int = 500) -> int:
+        """The look first: where nothing is blacklisted, SQLite's write lock is not asked for."""
+        use = _only(self._database.read(lambda t: t.one("guard_in_use")))
+        moved = self._tend_probes() if use["has_entries"] else 0
+        moved += self._refuse_barred(batch) if use["has_entries"] else 0
+        return moved + (self._release_barred(batch) if use["has_held"] else 0)
+
+    def _refuse_barred(self, batch: int) -> int:
+        return self._rounds(lambda t: barred.refuse(t, self._tools, batch))
+
+    def _release_barred(self, batch: int) -> int:
+        return self._rounds(lambda t: barred.release(t, self._tools, batch))
+
+    def _tend_probes(self) -> int:
+        """A transaction each: whoever holds an entry asks for no lock that comes before it."""
+        probes, due = self._database.read(lambda t: (t.all("probes"), barred.due_for_probe(t)))
+        moved = sum(self._waking(partial(barred.judge, probe=probe)) for probe in probes)
+        return moved + sum(self._unless_lifted(partial(barred.send, tools=self._tools, entry=one)) for one in due)
+
+    def _rounds(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
+        moved = 0
+        for _ in range(GUARD_ROUNDS):
+            some = self._unless_lifted(work)
+            moved += some
+            if not some:
+                break
+        return moved
+
+    def _unless_lifted(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
+        try:
+            return self._waking(work)
+        except barred.Lifted:
+            return 0  # rolled back; the next sweep sees how things stand then
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -405,8 +548,17 @@ class SqlStore:
     def forget_workers(self, retention: float, batch: int = 100) -> int:
         return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
 
+    def forget_marks(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: guard.forget_marks(t, retention, batch))
+
+    def forget_audit(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_audit", retention=span(retention), batch=batch))
+
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_orders", retention=span(retention), batch=batch))
+
+    def forget_feed(self, kept: float, batch: int = 5000) -> int:
+        return feed.forget(self._database, kept, batch)
 
     # --- observe --------------------------------------------------------------------------------------------------
 
@@ -427,6 +579,17 @@ class SqlStore:
         if not lookup.can_exist(tenant, job):
             return []
         return [event_of(row) for row in self._database.read(lambda t: t.all("history", tenant=tenant, uid=job))]
+
+    def sequence(self, kept: float = 86400.0) -> int:
+        return feed.sequence(self._database, kept)
+
+    def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
+        if not lookup.can_exist(wanted.tenant, wanted.job, wanted.workflow, *wanted.kinds):
+            wanted = FeedFilter(tenant="", job="")  # nothing is called so; the cursor moves on all the same
+        return self._database.read(lambda t: feed.page(t, after, wanted, limit))
+
+    def feed_bounds(self) -> FeedBounds:
+        return self._database.read(feed.bounds)
 
     def attempts(self, tenant: str, job: str) -> list[AttemptRecord]:
         def work(t: Transaction) -> tuple[list[Row], list[Row]]:
@@ -493,6 +656,25 @@ class SqlStore:
         self._database.close()
 
     # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _audited(
+        self,
+        work: Callable[[Transaction], T],
+        by: str,
+        verb: str,
+        subject: str,
+        tenant: str = EVERY,
+        detail: Mapping[str, Any] | None = None,
+    ) -> T:
+        """What an operator does and the line that says so are one transaction; what changed nothing leaves none."""
+
+        def both(t: Transaction) -> T:
+            answer = work(t)
+            if answer is not False:
+                audit.note(t, by, verb, subject, tenant, detail)
+            return answer
+
+        return self._database.write(both)
 
     def _waking(self, work: Callable[[Transaction], tuple[T, bool]]) -> T:
         """Once it is committed that a job became claimable, say so."""

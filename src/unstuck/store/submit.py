@@ -2,7 +2,7 @@
 
 A job that is held or waits for others is born PENDING: its history says why from the beginning, and it stands in no
 queue. What it waits for must exist, or be born with it; a cycle can only be made inside one batch. Queue caps are
-counted after the insert, in the same transaction: what makes it one too many is never committed.
+counted, and the blacklist is asked, after the insert in the same transaction: what must not be is never committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unstuck.model.job import AfterFailure, NewJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_text
 from unstuck.model.policy import LONGEST
-from unstuck.store import caps, pending
+from unstuck.store import caps, guard, pending
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Numbers
 from unstuck.store.port import EVERY, Submitted
@@ -44,6 +44,8 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Sub
     )
     if any(row["is_capped"] for row in born.values()):
         caps.check(t, [fresh[uid] for uid in born])
+    if any(row["is_guarded"] for row in born.values()):
+        guard.admit(t, [(row["id"], fresh[uid]) for uid, row in born.items()])
     answers = []
     for job in jobs:
         owner = owners.get(_key(job), job.id)
@@ -54,7 +56,9 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Sub
 def expect(t: Transaction, jobs: Sequence[NewJob]) -> None:
     """The refusals that can be seen before anything is made for these jobs; the submit itself decides."""
     pending.check_known(t, jobs)
-    caps.expect(t, [job for job in jobs if job.key is None])  # who has a key may be here already
+    unkeyed = [job for job in jobs if job.key is None]  # who has a key may be here already
+    guard.expect(t, unkeyed)
+    caps.expect(t, unkeyed)
 
 
 def _waits(jobs: Sequence[NewJob], known_as: dict[str, str]) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.settlement import Blame, ErrorInfo, Lost, Stuck
 from unstuck.model.target import FIRST, place_of, turn_after
+from unstuck.store import guard
 from unstuck.store.changes import Changes, done_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.line import lock_of_workers
@@ -22,6 +23,7 @@ MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older b
 
 def recover_lost(t: Transaction, tools: Settling, lost_grace: float, batch: int) -> tuple[list[Recovered], bool]:
     found: list[Recovered] = []
+    marks: list[guard.Mark] = []
     woke = False
     workers = t.all("lost_workers", grace=span(lost_grace))
     # All at once: a second round of target locks, after running rows, could wait in a circle.
@@ -33,8 +35,10 @@ def recover_lost(t: Transaction, tools: Settling, lost_grace: float, batch: int)
         t.run("mark_lost", worker=worker["id"])
         found += _recovered(rows, outcomes)
         woke |= outcomes.woke
+        marks += outcomes.marks
         if len(found) >= batch:
             break
+    guard.count(t, marks)
     return found, woke
 
 
@@ -54,6 +58,7 @@ def convict_overdue(
     rows = t.all("overdue_attempts", margin=margin, targets=locked, batch=batch)
     attempts = [(row, report_of(row, _stuck(t, tools, row))) for row in rows]
     outcomes = close(t, tools, attempts, by="backstop", own=False)
+    guard.count(t, outcomes.marks)
     return _recovered(rows, outcomes), outcomes.woke
 
 

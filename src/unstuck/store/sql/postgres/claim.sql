@@ -1,17 +1,24 @@
 -- Move up to each share's limit of its route from ready to running.
 -- SKIP LOCKED lets workers claim side by side and makes a claim wait for nobody; ctid = ANY (ARRAY(...)) keeps the planner from
 -- estimating the LIMIT at a tenth of the table. The wide jobs row is read, never written. Gates: the worker's lease holds, this
--- claim id has not been answered before, no pause shuts the route and no limit counts it (unless this transaction has counted
--- and holds the limits' locks), no hold on the job (such rows stay in ready).
+-- claim id has not been answered before, no pause or blacklist shuts the route and no limit counts it (unless this transaction
+-- has counted and holds the limits' locks), no hold on the job (such rows stay in ready). The guard is passed once, and looked
+-- behind only when there are entries.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
+), guard AS MATERIALIZED (
+    SELECT unstuck_pass_guard() AS entries
 ), picked AS (
     DELETE FROM unstuck_ready
      WHERE ctid = ANY (ARRAY(
            SELECT front.ctid
              FROM json_to_recordset(CAST(:shares AS json)) AS share (route BIGINT, most BIGINT, rank BIGINT, job BIGINT, counted BOOLEAN)
             CROSS JOIN LATERAL (
-                  SELECT ready.ctid
+                  SELECT CASE WHEN (SELECT entries FROM guard) <> 0
+                                OR EXISTS (SELECT 1 FROM unstuck_pauses) OR EXISTS (SELECT 1 FROM unstuck_limits)
+                              THEN unstuck_passes(share.route, share.counted, (SELECT entries FROM guard) <> 0) END AS job) AS gate
+            CROSS JOIN LATERAL (
+                  SELECT ready.ctid, ready.job
                     FROM unstuck_ready AS ready
                    WHERE ready.route = share.route
                      AND (ready.rank, ready.job) >= (share.rank, share.job)
@@ -22,8 +29,10 @@ WITH clock AS MATERIALIZED (
             WHERE EXISTS (SELECT 1 FROM unstuck_workers
                            WHERE id = :worker AND state = 'active' AND lease_until > (SELECT now FROM clock))
               AND NOT EXISTS (SELECT 1 FROM unstuck_running WHERE worker = :worker AND claim = :claim)
-              AND NOT ((EXISTS (SELECT 1 FROM unstuck_pauses) OR EXISTS (SELECT 1 FROM unstuck_limits))
-                       AND unstuck_is_shut(share.route, share.counted))))
+              AND (SELECT entries FROM guard) >= 0
+              AND gate.job IS DISTINCT FROM 0
+              -- Above the LIMIT: inside, the planner would take it for a reason to sort the whole route.
+              AND (gate.job IS NULL OR front.job = gate.job)))
     RETURNING job
 ), attempt AS (
     SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.n + 1 AS n, j.tenant, j.queue, j.workflow, j.route, j.target, j.rank,

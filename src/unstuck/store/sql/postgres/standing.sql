@@ -48,7 +48,8 @@ SELECT me.*, clock.now AS at,
        (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f WHERE f.name = me.workflow) AS known_at,
        (SELECT COUNT(*) FROM unstuck_workers w
          WHERE w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
-       (SELECT json_agg(row_to_json(g)) FROM unstuck_gates g WHERE g.route = me.route) AS gates,
+       (SELECT json_agg(row_to_json(g)) FROM unstuck_gates g
+         WHERE g.route = me.route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
        (SELECT json_agg(json_build_object('uid', few.uid, 'state', few.state))
           FROM (SELECT d.uid, d.state
                   FROM unstuck_dependencies dep

@@ -43,4 +43,5 @@ WITH clock AS MATERIALIZED (
     INSERT INTO unstuck_events (job, n, at, kind, run, token)
     SELECT id, 1, created_at, 'submitted', 1, 0 FROM born
 )
-SELECT id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped FROM born
+SELECT id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
+       (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS is_guarded FROM born

@@ -1,1 +1,2 @@
-SELECT route FROM unstuck_gates WHERE route = :route AND is_limit = 0 LIMIT 1
+-- probe: the one job that this gate lets through.
+SELECT route, probe FROM unstuck_gates WHERE route = :route AND is_limit = 0

@@ -51,7 +51,7 @@ SELECT me.*, clock.now AS at,
                    'code', g.code, 'kind', g.kind, 'name', g.name, 'tenant', g.tenant, 'since_at', g.since_at, 'until_at', g.until_at,
                    'by', g.by, 'reason', g.reason, 'used', g.used, 'most', g.most, 'free_at', g.free_at))
           FROM unstuck_gates g
-         WHERE g.route = me.route) AS gates,
+         WHERE g.route = me.route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
        (SELECT json_group_array(json_object('uid', few.uid, 'state', few.state))
           FROM (SELECT d.uid, d.state
                   FROM unstuck_dependencies dep

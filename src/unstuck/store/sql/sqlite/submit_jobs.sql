@@ -14,4 +14,5 @@ SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->>
  WHERE TRUE
  ORDER BY r.value ->> 'place'
 ON CONFLICT (uid) DO NOTHING
-RETURNING id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped
+RETURNING id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
+          (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS is_guarded

@@ -1,0 +1,118 @@
+"""unstuck blacklist …: workflows of which nothing is accepted or started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated
+
+from unstuck.cli import gates, options, output, shapes
+from unstuck.cli.parser import Argument, option
+from unstuck.cli.session import opened
+from unstuck.model.guard import Entry, how_to_lift
+from unstuck.store.port import EVERY
+
+app = options.group(
+    "The blacklist: workflows of which nothing is accepted or started. Without --tenant: of all tenants.",
+    default="list",
+)
+
+Name = Annotated[str, Argument(metavar="WORKFLOW", help="the workflow's name")]
+Limit = Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)]
+
+
+@app.command("list")
+def list_(
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What is on it: why, by whom, since when."""
+    with opened(database, tenant) as session:
+        found, now = session.guard.entries(), session.now()
+    _print(found, now, json_, empty="nothing is blacklisted")
+
+
+@app.command()
+def add(
+    workflow: Name,
+    reason: Annotated[str | None, option("--reason", metavar="TEXT", help="why, for those who are refused")] = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Shut a workflow out on every path. What runs goes on; what waits fails, or is held by its own policy."""
+    with opened(database, tenant) as session:
+        entry, is_new = session.guard.add(workflow, reason)
+        gates.warn_if_unheard_of(session, "workflow", workflow)
+    if json_:
+        output.emit_json(shapes.entry(entry) | {"created": is_new})
+        return
+    if is_new:
+        output.say(f"workflow {workflow} is {output.styled('blacklisted', 'red')} {_whose(entry)}")
+    else:
+        output.note(
+            f"workflow {workflow} was blacklisted already {_whose(entry)}, by {entry.blacklisted_by}: {entry.reason}"
+        )
+    output.note(f"nothing of it is accepted or started; lift it: {how_to_lift(entry.tenant, workflow)}")
+
+
+@app.command()
+def remove(
+    workflow: Name,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Let a workflow run again. Its stuck executions count from 0, and what was held goes on."""
+    with opened(database, tenant) as session:
+        removed = session.guard.remove(workflow)
+        left = [e for e in session.store.blacklist(session.tenant) if e.workflow == workflow]
+    if json_:
+        for entry in removed:
+            output.emit_json(shapes.entry(entry))
+        return
+    for entry in removed:
+        output.say(f"workflow {workflow} is off the blacklist {_whose(entry)}; it stood there for: {entry.reason}")
+    for entry in left:
+        output.note(f"it is still blacklisted {_whose(entry)}")
+
+
+@app.command()
+def history(
+    workflow: Annotated[str | None, Argument(metavar="WORKFLOW", help="only of this one")] = None,
+    limit: Limit = 50,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Everything that ever was on it, the newest first."""
+    with opened(database, tenant) as session:
+        found, now = session.guard.history(workflow, limit=limit), session.now()
+    _print(found, now, json_, empty="nothing was ever blacklisted")
+
+
+def _print(found: Iterable[Entry], now: datetime, as_json: bool, *, empty: str) -> None:
+    if as_json:
+        for entry in found:
+            output.emit_json(shapes.entry(entry))
+        return
+    output.table(
+        ["WORKFLOW", "TENANT", "SINCE", "BY", "REASON", "LIFTED"],
+        [
+            (
+                e.workflow,
+                "all" if e.tenant == EVERY else e.tenant,
+                output.age(e.blacklisted_at, now),
+                e.blacklisted_by,
+                e.reason,
+                f"{output.age(e.removed_at, now)} by {e.removed_by}" if e.removed_at else None,
+            )
+            for e in found
+        ],
+        empty=empty,
+    )
+
+
+def _whose(entry: Entry) -> str:
+    return "for every tenant" if entry.tenant == EVERY else f"for tenant {entry.tenant}"

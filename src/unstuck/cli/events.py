@@ -1,0 +1,117 @@
+"""unstuck events …: what happens to all jobs, in the one order that every reader sees."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated, Any
+
+from unstuck.cli import exits, options, output
+from unstuck.cli.meaning import narrate
+from unstuck.cli.parser import option
+from unstuck.cli.session import Session, opened
+from unstuck.observe.feed import NOW, START, Feed, Reader, check_kinds
+from unstuck.store.port import FeedEvent, FeedFilter
+
+app = options.group("What happens to all jobs, in order: look back, or follow as it happens.")
+
+After = Annotated[
+    str | None,
+    option("--after", metavar="CURSOR", help="go on after this event; `start`: all that is kept; `now`: what comes"),
+]
+OfJob = Annotated[str | None, option("--job", "-j", metavar="JOB", help="only of this job")]
+OfWorkflow = Annotated[str | None, option("--workflow", "-w", metavar="NAME", help="only of this workflow")]
+OfKind = Annotated[
+    list[str] | None, option("--kind", "-k", metavar="KIND", help="only these, e.g. failed; may be repeated")
+]
+AllTenants = Annotated[bool, option("--all-tenants", help="of every tenant, not only this one")]
+
+
+@app.command("list")
+def list_(
+    after: After = None,
+    job: OfJob = None,
+    workflow: OfWorkflow = None,
+    kind: OfKind = None,
+    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=100_000)] = 100,
+    json_: options.Json = False,
+    all_tenants: AllTenants = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What is kept of the feed, the oldest first; each event has a cursor to go on from."""
+    with opened(database, tenant) as session:
+        wanted = _wanted(session, job, workflow, kind, all_tenants)
+        feed = Feed(_reader(session, after or START, wanted), follow=False)
+        shown = list(islice(feed, limit + 1))
+        cursor = shown[limit - 1].cursor if len(shown) > limit else feed.cursor
+    for event in shown[:limit]:
+        _print(event, json_)
+    if len(shown) > limit:
+        output.note(f"there are more: --after {cursor}")
+    elif not json_:
+        output.note(f"what comes next: unstuck events follow --after {cursor}" if shown else "no such events so far")
+
+
+@app.command()
+def follow(
+    after: After = None,
+    job: OfJob = None,
+    workflow: OfWorkflow = None,
+    kind: OfKind = None,
+    json_: options.Json = False,
+    all_tenants: AllTenants = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Every event as it is committed, once and in order, until Ctrl-C. Begins now, or where you left off."""
+    with opened(database, tenant) as session:
+        wanted = _wanted(session, job, workflow, kind, all_tenants)
+        feed = Feed(_reader(session, after or NOW, wanted))
+        printed, is_printing = feed.cursor, False
+        try:
+            for event in feed:
+                is_printing = True
+                _print(event, json_)
+                printed, is_printing = event.cursor, False
+        except KeyboardInterrupt:
+            # An event that may not have been printed is printed again rather than never.
+            output.note(f"\ngo on later: unstuck events follow --after {printed if is_printing else feed.cursor}")
+    return exits.INTERRUPTED
+
+
+def _wanted(
+    session: Session, job: str | None, workflow: str | None, kinds: list[str] | None, all_tenants: bool
+) -> FeedFilter:
+    return FeedFilter(
+        tenant=None if all_tenants else session.tenant,
+        kinds=check_kinds(kinds or ()),
+        job=None if job is None else session.job(job).id,
+        workflow=workflow,
+    )
+
+
+def _reader(session: Session, after: str, wanted: FeedFilter) -> Reader:
+    return Reader(session.store, after, wanted, kept=session.settings.times.feed_retention)
+
+
+def _print(event: FeedEvent, as_json: bool) -> None:
+    if as_json:
+        output.emit_json(shape(event))
+        return
+    output.say(f"{output.rfc3339(event.at)}  {event.job}  {event.workflow}  {narrate(event.event)}")
+
+
+def shape(event: FeedEvent) -> dict[str, Any]:
+    return {
+        "cursor": event.cursor,
+        "tenant": event.tenant,
+        "job": event.job,
+        "workflow": event.workflow,
+        "queue": event.queue,
+        "kind": event.kind,
+        "number": event.number,
+        "run": event.event.run,
+        "attempt": event.event.token or None,
+        "at": event.at,
+        "data": event.data,
+    }

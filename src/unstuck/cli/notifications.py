@@ -1,0 +1,61 @@
+"""unstuck notifications …: news for whoever runs the platform."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unstuck.cli import gates, options, output, shapes
+from unstuck.cli.parser import Argument, option
+from unstuck.cli.session import opened
+
+app = options.group("Notifications: news for whoever runs this, until somebody takes note.", default="list")
+
+
+@app.command("list")
+def list_(
+    all_: Annotated[bool, option("--all", help="also those that somebody took note of")] = False,
+    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What nobody has taken note of yet, the newest first."""
+    with opened(database, tenant) as session:
+        found, now = session.guard.notifications(acked=all_, limit=limit), session.now()
+    if json_:
+        for each in found:
+            output.emit_json(shapes.notification(each))
+        return
+    output.table(
+        ["NUMBER", "WHEN", "TITLE", "WORKFLOW", "TENANT", "NOTED", "MESSAGE"],
+        [
+            (
+                n.number,
+                output.age(n.at, now),
+                n.title,
+                n.workflow,
+                n.tenant,
+                f"{output.age(n.acked_at, now)} by {n.acked_by}" if n.acked_at else None,
+                n.message,
+            )
+            for n in found
+        ],
+        empty="no news",
+    )
+
+
+@app.command()
+def ack(
+    number: Annotated[str, Argument(metavar="NUMBER", help="of the notification")],
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Take note of one, so that others need not."""
+    wanted = gates.whole_number(number, "the notification")
+    with opened(database, tenant) as session:
+        found = session.guard.ack(wanted)
+    if json_:
+        output.emit_json(shapes.notification(found))
+    else:
+        output.say(f"notification {found.number} ({found.title}: {found.workflow}) was noted by {found.acked_by}")

@@ -1,0 +1,327 @@
+"""The guard: what counts against a workflow, when its breaker trips, and the words for it.
+
+Theory of operation. An attempt that got stuck leaves a mark against its (tenant, workflow); by setting so does one
+that took its process down, or was lost with its worker. As many marks as the threshold inside the window put the
+workflow on the blacklist: nothing of it is accepted or started until somebody lifts the entry. Pure: the store counts
+and writes in the transaction of the very settlement that brought the last mark.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklisted, quoted
+from unstuck.model.job import DEFAULT_TENANT
+from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
+
+Harm = Literal["stuck", "crash", "loss"]
+
+#: In place of a tenant: all of them.
+EVERY: Final = "*"
+#: Who puts workflows on the blacklist when nobody does.
+SYSTEM: Final = "system"
+AUTO: Final = "auto:"
+MANUAL: Final = "manual:"
+
+TITLE: Final = "Workflow Auto-Blacklisted"
+LINK: Final = "/platform/diagnostics?tab=blacklist"
+
+
+# --- what is kept -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A workflow on the blacklist, or once on it (`removed_at`). `tenant` may be EVERY. `probe`: the one job that was
+    let through to see whether the workflow is well again."""
+
+    number: int
+    tenant: str
+    workflow: str
+    reason: str
+    blacklisted_by: str
+    blacklisted_at: datetime
+    stuck_count: int | None = None
+    removed_at: datetime | None = None
+    removed_by: str | None = None
+    renewed_at: datetime | None = None
+    probe: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.removed_at is None
+
+    @property
+    def is_auto(self) -> bool:
+        return self.reason.startswith(AUTO)
+
+    def bars(self, tenant: str, workflow: str) -> bool:
+        return self.is_active and workflow == self.workflow and self.tenant in (tenant, EVERY)
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """News for whoever runs the platform, until somebody has taken note of it."""
+
+    number: int
+    at: datetime
+    title: str
+    message: str
+    severity: str
+    link: str
+    tenant: str
+    workflow: str
+    count: int | None = None
+    acked_at: datetime | None = None
+    acked_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What somebody did, of which kind, to what: a line of the audit."""
+
+    number: int
+    at: datetime
+    by: str
+    verb: str
+    subject: str
+    tenant: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRecord:
+    """A runtime setting as it stands; `set_at` is None for one that nobody has changed."""
+
+    name: str
+    value: Any
+    default: Any
+    meaning: str
+    set_at: datetime | None = None
+    set_by: str | None = None
+
+
+# --- the rules ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The runtime settings of the breaker; `window` and `probe_after` in seconds, a threshold of 0 never trips."""
+
+    threshold: int = 5
+    window: float = 3600.0
+    counts_crashes: bool = False
+    counts_losses: bool = False
+    probe_after: float | None = None
+
+    @property
+    def counted(self) -> tuple[Harm, ...]:
+        """What a mark may be made of."""
+        more: list[tuple[Harm, bool]] = [("crash", self.counts_crashes), ("loss", self.counts_losses)]
+        return ("stuck", *(harm for harm, counts in more if counts))
+
+    def trips(self, marks: Mapping[Harm, int]) -> bool:
+        return 0 < self.threshold <= total(self.counting(marks))
+
+    def counting(self, marks: Mapping[Harm, int]) -> dict[Harm, int]:
+        return {harm: marks[harm] for harm in self.counted if marks.get(harm)}
+
+
+def total(marks: Mapping[Harm, int]) -> int:
+    return sum(marks.values())
+
+
+def harm_of(outcome: Outcome, settlement: Settlement) -> Harm | None:
+    """What this end says against its workflow. A neighbour, a suspect, a bystander, or one whose loss cost it nothing
+    because it was asked to stop or its worker announced its end, says nothing."""
+    match outcome:
+        case Stuck():
+            return "stuck"
+        case Lost(_, "own") if settlement.loss:
+            return "crash"
+        case Lost(_, "worker") if settlement.loss:
+            return "loss"
+        case _:
+            return None
+
+
+def auto_reason(marks: Mapping[Harm, int]) -> str:
+    """auto:stuck:5; with crashes or losses among them auto:stuck+crash:5."""
+    return f"{AUTO}{'+'.join(marks)}:{total(marks)}"
+
+
+# --- the words ----------------------------------------------------------------------------------------------------
+
+
+def notice(tenant: str, workflow: str, marks: Mapping[Harm, int], rules: Rules) -> str:
+    """What the notification of an entry says beside its title."""
+    times = _listed(
+        [f"{count} {_NOUNS[harm]}{'' if count == 1 else _PLURALS[harm]}" for harm, count in marks.items()]
+    )
+    return (
+        f"Workflow '{workflow}' was blacklisted after {times}. All execution paths are blocked until manually "
+        f"re-enabled. They came within {rules.window / 60:g} minutes, for tenant {tenant}; "
+        f"to lift it: {how_to_lift(tenant, workflow)}"
+    )
+
+
+_NOUNS: dict[Harm, str] = {"stuck": "stuck execution", "crash": "crash", "loss": "loss"}
+_PLURALS: dict[Harm, str] = {"stuck": "s", "crash": "es", "loss": "es"}
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def refusal(entry: Entry) -> str:
+    """What whoever asks for such a workflow is told: that, why, by whom, since when, and how to lift it."""
+    cause = " due to repeated stuck executions." if entry.is_auto and "stuck" in entry.reason else ""
+    cause = cause or (" due to repeated crashes." if entry.is_auto else ".")
+    whose = "for every tenant" if entry.tenant == EVERY else f"for tenant {entry.tenant}"
+    return (
+        f"Workflow is blacklisted{cause} {entry.workflow} was shut out {whose} by {entry.blacklisted_by} at "
+        f"{entry.blacklisted_at:%Y-%m-%d %H:%M:%S} UTC ({entry.reason}); "
+        f"to lift it: {how_to_lift(entry.tenant, entry.workflow)}"
+    )
+
+
+def how_to_lift(tenant: str, workflow: str) -> str:
+    command = f"unstuck blacklist remove {shlex.quote(workflow)}"
+    return command if tenant in (EVERY, DEFAULT_TENANT) else f"{command} --tenant {shlex.quote(tenant)}"
+
+
+def refused(entry: Entry) -> WorkflowBlacklisted:
+    return WorkflowBlacklisted(entry.workflow, entry.tenant, refusal(entry), entry)
+
+
+# --- the settings -------------------------------------------------------------------------------------------------
+
+#: The longest window, and the least that marks are kept.
+LONGEST_WINDOW = 30 * 24 * 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that is kept in the database and holds everywhere from the moment it is changed."""
+
+    name: str
+    default: Any
+    meaning: str
+    read: Callable[[Any], Any]
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+        if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+            raise ValueError(f"is not a whole number between {low} and {high}")
+        return number
+
+    return read
+
+
+def _number(low: float, high: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        try:
+            number = float(value) if isinstance(value, str) else value
+        except ValueError:
+            number = None
+        if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
+            raise ValueError(f"is not a number between {low:g} and {high:g}")
+        return number
+
+    return read
+
+
+_TRUE = ("true", "yes", "on", "1")
+_FALSE = ("false", "no", "off", "0")
+
+
+def _yes_or_no(value: Any) -> bool:
+    word = value.strip().lower() if isinstance(value, str) else value
+    if isinstance(word, bool):
+        return word
+    if isinstance(word, str) and word in _TRUE + _FALSE:
+        return word in _TRUE
+    raise ValueError("is not true or false")
+
+
+def _or_none(read: Callable[[Any], float]) -> Callable[[Any], float | None]:
+    def read_or_none(value: Any) -> float | None:
+        if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
+            return None
+        try:
+            return read(value)
+        except ValueError as problem:
+            raise ValueError(f"{problem}, or none") from None
+
+    return read_or_none
+
+
+_ALL = (
+    Setting(
+        "stuck_circuit_breaker_threshold",
+        5,
+        "so many stuck executions inside the window blacklist a workflow; 0: never",
+        _whole(0, 1_000_000),
+    ),
+    Setting(
+        "stuck_circuit_breaker_window_minutes",
+        60,
+        "how long a stuck execution counts against its workflow",
+        _number(0.01, LONGEST_WINDOW),
+    ),
+    Setting("breaker_counts_crashes", False, "executions that took their process down count too", _yes_or_no),
+    Setting("breaker_counts_losses", False, "executions that were lost with their worker count too", _yes_or_no),
+    Setting(
+        "breaker_probe_after",
+        None,
+        "so many seconds after an automatic entry one job is let through, and lifts it by completing; none: never",
+        _or_none(_number(1.0, 30 * 86400.0)),
+    ),
+)
+SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _ALL}
+
+
+def setting(name: str) -> Setting:
+    if not isinstance(name, str) or name not in SETTINGS:
+        raise UnknownSetting(name if isinstance(name, str) else quoted(name), SETTINGS)
+    return SETTINGS[name]
+
+
+def checked(name: str, value: Any) -> Any:
+    """The value as it is kept, whether it was given as such or as text; InvalidInput says what it could be."""
+    known = setting(name)
+    try:
+        return known.read(value)
+    except ValueError as problem:
+        raise InvalidInput(f"{name}={quoted(value)} {problem}") from None
+
+
+def values_of(stored: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """What is in force: as stored (JSON text), else the default. What no longer makes sense must not stop a
+    settlement: the default stands for it."""
+    values = {known.name: known.default for known in _ALL}
+    for name, text in stored:
+        if name in SETTINGS:
+            try:
+                values[name] = SETTINGS[name].read(json.loads(text))
+            except ValueError:
+                continue
+    return values
+
+
+def rules_of(stored: Iterable[tuple[str, str]]) -> Rules:
+    values = values_of(stored)
+    return Rules(
+        threshold=values["stuck_circuit_breaker_threshold"],
+        window=values["stuck_circuit_breaker_window_minutes"] * 60.0,
+        counts_crashes=values["breaker_counts_crashes"],
+        counts_losses=values["breaker_counts_losses"],
+        probe_after=values["breaker_probe_after"],
+    )

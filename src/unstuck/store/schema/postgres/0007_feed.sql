@@ -1,0 +1,158 @@
+-- The global feed: every committed event once, in one order. Whoever reads gives the events their positions (unstuck_sequence);
+-- whoever writes them does nothing but fill one index.
+--
+-- Why not by id: ids are drawn before the commit, so a slow transaction's would appear behind a reader's back. Why not up to the
+-- oldest open transaction: one that somebody forgot to end would stop everybody. Instead the sequencer remembers which
+-- transactions it has seen the end of (all below `since` but those in `open`), as a snapshot does, and takes the rows of exactly
+-- the others that are visible now. Nothing depends on gaps in ids or on the order of commits.
+
+CREATE INDEX unstuck_events_xid ON unstuck_events (xid);
+
+-- One row. `era` names this feed in its cursors. Positions up to `floor` are forgotten. Of the events with an id up to `restored`
+-- none is taken any more, whatever its xid says: they were written in another cluster, before a dump was restored into this one.
+CREATE TABLE unstuck_sequencer (
+    era      TEXT NOT NULL,
+    position BIGINT NOT NULL DEFAULT 0,
+    floor    BIGINT NOT NULL DEFAULT 0,
+    since    XID8 NOT NULL,
+    open     XID8[] NOT NULL,
+    high     BIGINT NOT NULL DEFAULT 0,
+    restored BIGINT NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- The feed begins here: what was committed before has no position.
+INSERT INTO unstuck_sequencer (era, since, open)
+SELECT SUBSTR(MD5(CAST(clock_timestamp() AS TEXT) || RANDOM()), 1, 8), pg_snapshot_xmax(now.snapshot),
+       ARRAY(SELECT pg_snapshot_xip(now.snapshot))
+  FROM (SELECT pg_current_snapshot() AS snapshot) AS now;
+
+-- Positions first..last, without gaps: the events (jobs[i], numbers[i]). A row holds some hundreds, because a row per event would
+-- cost three times as much.
+CREATE TABLE unstuck_feed (
+    last    BIGINT PRIMARY KEY,
+    first   BIGINT NOT NULL,
+    at      BIGINT NOT NULL,
+    jobs    BIGINT[] NOT NULL,
+    numbers BIGINT[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+
+-- Give about `most` events that have no position yet their positions; how many it were, or -1 if somebody else is just doing it.
+-- One call is one transaction in one round trip: a reader that is stopped or killed meanwhile holds up nobody.
+-- Events that nobody asked for within `kept` get none: then no cursor is young enough to miss them.
+-- No seqscan: new xids lie beyond all statistics, and a large table must not be read from end to end for a few rows. No jit: what is
+-- forbidden counts as infinitely dear, and would be compiled anew each time.
+CREATE FUNCTION unstuck_sequence(most BIGINT, kept BIGINT) RETURNS BIGINT
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    seen   unstuck_sequencer%ROWTYPE;
+    newest XID8;
+    oldest BIGINT;
+    taken  BIGINT;
+BEGIN
+    -- Look first: taking the lock is a write, and most looks of an idle reader find nothing.
+    SELECT * INTO STRICT seen FROM unstuck_sequencer;
+    newest := pg_snapshot_xmax(pg_current_snapshot());
+    IF newest >= seen.since
+       AND NOT EXISTS (SELECT 1 FROM unstuck_events WHERE xid >= seen.since AND xid < newest)
+       AND NOT EXISTS (SELECT 1 FROM unstuck_events WHERE xid = ANY (seen.open)) THEN
+        RETURN 0;
+    END IF;
+
+    SELECT * INTO seen FROM unstuck_sequencer FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN -1;
+    END IF;
+    newest := pg_snapshot_xmax(pg_current_snapshot());
+
+    IF newest < seen.since THEN
+        RETURN unstuck_sequence_restored(seen);
+    END IF;
+
+    SELECT at INTO oldest
+      FROM unstuck_events
+     WHERE xid >= seen.since AND xid < newest AND id > seen.restored
+     ORDER BY xid
+     LIMIT 1;
+    IF oldest <= unstuck_now() - kept THEN
+        UPDATE unstuck_sequencer
+           SET position = seen.position + 1, floor = seen.position + 1, since = pg_snapshot_xmax(now.snapshot),
+               open = ARRAY(SELECT pg_snapshot_xip(now.snapshot))
+          FROM (SELECT pg_current_snapshot() AS snapshot) AS now;
+        RETURN 0;
+    END IF;
+
+    -- One statement, because it is one snapshot: what it sees of the rows and what it says of the transactions must agree.
+    WITH now AS MATERIALIZED (
+        SELECT pg_current_snapshot() AS snapshot
+    ), edge AS MATERIALIZED (
+        SELECT LEAST(pg_snapshot_xmax(now.snapshot),
+                     (SELECT beyond.xid
+                        FROM unstuck_events AS beyond
+                       WHERE beyond.xid > (SELECT e.xid FROM unstuck_events AS e
+                                            WHERE e.xid >= seen.since ORDER BY e.xid LIMIT 1 OFFSET most - 1)
+                       ORDER BY beyond.xid
+                       LIMIT 1)) AS xid
+          FROM now
+    ), found AS MATERIALIZED (
+        SELECT e.id, e.job, e.n FROM unstuck_events AS e
+         WHERE e.xid >= seen.since AND e.xid < (SELECT xid FROM edge) AND e.id > seen.restored
+         UNION ALL
+        SELECT e.id, e.job, e.n FROM unstuck_events AS e
+         WHERE e.xid = ANY (seen.open) AND e.id > seen.restored
+    ), placed AS (
+        SELECT job, n, ROW_NUMBER() OVER (ORDER BY id) AS place FROM found
+    ), told AS (
+        INSERT INTO unstuck_feed (first, last, at, jobs, numbers)
+        SELECT seen.position + MIN(place), seen.position + MAX(place), unstuck_now(),
+               ARRAY_AGG(job ORDER BY place), ARRAY_AGG(n ORDER BY place)
+          FROM placed
+         GROUP BY (place - 1) / 500
+    )
+    UPDATE unstuck_sequencer AS s
+       SET position = seen.position + (SELECT COUNT(*) FROM found),
+           since = edge.xid,
+           open = ARRAY(SELECT x FROM pg_snapshot_xip(now.snapshot) AS x WHERE x < edge.xid),
+           high = GREATEST(s.high, (SELECT MAX(id) FROM found))
+      FROM now, edge
+    RETURNING s.position - seen.position INTO taken;
+    RETURN taken;
+END
+$$;
+
+-- Transactions are numbered anew: this database was restored from a dump, and `since` is of the old numbering. New events are
+-- those with ids above all that has a position; the numbers of the old ones mean nothing any more.
+CREATE FUNCTION unstuck_sequence_restored(seen unstuck_sequencer) RETURNS BIGINT
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+    taken BIGINT;
+BEGIN
+    WITH now AS MATERIALIZED (
+        SELECT pg_current_snapshot() AS snapshot
+    ), left_over AS MATERIALIZED (
+        SELECT xid, id, job, n FROM unstuck_events WHERE xid >= seen.since AND id > seen.restored
+         UNION ALL
+        SELECT xid, id, job, n FROM unstuck_events WHERE xid = ANY (seen.open) AND id > seen.restored
+    ), found AS MATERIALIZED (
+        SELECT id, job, n FROM left_over
+         UNION
+        SELECT id, job, n FROM unstuck_events WHERE xid < (SELECT pg_snapshot_xmax(snapshot) FROM now) AND id > seen.high
+    ), placed AS (
+        SELECT job, n, ROW_NUMBER() OVER (ORDER BY id) AS place FROM found
+    ), told AS (
+        INSERT INTO unstuck_feed (first, last, at, jobs, numbers)
+        SELECT seen.position + MIN(place), seen.position + MAX(place), unstuck_now(),
+               ARRAY_AGG(job ORDER BY place), ARRAY_AGG(n ORDER BY place)
+          FROM placed
+         GROUP BY (place - 1) / 500
+    )
+    UPDATE unstuck_sequencer AS s
+       SET position = seen.position + (SELECT COUNT(*) FROM found),
+           since = pg_snapshot_xmax(now.snapshot),
+           open = ARRAY(SELECT pg_snapshot_xip(now.snapshot)),
+           high = GREATEST(s.high, (SELECT MAX(id) FROM found)),
+           restored = GREATEST(s.high, (SELECT MAX(id) FROM left_over WHERE xid >= pg_snapshot_xmax(now.snapshot)))
+      FROM now
+    RETURNING s.position - seen.position INTO taken;
+    RETURN taken;
+END
+$$;

@@ -1,0 +1,1 @@
+SELECT entry, job FROM unstuck_at_the_gate LIMIT :batch

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_settings WHERE name = :name

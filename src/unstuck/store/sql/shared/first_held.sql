@@ -1,0 +1,1 @@
+SELECT job FROM unstuck_blacklist_held WHERE entry = :entry ORDER BY job LIMIT 1

@@ -1,0 +1,1 @@
+SELECT * FROM unstuck_notifications WHERE id = :number

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_blacklist_held WHERE (entry, job) IN (SELECT value ->> 'entry', value ->> 'job' FROM json_each(:rows))

@@ -1,0 +1,2 @@
+-- There is one writer: no claim is under way.
+SELECT 1

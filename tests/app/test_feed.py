@@ -1,0 +1,130 @@
+"""app.feed and job.logs: what a program follows, in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+
+import pytest
+
+from tests.support.builders import TENANT, a_worker, claim_all, settle
+from unstuck import App
+from unstuck.app import Workflow
+from unstuck.model.errors import InvalidInput, UnknownJob
+from unstuck.model.job import ClaimedJob
+from unstuck.model.settlement import Returned
+from unstuck.store.port import Remark, Report
+
+
+@pytest.fixture
+def app(store_url: str) -> App:
+    app = App(store_url, name="shop")
+    app.workflow(greet)
+    return app
+
+
+def greet(name: str = "ada") -> str:
+    return name
+
+
+def attempt_of(app: App) -> tuple[int, ClaimedJob]:
+    worker = a_worker(app.store)
+    [attempt] = claim_all(app.store, worker)
+    return worker.number, attempt
+
+
+def enqueue(app: App) -> str:
+    return Workflow(app, "greet", greet).enqueue().id
+
+
+def test_a_program_goes_on_where_it_left_off(app: App) -> None:
+    with app:
+        jobs = [enqueue(app) for _ in range(4)]
+        feed = app.feed()
+        handled = [event.job for event in islice(feed, 2)]
+        later = app.feed(after=feed.cursor, follow=False)
+        assert handled + [event.job for event in later] == jobs
+        assert list(app.feed(after=later.cursor, follow=False)) == []
+
+
+def test_a_feed_from_now_on_shows_what_comes(app: App) -> None:
+    with app:
+        enqueue(app)
+        feed = app.feed(after="now")
+        job = enqueue(app)
+        assert next(feed).job == job
+
+
+def test_a_feed_can_be_of_one_job_of_some_kinds_or_of_every_tenant(app: App) -> None:
+    with app:
+        first, second = enqueue(app), enqueue(app)
+        app.job(second).cancel()
+        assert [e.kind for e in app.feed(job=second, follow=False)] == ["submitted", "cancelled"]
+        assert [e.kind for e in app.feed(job=app.job(first), follow=False)] == ["submitted"]
+        assert [e.job for e in app.feed(kinds="cancelled", follow=False)] == [second]
+        assert len(list(app.feed(kinds=["cancelled", "submitted"], workflow="greet", follow=False))) == 3
+        assert list(app.feed(tenant="acme", follow=False)) == []
+        assert len(list(app.feed(tenant="*", follow=False))) == 3
+
+
+def test_what_cannot_be_is_refused_at_once(app: App) -> None:
+    with app:
+        with pytest.raises(InvalidInput, match="there is no kind of event exploded; known: submitted"):
+            app.feed(kinds="exploded")
+        with pytest.raises(InvalidInput, match="kinds=7"):
+            app.feed(kinds=7)  # type: ignore[arg-type]
+        with pytest.raises(UnknownJob):
+            app.feed(job="nobody")
+        with pytest.raises(InvalidInput, match="not a cursor"):
+            next(app.feed(after="yesterday"))
+
+
+def test_coroutines_follow_without_holding_up_the_loop(app: App) -> None:
+    async def story() -> tuple[list[str], list[str]]:
+        feed = app.afeed(after="now")
+        follower = asyncio.ensure_future(anext(feed))
+        while feed.cursor == "now":
+            await asyncio.sleep(0.01)
+        job = await app.in_thread(enqueue, app)
+        event = await asyncio.wait_for(follower, 10)
+        rest = [e.job async for e in app.afeed(follow=False)]
+        assert event.job == job
+        return [event.job], rest
+
+    with app:
+        enqueue(app)
+        seen, rest = asyncio.run(story())
+    assert rest[-1:] == seen
+    assert len(rest) == 2
+
+
+def test_what_a_job_says_is_seen_as_it_comes_until_it_ends(app: App) -> None:
+    """Its last words are written together with its end, so a follower has them all."""
+    with app:
+        job = app.job(enqueue(app))
+        worker, attempt = attempt_of(app)
+        app.store.remark([Remark(attempt.ref, output="one\n", progress='{"done": 1}')])
+        logs = job.logs(follow=True)
+        assert next(logs).text == "one\n"
+        assert job.progress == {"done": 1}
+        app.store.remark([Remark(attempt.ref, output="two\n")])
+        piece = next(logs)
+        assert (piece.attempt, piece.worker, piece.text) == (1, "ada", "two\n")
+        app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output="three\n")])
+        assert [piece.text for piece in logs] == ["three\n"]
+        assert [piece.text for piece in job.logs()] == ["one\ntwo\nthree\n"]
+        assert list(job.logs(attempt=2)) == []
+
+
+def test_coroutines_follow_what_a_job_says(app: App) -> None:
+    async def story() -> list[str]:
+        return [piece.text async for piece in app.job(job).alogs(follow=True)]
+
+    with app:
+        job = enqueue(app)
+        worker = a_worker(app.store)
+        [attempt] = claim_all(app.store, worker)
+        app.store.remark([Remark(attempt.ref, output="one\n")])
+        settle(app.store, worker, attempt.ref)
+        assert asyncio.run(story()) == ["one\n"]
+        assert app.lookup(TENANT).job(job).state == "COMPLETED"
