@@ -53,10 +53,8 @@ _SPARED_FILES = frozenset(module.__file__ for module in (threading, queue, conte
 _IMPORT_LOCKS = "<frozen importlib._bootstrap>"
 _WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock"))
 #: The frames of ours whose callee is the handler's.
-_DOORS = frozenset(
-    door.__code__
-    for door in (enter_handler, enter_handler_async, MarkedSteps.send, MarkedSteps.throw, MarkedSteps.close)
-)
+_DOORS = frozenset(door.__code__ for door in (enter_handler, enter_handler_async))
+_DOORS |= frozenset(door.__code__ for door in (MarkedSteps.send, MarkedSteps.throw, MarkedSteps.close))
 
 
 class Interrupter:
