@@ -18,7 +18,13 @@ UnstuckError
 │   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
-│   └── KeyConflict        the idempotency key belongs to a job with another body
+│   ├── KeyConflict        the idempotency key belongs to a job with another body
+│   └── NotWaiting         a decision on an approval that is not open, an event for a job that has ended
+├── TargetDeadlock         a child on a target that whoever waits for it keeps
+├── BudgetExceeded         `ctx.spend()` of more than the job may use
+├── ApprovalRejected       what `ctx.approval()` raises when somebody said no
+├── ChildrenFailed         what `ctx.gather()` raises when a child did not complete
+├── StepTimeout            a step took longer than its timeout
 ├── StoreError
 │   ├── StoreUnavailable   not reached; nothing was written
 │   ├── StoreBusy          reached, refused for now; nothing was written
@@ -31,7 +37,8 @@ UnstuckError
 Control flow of a handler (raise them; never caught by `except Exception` where they must not be):
 ├── Retry(after=…)         try again, at the cost of one failure
 ├── Fail(…)                fail now, whatever budget is left
-└── Cancelled              (BaseException) what `ctx.check()` raises once the job was asked to stop
+├── Cancelled              (BaseException) what `ctx.check()` raises once the job was asked to stop
+└── Unwind                 (BaseException) what a wait raises: let it pass, the job goes on when it is answered
 """
 
 from __future__ import annotations
@@ -73,6 +80,10 @@ NEVER_RETRIED = frozenset(
         ErrorType.INVALID_JOB,
         ErrorType.RESULT_NOT_STORABLE,
         ErrorType.UNKNOWN_WORKFLOW,
+        ErrorType.WAIT_TIMEOUT,
+        ErrorType.APPROVAL_REJECTED,
+        ErrorType.BUDGET_EXCEEDED,
+        ErrorType.TARGET_DEADLOCK,
     }
 )
 
@@ -341,6 +352,40 @@ class KeyConflict(Conflict):
         self.job = job
 
 
+class NotWaiting(Conflict):
+    """Nothing was written: nobody waits for this."""
+
+
+class TargetDeadlock(UnstuckError):
+    """It would wait for a child that waits for its own turn on the target."""
+
+
+class BudgetExceeded(UnstuckError):
+    """More was spent than the job may use: it ends FAILED, whatever its handler does now."""
+
+
+class ApprovalRejected(UnstuckError):
+    """Somebody said no; uncaught, the job fails."""
+
+    def __init__(self, question: str, by: str | None = None, comment: str | None = None) -> None:
+        super().__init__(f"{question!r} was rejected by {by or 'nobody'}" + (f": {comment}" if comment else ""))
+        self.question = question
+        self.by = by
+        self.comment = comment
+
+
+class ChildrenFailed(UnstuckError):
+    """Not all children completed. `failed`: what is known of each that did not."""
+
+    def __init__(self, message: str, failed: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.failed = tuple(failed)
+
+
+class StepTimeout(UnstuckError, TimeoutError):
+    """A step took longer than it may."""
+
+
 class StoreError(UnstuckError):
     """The database did not do what was asked."""
 
@@ -412,3 +457,7 @@ class Fail(Exception):
 
 class Cancelled(BaseException):
     """What `ctx.check()` raises once the job was asked to stop; `except Exception` lets it pass."""
+
+
+class Unwind(BaseException):
+    """What a wait raises in a handler: its job is parked, and goes on from the top when the wait is answered."""

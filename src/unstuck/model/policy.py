@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -18,6 +18,8 @@ Isolation = Literal["shared", "process"]
 Timeout = float | Literal["unlimited"]
 
 LONGEST = 10 * 365 * 24 * 3600.0
+#: Up to here a float counts every single one.
+MOST_SPENT = float(1 << 53)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,11 @@ class Policy:
     backoff_factor: float = 2.0
     backoff_cap: float = 300.0
     max_result: int = 1 << 20
+    wait_timeout: float = 300.0
+    approval_timeout: float = 600.0
+    gather_timeout: float = 3600.0
+    #: (unit, most), sorted; given as a mapping. A unit that is not here may be spent without limit.
+    budget: tuple[tuple[str, float], ...] = ()
 
     @property
     def backoff(self) -> Backoff:
@@ -66,6 +73,8 @@ class Policy:
         known = {f.name for f in fields(self)}
         if unknown := sorted(set(changes) - known):
             raise InvalidPolicy(owner, [_no_option(name, sorted({*known, *also})) for name in unknown])
+        if "budget" in changes:
+            changes = {**changes, "budget": _budget(owner, changes["budget"])}
         policy = replace(self, **changes)
         if problems := policy.problems():
             raise InvalidPolicy(owner, problems)
@@ -96,7 +105,9 @@ class Policy:
     def from_json(cls, text: str) -> Policy:
         """Tolerates options of a newer version, so that old workers can read what new ones wrote."""
         known = {f.name for f in fields(cls)}
-        return cls(**{k: v for k, v in json.loads(text).items() if k in known})
+        options = {k: v for k, v in json.loads(text).items() if k in known}
+        options["budget"] = tuple((unit, most) for unit, most in options.get("budget", ()))
+        return cls(**options)
 
 
 _RANGES: list[tuple[str, float, float]] = [
@@ -108,6 +119,9 @@ _RANGES: list[tuple[str, float, float]] = [
     ("backoff_factor", 1.0, 1000.0),
     ("backoff_cap", 0.0, LONGEST),
     ("max_result", 2, 8 << 20),
+    ("wait_timeout", 0.001, LONGEST),
+    ("approval_timeout", 0.001, LONGEST),
+    ("gather_timeout", 0.001, LONGEST),
 ]
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_lost": ("retry", "fail", "pause"),
@@ -117,6 +131,20 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_blacklist": ("fail", "hold"),
 }
 _WHOLE = {"retries", "max_lost", "suspect_runs", "max_result"}
+
+
+def _budget(owner: str, given: Any) -> tuple[tuple[str, float], ...]:
+    """{"tokens": 100_000}, or the pairs of it; None and {} limit nothing."""
+    pairs = list(given.items()) if isinstance(given, Mapping) else list(given or ())
+    problems = []
+    for unit, most in pairs:
+        if not isinstance(unit, str) or not unit.isidentifier():
+            problems.append(f"budget: {unit!r} is not the name of a unit, such as tokens")
+        if isinstance(most, bool) or not isinstance(most, int | float) or not 0 <= most <= MOST_SPENT:
+            problems.append(f"budget: {most!r} {unit} is not a number between 0 and {MOST_SPENT:g}")
+    if problems:
+        raise InvalidPolicy(owner, problems)
+    return tuple(sorted((unit, float(most)) for unit, most in pairs))
 
 
 def _no_option(name: str, known: list[str]) -> str:

@@ -14,6 +14,7 @@ from typing import Literal
 from unstuck.model.errors import NEVER_RETRIED, ErrorType
 from unstuck.model.lifecycle import MOVES, JobState, Move, RequestKind, stronger
 from unstuck.model.policy import LOSS_BACKOFF, Policy
+from unstuck.model.waits import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Standing:
     losses: int = 0
     suspects: int = 0
     request: RequestKind | None = None
+    #: What the request's maker said; of a budget what was used and allowed.
+    request_reason: str | None = None
 
 
 @dataclass(slots=True)
@@ -90,7 +93,14 @@ class Stuck:
     pid: int | None = None
 
 
-Outcome = Returned | Raised | Stopped | NotStarted | Lost | Stuck
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The handler unwound to wait for something without a slot."""
+
+    wait: Wait
+
+
+Outcome = Returned | Raised | Stopped | NotStarted | Lost | Stuck | Parked
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ class Settlement:
     suspect: int = 0
     alone: bool = False
     hold: bool = False
+    wait: Wait | None = None
     state: JobState = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,9 +135,11 @@ def settle(standing: Standing, outcome: Outcome, jitter: float = 0.0) -> Settlem
         case Stuck(error):
             return Settlement(Move.STICK, error=error, hold=True)
         case Returned(result):
-            return _returned(request, result)
+            return _returned(standing, request, result)
         case NotStarted():
-            return _never_started(request, outcome)
+            return _never_started(standing, request, outcome)
+        case Parked(wait):
+            return _parked(standing, request, wait)
         case _ if request is not None:
             return _stopped(standing, request, outcome, jitter)
         case Raised():
@@ -137,28 +150,40 @@ def settle(standing: Standing, outcome: Outcome, jitter: float = 0.0) -> Settlem
             return Settlement(Move.GIVE_BACK, error=_error_of(outcome, "stopped by its worker"))
 
 
-def _returned(request: RequestKind | None, result: str | None) -> Settlement:
+def _returned(standing: Standing, request: RequestKind | None, result: str | None) -> Settlement:
     match request:
         case RequestKind.CANCEL:
             return Settlement(Move.CANCEL, error=_CANCELLED, result=result)
         case RequestKind.BUDGET:
-            return Settlement(Move.FAIL, error=_OVER_BUDGET, result=result)
+            return Settlement(Move.FAIL, error=_over_budget(standing), result=result)
         case RequestKind.TIMEOUT:
             return Settlement(Move.COMPLETE, result=result, late=True)
         case _:
             return Settlement(Move.COMPLETE, result=result)
 
 
-def _never_started(request: RequestKind | None, outcome: NotStarted) -> Settlement:
+def _never_started(standing: Standing, request: RequestKind | None, outcome: NotStarted) -> Settlement:
     match request:
         case RequestKind.CANCEL:
             return Settlement(Move.CANCEL, error=_CANCELLED)
         case RequestKind.INTERRUPT:
             return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
         case RequestKind.BUDGET:
-            return Settlement(Move.FAIL, error=_OVER_BUDGET)
+            return Settlement(Move.FAIL, error=_over_budget(standing))
         case _:
             return Settlement(Move.GIVE_BACK, error=ErrorInfo("NotStarted", outcome.reason))
+
+
+def _parked(standing: Standing, request: RequestKind | None, wait: Wait) -> Settlement:
+    match request:
+        case RequestKind.CANCEL:
+            return Settlement(Move.CANCEL, error=_CANCELLED)
+        case RequestKind.BUDGET:
+            return Settlement(Move.FAIL, error=_over_budget(standing))
+        case RequestKind.INTERRUPT:
+            return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
+        case _:
+            return Settlement(Move.PARK, wait=wait)
 
 
 def _stopped(standing: Standing, request: RequestKind, outcome: Raised | Stopped | Lost, jitter: float) -> Settlement:
@@ -167,7 +192,7 @@ def _stopped(standing: Standing, request: RequestKind, outcome: Raised | Stopped
         case RequestKind.CANCEL:
             return Settlement(Move.CANCEL, error=_CANCELLED)
         case RequestKind.BUDGET:
-            return Settlement(Move.FAIL, error=_OVER_BUDGET)
+            return Settlement(Move.FAIL, error=_over_budget(standing))
         case RequestKind.INTERRUPT:
             return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
         case RequestKind.TIMEOUT:
@@ -236,4 +261,7 @@ def _error_of(outcome: Raised | Stopped | Lost, otherwise: str) -> ErrorInfo:
 
 _CANCELLED = ErrorInfo(ErrorType.CANCELLED, "cancelled by request")
 _INTERRUPTED = ErrorInfo(ErrorType.INTERRUPTED, INTERRUPTED_BY_USER)
-_OVER_BUDGET = ErrorInfo(ErrorType.BUDGET_EXCEEDED, "used more than its budget allows")
+
+
+def _over_budget(standing: Standing) -> ErrorInfo:
+    return ErrorInfo(ErrorType.BUDGET_EXCEEDED, standing.request_reason or "used more than its budget allows")

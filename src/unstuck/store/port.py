@@ -29,6 +29,7 @@ from unstuck.model.job import (
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.settlement import Outcome
 from unstuck.model.standing import Facts
+from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,29 @@ class Remark:
     ref: AttemptRef
     output: str | None = None
     progress: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step that an attempt has finished."""
+
+    ref: AttemptRef
+    name: str
+    ordinal: int
+    result: str
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A job that an attempt spawns. `on_end`: whether it is cancelled when its parent ends FAILED or TIMEOUT; a
+    cancelled parent's always is, a completed one's never."""
+
+    ref: AttemptRef
+    name: str
+    ordinal: int
+    job: NewJob
+    on_end: Literal["cancel", "leave"] = "cancel"
 
 
 class Verdict(StrEnum):
@@ -455,6 +479,25 @@ class WorkerPort(Protocol):
         """
         ...
 
+    def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
+        """What earlier attempts have left for this one, page by page; None: fenced."""
+        ...
+
+    def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
+        """Each once, under its fence: a step that is recorded already is DONE and stays as it is. With a step the
+        count of its job's losses begins anew."""
+        ...
+
+    def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
+        """Count what was used; `serial` grows with every spending of an attempt. Over the budget the request BUDGET
+        is made durable with it. None: fenced."""
+        ...
+
+    def spawn(self, child: NewChild) -> Child | None:
+        """Submit it as a child. The same name and ordinal again is the same child, unless that one ended in an
+        earlier run other than COMPLETED. None: fenced. Raises what a submit does, and TargetDeadlock."""
+        ...
+
     def orders(self, worker: int) -> list[Order]:
         """What people asked of this worker and it has not answered yet, the oldest first; costs next to nothing."""
         ...
@@ -520,6 +563,40 @@ class Store(WorkerPort, Protocol):
     def holder(self, tenant: str, job: str) -> Holder | None:
         """None: it is not RUNNING."""
         ...
+
+    # --- flow: events, approvals, steps, children --------------------------------------------------------------
+    def signal(
+        self, tenant: str, event: str, payload: str, by: str, *, job: str | None = None, topic: str | None = None
+    ) -> Signalled:
+        """Send an event to a job or a topic: it answers one wait, or is kept for one until its time has passed.
+        UnknownJob; NotWaiting for a job that has ended."""
+        ...
+
+    def decide(
+        self, tenant: str, job: str, answer: Answer, by: str, comment: str | None = None, *, key: str | None = None
+    ) -> WaitRecord:
+        """APPROVED or REJECTED: the open approval of this job (`key`: this one). NotWaiting when there is none."""
+        ...
+
+    def open_waits(
+        self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
+    ) -> list[WaitRecord]:
+        """The oldest first; `after` is the id of the job to go on behind."""
+        ...
+
+    def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:
+        """All that a job ever waited for, the oldest first."""
+        ...
+
+    def steps_of(self, tenant: str, job: str) -> list[StepRecord]: ...
+
+    def usage_of(self, tenant: str, job: str) -> Spent:
+        """Of its present run."""
+        ...
+
+    def children_of(self, tenant: str, job: str) -> list[Child]: ...
+
+    def parent_of(self, tenant: str, job: str) -> str | None: ...
 
     # --- order: pauses, limits, tenants, targets ---------------------------------------------------------------
     def pause(self, pause: Pause) -> Pause:
@@ -681,6 +758,18 @@ class Store(WorkerPort, Protocol):
         ...
 
     def forget_audit(self, retention: float, batch: int = 1000) -> int: ...
+
+    def expire_waits(self, batch: int = 500) -> int:
+        """Waits whose time has passed: their jobs go on with what was agreed for that, or fail."""
+        ...
+
+    def tend_children(self, batch: int = 100) -> int:
+        """Children whose parent was cancelled, or failed, are cancelled unless they were to be left."""
+        ...
+
+    def forget_letters(self, batch: int = 1000) -> int:
+        """Events that nobody waited for in time."""
+        ...
 
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         """Orders given longer ago than this, answered or not."""

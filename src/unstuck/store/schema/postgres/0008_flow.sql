@@ -1,0 +1,84 @@
+-- Durable flow: finished steps, waits and what answers them, children, and what a job has used of its budget.
+
+-- Recorded once under the fence; a resume keeps them, one from the start drops them. result is JSON.
+CREATE TABLE unstuck_steps (
+    job         BIGINT NOT NULL,
+    name        TEXT COLLATE "C" NOT NULL,
+    ordinal     BIGINT NOT NULL,
+    run         BIGINT NOT NULL,
+    token       BIGINT NOT NULL,
+    at          BIGINT NOT NULL,
+    duration_ms BIGINT NOT NULL,
+    result      TEXT NOT NULL,
+    PRIMARY KEY (job, name, ordinal)
+);
+
+-- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. answer: how it ended, NULL while it is open;
+-- whoever writes it first, under this row's lock, has decided. spec and payload are JSON.
+CREATE TABLE unstuck_waits (
+    job         BIGINT NOT NULL,
+    run         BIGINT NOT NULL,
+    key         TEXT COLLATE "C" NOT NULL,
+    tenant      TEXT NOT NULL,
+    kind        TEXT NOT NULL CHECK (kind IN ('event', 'approval', 'time', 'children')),
+    name        TEXT NOT NULL,
+    address     TEXT COLLATE "C",
+    spec        TEXT NOT NULL DEFAULT '{}',
+    asked_at    BIGINT NOT NULL,
+    until_at    BIGINT NOT NULL,
+    answer      TEXT CHECK (answer IN ('event', 'approved', 'rejected', 'due', 'ended', 'default', 'timeout')),
+    payload     TEXT,
+    answered_at BIGINT,
+    by          TEXT,
+    comment     TEXT,
+    PRIMARY KEY (job, run, key)
+);
+CREATE INDEX unstuck_waits_address ON unstuck_waits (tenant, address, name, asked_at) WHERE answer IS NULL AND address IS NOT NULL;
+CREATE INDEX unstuck_waits_open ON unstuck_waits (tenant, kind, asked_at, job) WHERE answer IS NULL;
+
+-- Events that no wait has taken yet. run: of the job they were sent to; NULL on a topic.
+CREATE TABLE unstuck_letters (
+    id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    address    TEXT COLLATE "C" NOT NULL,
+    event      TEXT NOT NULL,
+    payload    TEXT NOT NULL,
+    run        BIGINT,
+    by         TEXT NOT NULL,
+    sent_at    BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX unstuck_letters_address ON unstuck_letters (tenant, address, event, id);
+CREATE INDEX unstuck_letters_expires ON unstuck_letters (expires_at);
+
+-- Who spawned whom. on_end: what a failed parent's end does to it. left_at: its parent ended so, and it is to be cancelled.
+CREATE TABLE unstuck_children (
+    child   BIGINT PRIMARY KEY,
+    parent  BIGINT NOT NULL,
+    run     BIGINT NOT NULL,
+    name    TEXT COLLATE "C" NOT NULL,
+    ordinal BIGINT NOT NULL,
+    depth   BIGINT NOT NULL,
+    on_end  TEXT NOT NULL CHECK (on_end IN ('cancel', 'leave')),
+    left_at BIGINT
+);
+CREATE UNIQUE INDEX unstuck_children_parent ON unstuck_children (parent, name, ordinal);
+CREATE INDEX unstuck_children_left ON unstuck_children (left_at, child) WHERE left_at IS NOT NULL;
+
+-- token, serial: the last spending that was counted, so that a repeated one is not.
+CREATE TABLE unstuck_usage (
+    job    BIGINT NOT NULL,
+    run    BIGINT NOT NULL,
+    unit   TEXT COLLATE "C" NOT NULL,
+    used   DOUBLE PRECISION NOT NULL,
+    token  BIGINT NOT NULL,
+    serial BIGINT NOT NULL,
+    PRIMARY KEY (job, run, unit)
+) WITH (fillfactor = 70);
+
+-- The deadline of a wait is a timer as well.
+ALTER TABLE unstuck_timers DROP CONSTRAINT unstuck_timers_kind_check;
+ALTER TABLE unstuck_timers ADD CONSTRAINT unstuck_timers_kind_check CHECK (kind IN ('start', 'expire', 'wait'));
+
+-- The job whose call this one repeats.
+ALTER TABLE unstuck_jobs ADD COLUMN replay_of TEXT COLLATE "C";
