@@ -8,7 +8,10 @@ from unstuck.executor.context import current as current
 from unstuck.model import errors as errors
 from unstuck.model.errors import AmbiguousJob as AmbiguousJob
 from unstuck.model.errors import AmbiguousWorker as AmbiguousWorker
+from unstuck.model.errors import ApprovalRejected as ApprovalRejected
+from unstuck.model.errors import BudgetExceeded as BudgetExceeded
 from unstuck.model.errors import Cancelled as Cancelled
+from unstuck.model.errors import ChildrenFailed as ChildrenFailed
 from unstuck.model.errors import Conflict as Conflict
 from unstuck.model.errors import ErrorType as ErrorType
 from unstuck.model.errors import Fail as Fail
@@ -24,13 +27,16 @@ from unstuck.model.errors import NoStack as NoStack
 from unstuck.model.errors import NotBlacklisted as NotBlacklisted
 from unstuck.model.errors import NotBlocking as NotBlocking
 from unstuck.model.errors import NotStorable as NotStorable
+from unstuck.model.errors import NotWaiting as NotWaiting
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
+from unstuck.model.errors import StepTimeout as StepTimeout
 from unstuck.model.errors import StillRunning as StillRunning
 from unstuck.model.errors import StoreBusy as StoreBusy
 from unstuck.model.errors import StoreError as StoreError
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
+from unstuck.model.errors import TargetDeadlock as TargetDeadlock
 from unstuck.model.errors import TooManyQueued as TooManyQueued
 from unstuck.model.errors import UnknownJob as UnknownJob
 from unstuck.model.errors import UnknownNotification as UnknownNotification
@@ -41,6 +47,7 @@ from unstuck.model.errors import UnknownTenant as UnknownTenant
 from unstuck.model.errors import UnknownWorker as UnknownWorker
 from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
+from unstuck.model.errors import Unwind as Unwind
 from unstuck.model.errors import WorkflowBlacklisted as WorkflowBlacklisted
 from unstuck.model.job import AttemptRecord as AttemptRecord
 from unstuck.model.job import EventRecord as EventRecord
@@ -49,16 +56,26 @@ from unstuck.model.lifecycle import JobState as JobState
 from unstuck.model.policy import Policy as Policy
 from unstuck.model.reasons import Reason as Reason
 from unstuck.model.reasons import Why as Why
+from unstuck.model.waits import ChildEnd as ChildEnd
+from unstuck.model.waits import ChildRef as ChildRef
+from unstuck.model.waits import Decision as Decision
+from unstuck.model.waits import Spent as Spent
 from unstuck.version import __version__ as __version__
 
 __all__ = [
     "AmbiguousJob",
     "AmbiguousWorker",
     "App",
+    "ApprovalRejected",
     "AttemptRecord",
+    "BudgetExceeded",
     "Cancelled",
+    "ChildEnd",
+    "ChildRef",
+    "ChildrenFailed",
     "Conflict",
     "Context",
+    "Decision",
     "ErrorType",
     "EventRecord",
     "Fail",
@@ -77,15 +94,19 @@ __all__ = [
     "NotBlacklisted",
     "NotBlocking",
     "NotStorable",
+    "NotWaiting",
     "OutcomeUnknown",
     "Policy",
     "Reason",
     "Retry",
     "SchemaMismatch",
+    "Spent",
+    "StepTimeout",
     "StillRunning",
     "StoreBusy",
     "StoreError",
     "StoreUnavailable",
+    "TargetDeadlock",
     "TooManyQueued",
     "UnknownJob",
     "UnknownNotification",
@@ -96,6 +117,7 @@ __all__ = [
     "UnknownWorker",
     "UnknownWorkflowName",
     "UnstuckError",
+    "Unwind",
     "Why",
     "Workflow",
     "WorkflowBlacklisted",

@@ -150,6 +150,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.janitor.alerts import Alerts
+    from unstuck.janitor.children import Children
     from unstuck.janitor.guard import Guard
     from unstuck.janitor.holds import Holds
     from unstuck.janitor.inbox import Inbox
@@ -159,13 +160,15 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.overdue import Overdue
     from unstuck.janitor.retention import Retention
     from unstuck.janitor.timers import Timers
+    from unstuck.janitor.waits import Waits
     from unstuck.janitor.zombies import Zombies
 
     zombies = Zombies(store, times)
     sweeps: list[Duty] = [zombies, Overdue(store, times)]
     if me is not None:
         sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
-    keeping: list[Duty] = [Timers(store, times), Inbox(store, times), Holds(store, times), Retention(store, times)]
+    keeping: list[Duty] = [Timers(store, times), Waits(store, times), Inbox(store, times), Children(store, times)]
+    keeping += [Holds(store, times), Retention(store, times)]
     keeping += [Guard(store, times), Orphans(store, times), Alerts(store, times, _reasons(store, times))]
     return Janitor(store.probe, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from unstuck.model.errors import InvalidInput, InvalidSettings
+from unstuck.model.errors import InvalidInput, InvalidPolicy, InvalidSettings
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy
@@ -154,13 +154,21 @@ class _Merge:
     def settings(self) -> Settings:
         own = {name: value for name, value in self._values.items() if name in _OWN}
         times = replace(Times(), **{n: v for n, v in self._values.items() if n in _TIMES})
-        policy = replace(Policy(), **{n: v for n, v in self._values.items() if n in _POLICY})
+        policy = _limited(replace(Policy(), **{n: v for n, v in self._values.items() if n in _POLICY}), own)
         settings = Settings(**own, times=times, policy=policy, origins=dict(self._origins))
         # Inequalities between values that could not be read would only confuse.
         problems = self.problems or _problems(settings)
         if problems:
             raise InvalidSettings(problems)
         return settings
+
+
+def _limited(policy: Policy, own: Mapping[str, Any]) -> Policy:
+    """`token_limit` is a budget by another name; one that speaks of tokens itself is more exact."""
+    limit = own.get("token_limit")
+    if limit is None or limit < 1 or "tokens" in dict(policy.budget):
+        return policy
+    return replace(policy, budget=tuple(sorted((*policy.budget, ("tokens", float(limit))))))
 
 
 def _problems(settings: Settings) -> list[str]:
@@ -371,6 +379,20 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _budget(value: Any) -> tuple[tuple[str, float], ...]:
+    """{"tokens": 1000}, or "tokens=1000,euros=2.5"; "none" limits nothing."""
+    given = value
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()] if value.strip() != "none" else []
+        given = {unit.strip(): _factor(most.strip()) for unit, _, most in pairs}
+    if not isinstance(given, Mapping):
+        raise ValueError('not a budget; write "tokens=1000,euros=2.5"')
+    try:
+        return Policy().with_("budget", {"budget": given}).budget
+    except InvalidPolicy as error:
+        raise ValueError("; ".join(error.problems)) from None
+
+
 def _one_of(*allowed: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in allowed:
@@ -406,6 +428,9 @@ _READERS: dict[str, Reader] = {
     "suspect_runs": _whole,
     "on_lost": _one_of("retry", "fail", "pause"),
     "on_drain_timeout": _one_of("requeue", "pause", "expire"),
+    "on_failure": _one_of("block", "continue"),
+    "on_blacklist": _one_of("fail", "hold"),
+    "budget": _budget,
     "retry_on_timeout": _flag,
     "expires_after": _perhaps(_duration),
     "isolation": _one_of("shared", "process"),
@@ -415,6 +440,8 @@ _READERS: dict[str, Reader] = {
 
 
 def _shown(name: str, value: Any) -> Any:
+    if name == "budget" and isinstance(value, tuple):
+        return dict(value)
     return masked(value) if name == "database" and isinstance(value, str) else value
 
 

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from tests.support.eventually import eventually
 from unstuck.cli.demo import _hints
 from unstuck.cli.stage.screen import draw, folded
 from unstuck.cli.stage.snapshot import Snapshot, Watcher
+from unstuck.model.guard import Entry
 from unstuck.model.job import WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
+from unstuck.observe.flow import Approval
 from unstuck.store.port import Store
 
 
@@ -75,7 +78,41 @@ def test_the_demo_runs_on_any_database(unstuck: Command, store_url: str, tmp_pat
     answer = unstuck("demo", "--for", "5s", "--plain", "--database", store_url)
     assert answer.code == 0, answer.err
     assert unstuck("stats", "--json").object["states"]["COMPLETED"] > 0
+    assert unstuck("settings", "get", "stuck_circuit_breaker_threshold").word == "5", "their rules stay"
     assert tagged(tmp_path) == []
+
+
+def _says(file: Path, words: str) -> bool:
+    return words in file.read_text()
+
+
+@pytest.mark.timeout(200)
+def test_the_demo_shows_a_workflow_being_blacklisted_and_releases_that_people_decide(
+    bare: Command, tmp_path: Path
+) -> None:
+    """Within a minute, on a machine that has nothing else to do."""
+    said = tmp_path / "out"
+    with said.open("wb") as out:
+        process = subprocess.Popen(
+            bare.words("demo", "--plain"), cwd=tmp_path, env=environment(), stdout=out, stderr=subprocess.STDOUT
+        )
+    try:
+        for words in (
+            "asks: deploy shop:1.1?",
+            "Margaret said yes",
+            "was blacklisted after 2 stuck executions. All execution paths are blocked until manually re-enabled.",
+            "WorkflowBlacklisted: Workflow is blacklisted due to repeated stuck executions.",
+            "Margaret said no",
+            "LIFTED",
+        ):
+            eventually(partial(_says, said, words), timeout=90)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(40) == 0
+    text = said.read_text()
+    assert "off the blacklist by the shop" in text
+    assert "1 workflow got stuck too often and was blacklisted." in text
+    assert "Traceback" not in text
 
 
 def test_the_summary_adds_up_although_older_jobs_go_on_too(bare: Command, tmp_path: Path) -> None:
@@ -193,3 +230,49 @@ def test_a_job_that_got_stuck_is_news_even_if_its_process_is_gone_at_the_next_lo
     assert (change.state, change.job) == ("STUCK", attempt.id)
     assert (watcher.stuck, watcher.tally.stuck) == (attempt.id, 1)
     assert watcher.look().news == ()
+
+
+def test_a_workflow_that_is_blacklisted_is_news_in_the_words_of_its_notification(store: Store) -> None:
+    watcher, worker = Watcher(store, "default"), a_worker(store)
+    watcher.look()
+    store.set_setting("stuck_circuit_breaker_threshold", "1", "kim")
+    settle(store, worker, claimed(store, worker).ref, Stuck(ErrorInfo("ExecutionStuck", "did not respond"), pid=1))
+    [entry] = store.blacklist()
+    [news] = store.notifications()
+    told = [(change.state, change.text) for change in watcher.look().news]
+    assert told[-1] == ("BLACKLISTED", news.message)
+    assert watcher.tally.barred == 1
+    assert watcher.look().news == ()
+    store.blacklist_remove(None, entry.workflow, "kim")
+    [lifted] = watcher.look().news
+    assert (lifted.state, lifted.text.startswith("off the blacklist by kim")) == ("LIFTED", True)
+
+
+def test_what_stood_on_the_blacklist_before_is_no_news(store: Store) -> None:
+    store.blacklist_add("*", "add", "x", "kim")
+    watcher = Watcher(store, "default")
+    assert watcher.look().news == ()
+    assert [entry.workflow for entry in watcher.look().barred] == ["add"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (110, 34)])
+def test_the_window_says_how_to_lift_an_entry_and_how_to_decide_a_question(width: int, height: int) -> None:
+    now = datetime.fromtimestamp(1_800_000_000, UTC)
+    entry = Entry(1, "default", "stuck.thread_sleep", "auto:stuck:2", "system", now, stuck_count=2)
+    job = "01a1e249-e24d-7f42-9271-f3b49aca6484"
+    question = Approval(job, "release", "default", "approval#1", "deploy shop:1.1?", (), now, now, "reject")
+    pictures = [
+        drawn(
+            Snapshot(now + timedelta(seconds=seconds), {}, (), (), (), barred=(entry,), asked=(question,)),
+            width,
+            height,
+            _hints("sqlite:///demo.db", None),
+        )
+        for seconds in range(0, 12, 3)
+    ]
+    assert all(len(text.splitlines()) == height for text in pictures)
+    shown = "".join(pictures)
+    assert "unstuck blacklist remove stuck.thread_sleep --tenant default" in shown
+    assert f"deploy shop:1.1? unstuck approvals approve {job[: 18 if width < 100 else 36]}" in shown
+    if height >= 34:
+        assert all("BLACKLISTED  2 stuck executions: unstuck" in text and "APPROVAL" in text for text in pictures)

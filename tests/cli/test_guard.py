@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,23 @@ def test_a_tenant_named_by_flag_or_environment_is_the_one_that_is_meant(unstuck:
     assert unstuck("blacklist", "remove", "add", UNSTUCK_TENANT=TENANT).code == 3
     assert unstuck("blacklist", "remove", "add", UNSTUCK_TENANT="acme").code == 0
     assert unstuck("blacklist", "add", "add", "--tenant", "nobody").code == 3
+
+
+@pytest.mark.parametrize("shell", ["", TENANT, "acme"])
+def test_the_command_that_lifts_an_entry_works_as_it_is_told_in_any_shell(
+    unstuck: Command, store: SqlStore, shell: str
+) -> None:
+    """A36: also where the environment names a tenant, and for a name that looks like an option"""
+    store.submit([a_job(tenant="acme")])
+    around = {"UNSTUCK_TENANT": shell} if shell else {}
+    for name in ("add", "-v", "two words"):
+        for whose in (("--tenant", TENANT), ("--tenant", "acme"), ("--all-tenants",)):
+            told = unstuck("blacklist", "add", *whose, "--", name).err
+            command = shlex.split(told.partition("lift it: ")[2])
+            assert command[0] == "unstuck"
+            lifted = unstuck(*command[1:], **around)
+            assert (lifted.code, store.blacklist()) == (0, []), lifted.err
+    assert unstuck("blacklist", "remove", "add", "--tenant", TENANT, "--all-tenants").code == 2
 
 
 def test_settings_are_shown_set_and_taken_back(unstuck: Command, store: SqlStore) -> None:

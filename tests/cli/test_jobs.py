@@ -24,7 +24,9 @@ def test_an_enqueued_job_is_listed_and_shown(unstuck: Command) -> None:
     assert (listed["id"], listed["state"], listed["workflow"]) == (job, "QUEUED", "add")
     assert (listed["worker"], listed["token"], listed["lease_until"]) == (None, None, None)
     shown = unstuck("jobs", "show", job, "--json").object
-    assert shown.keys() == KEYS | {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for"}
+    whole = {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for", "replay_of"}
+    flow = {"steps", "waits", "usage", "children", "parent"}
+    assert shown.keys() == KEYS | whole | flow
     assert [event["kind"] for event in shown["history"]] == ["submitted"]
     assert shown["created_at"].endswith("Z")
     for_people = unstuck("jobs", "show", job)

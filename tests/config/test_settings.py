@@ -114,6 +114,30 @@ def test_other_names_of_settings_are_understood(folder: Path) -> None:
     assert settings.sources()["drain"] == (120, "SHUTDOWN_GRACE_PERIOD_SECONDS")
 
 
+def test_a_token_limit_is_a_budget(folder: Path) -> None:
+    """A20"""
+    limited = load(environ={"TOKEN_LIMIT": "5000", "UNSTUCK_BUDGET": "euros=2.5"}, directory=folder)
+    exact = load({"budget": {"tokens": 7}}, environ={"TOKEN_LIMIT": "5000"}, directory=folder)
+
+    assert limited.policy.budget == (("euros", 2.5), ("tokens", 5000.0))
+    assert limited.sources()["budget"] == ({"euros": 2.5, "tokens": 5000.0}, "UNSTUCK_BUDGET")
+    assert exact.policy.budget == (("tokens", 7.0),)
+    assert load(environ={"UNSTUCK_BUDGET": "none"}, directory=folder).policy.budget == ()
+
+
+@pytest.mark.parametrize("budget", ["tokens", "tokens=many", "to kens=5", "tokens=-1", "=5", 5, ["tokens"]])
+def test_a_budget_that_cannot_be_read_is_refused(folder: Path, budget: object) -> None:
+    assert any("budget=" in problem for problem in problems({"budget": budget}, folder))
+
+
+def test_options_of_jobs_that_are_words_are_read_as_words(folder: Path) -> None:
+    (folder / "unstuck.toml").write_text('on_failure = "continue"\non_blacklist = "hold"\nwait_timeout = "2h"\n')
+
+    policy = load(environ={}, directory=folder).policy
+
+    assert (policy.on_failure, policy.on_blacklist, policy.wait_timeout) == ("continue", "hold", 7200)
+
+
 def test_our_own_name_in_the_environment_beats_the_other_one(folder: Path) -> None:
     settings = load(environ={"CANCEL_GRACE_SECONDS": "7", "UNSTUCK_GRACE": "8"}, directory=folder)
 

@@ -66,7 +66,7 @@ def test_what_waits_when_a_workflow_is_shut_out_fails_or_is_held_within_a_sweep(
 
     start(app=APP, concurrency=2, processes=1)
 
-    assert jobs.until(failing, JobState.FAILED).error_type == "WorkflowBlacklisted"
+    assert jobs.until(failing, JobState.FAILED, within=40).error_type == "WorkflowBlacklisted"
     assert "eats the disk" in (jobs.until(held, JobState.PENDING).error_message or "")
     assert jobs.kinds(failing) == ["submitted", "failed"]
     db.blacklist_remove(None, "deploy", "kim")

@@ -27,7 +27,7 @@ from unstuck.model.policy import Backoff, Policy
         ("expires_after", -5, "expires_after=-5 is not between"),
         ("backoff_factor", 0.5, "backoff_factor=0.5 is not between"),
         ("retry_on_timeout", "yes", "retry_on_timeout='yes' is not true or false"),
-        ("tiemout", 5, "there is no option tiemout; known: backoff_base"),
+        ("tiemout", 5, "there is no option tiemout; known: approval_timeout, backoff_base"),
     ],
 )
 def test_a_bad_option_is_refused_by_name(option: str, value: object, says: str) -> None:

@@ -17,6 +17,7 @@ from unstuck.model.reasons import RULES, Actor, Reason, Why, explain, lasting
 from unstuck.model.standing import Code, Dependency, Facts, Hold, Shut, TargetFacts, WorkerFacts
 from unstuck.model.target import FIRST
 from unstuck.model.times import Times
+from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER, EARLIER = NOW + timedelta(seconds=38), NOW - timedelta(seconds=38)
@@ -54,6 +55,13 @@ def shut(code: Code, kind: str, name: str, **changes: Any) -> Shut:
     return Shut(code, kind, name, **{"tenant": "default", "since_at": EARLIER, "by": "dana", **changes})
 
 
+def parked(kind: WaitKind, name: str = "", *, answer: Answer | None = None, **changes: Any) -> Facts:
+    """It waits, and 38 seconds are left. Options of Wait and of Facts, mixed."""
+    known = {field: changes.pop(field) for field in tuple(changes) if field in Facts.__dataclass_fields__}
+    record = WaitRecord("job-7", 1, Wait(kind, "ask#1", name, **changes), EARLIER, LATER, answer, by="kim")
+    return facts(a_record(state=JobState.WAITING), **{"is_ready": False, "wait": record, **known})
+
+
 def ask(found: Facts) -> Why:
     return explain(found, NOW)
 
@@ -72,7 +80,16 @@ EXAMPLES: dict[Code, Facts] = {
         a_record(state=JobState.PENDING),
         dependencies=(Dependency("job-1", JobState.RUNNING), Dependency("job-2", JobState.COMPLETED)),
     ),
-    Code.WAITING: facts(a_record(state=JobState.WAITING)),
+    Code.WAITING: parked(WaitKind.EVENT, "paid", answer=Answer.EVENT),
+    Code.WAITING_EVENT: parked(WaitKind.EVENT, "paid"),
+    Code.WAITING_APPROVAL: parked(WaitKind.APPROVAL, "Deploy?\nreally", who=("kim", "lee"), on_timeout="reject"),
+    Code.WAITING_CHILDREN: parked(
+        WaitKind.CHILDREN,
+        children=("job-1", "job-2"),
+        children_open=1,
+        dependencies=(Dependency("job-1", JobState.RUNNING), Dependency("job-2", JobState.COMPLETED)),
+    ),
+    Code.WAITING_TIME: parked(WaitKind.TIME),
     Code.PAUSED: facts(a_record(state=JobState.PAUSED)),
     Code.BODY_MAY_LIVE: facts(hold=HOLD),
     Code.TARGET_BLOCKED: on_target(
@@ -128,7 +145,17 @@ SAID: dict[Code, tuple[str, str | None]] = {
         "1 of 2 jobs that it comes after has not ended: job-1 (RUNNING)",
         "unstuck jobs release job-7 --force",
     ),
-    Code.WAITING: ("parked", None),
+    Code.WAITING: ("event paid was sent by kim; the next look wakes it", None),
+    Code.WAITING_EVENT: ("it waits for event paid; if not in 38s, it fails", "unstuck events send job-7 paid"),
+    Code.WAITING_APPROVAL: (
+        'it waits for kim, lee to decide "Deploy?"; if not in 38s, it counts as rejected',
+        "unstuck approvals approve job-7 --key 'ask#1'",
+    ),
+    Code.WAITING_CHILDREN: (
+        "1 of 2 child jobs has not ended: job-1 (RUNNING); if not in 38s, it fails",
+        "unstuck jobs tree job-7",
+    ),
+    Code.WAITING_TIME: ("it parked itself and goes on in 38s, at 2026-03-01 12:00:38 UTC", None),
     Code.PAUSED: ("interrupted", "unstuck jobs resume job-7"),
     Code.BODY_MAY_LIVE: ("its last attempt did not stop when asked; worker ada (process 4121)", None),
     Code.TARGET_BLOCKED: (
@@ -151,7 +178,7 @@ SAID: dict[Code, tuple[str, str | None]] = {
     ),
     Code.BLACKLISTED: (
         "workflow crawl is blacklisted for every tenant by dana",
-        "unstuck blacklist remove crawl",
+        "unstuck blacklist remove crawl --all-tenants",
     ),
     Code.CONCURRENCY_LIMIT: (
         "key tenant:7 has 4 of 4 running",
@@ -238,6 +265,50 @@ def test_the_remedy_of_another_tenants_job_names_the_tenant() -> None:
     held = facts(a_record(state=JobState.PENDING, on_hold=True, tenant="o'neil"))
 
     assert only(held).remedy == """unstuck jobs release job-7 --tenant 'o'"'"'neil'"""
+
+
+def test_whoever_must_answer_a_parked_job_gets_a_command_to_paste() -> None:
+    elsewhere = replace(parked(WaitKind.EVENT, "-x y", topic="new orders"), job=a_record(tenant="acme"))
+    elsewhere = replace(elsewhere, job=replace(elsewhere.job, state=JobState.WAITING))
+    assert "it waits for event -x y on topic new orders" in only(elsewhere).sentence
+    assert only(elsewhere).remedy == "unstuck events send --topic 'new orders' --tenant acme -- '-x y'"
+    question = only(EXAMPLES[Code.WAITING_APPROVAL])
+    assert question.actor is Actor.APPROVER
+    assert question.details["other_remedies"] == ["unstuck approvals reject job-7 --key 'ask#1'"]
+    assert ask(EXAMPLES[Code.WAITING_EVENT]).verdict == "parked: it waits for event paid; if not in 38s, it fails"
+
+
+@pytest.mark.parametrize(
+    ("on_timeout", "then"),
+    [
+        ("fail", "it fails"),
+        ("reject", "it counts as rejected"),
+        ("approve", "it counts as approved"),
+        ("default", "it goes on with the default that it named"),
+    ],
+)
+def test_a_wait_says_what_its_deadline_does(on_timeout: str, then: str) -> None:
+    """A48: every wait has an end"""
+    asked = parked(WaitKind.APPROVAL, "Deploy?", on_timeout=on_timeout)
+    assert only(asked).sentence.endswith(f"if not in 38s, {then}")
+    assert asked.wait is not None
+    due = replace(asked, wait=replace(asked.wait, until_at=NOW - timedelta(seconds=1)))
+    assert only(due).sentence.endswith(f"its time came 1s ago: with the next sweep {then}")
+
+
+def test_a_parked_job_that_nobody_wakes_needs_a_worker() -> None:
+    asked = parked(WaitKind.EVENT, "paid", sweepers=0)
+    assert asked.wait is not None
+    assert ask(asked).codes == (Code.WAITING_EVENT,)
+    late = NOW - timedelta(minutes=5)
+    overdue = replace(asked, wait=replace(asked.wait, until_at=late))
+    assert set(ask(overdue).codes) == {Code.ENGINE_STALLED, Code.WAITING_EVENT}
+    answered = replace(asked, wait=replace(asked.wait, answer=Answer.EVENT, answered_at=late))
+    assert ask(answered).codes == (Code.ENGINE_STALLED, Code.WAITING)
+
+
+def test_a_parked_job_whose_wait_was_not_seen_is_parked_all_the_same() -> None:
+    assert only(facts(a_record(state=JobState.WAITING))).code is Code.WAITING
 
 
 def test_a_timer_that_came_due_waits_for_the_sweep_and_a_late_one_for_a_worker() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from unstuck.model.errors import ErrorType
@@ -14,6 +16,7 @@ from unstuck.model.settlement import (
     Lost,
     NotStarted,
     Outcome,
+    Parked,
     Raised,
     Returned,
     Settlement,
@@ -22,6 +25,7 @@ from unstuck.model.settlement import (
     Stuck,
     settle,
 )
+from unstuck.model.waits import Wait, WaitKind
 
 BOOM = ErrorInfo("ValueError", "boom")
 GONE = ErrorInfo(ErrorType.WORKER_LOST, "worker w1 was lost")
@@ -29,7 +33,7 @@ CANCEL, BUDGET, INTERRUPT, TIMEOUT, DRAIN = RequestKind
 
 
 def settled(
-    outcome: Outcome, request: RequestKind | None = None, policy: Policy | None = None, **counts: int
+    outcome: Outcome, request: RequestKind | None = None, policy: Policy | None = None, **counts: Any
 ) -> Settlement:
     return settle(Standing(policy or Policy(), request=request, **counts), outcome)
 
@@ -116,6 +120,39 @@ def test_what_never_started_goes_back_uncharged_and_a_pending_cancel_cancels_it(
     assert settled(NotStarted(), CANCEL).state is JobState.CANCELLED
     assert settled(NotStarted(), INTERRUPT).state is JobState.PAUSED
     assert settled(NotStarted(), TIMEOUT).state is JobState.QUEUED
+
+
+@pytest.mark.parametrize(
+    ("request_", "state", "error_type"),
+    [
+        (None, JobState.WAITING, None),
+        (CANCEL, JobState.CANCELLED, ErrorType.CANCELLED),
+        (BUDGET, JobState.FAILED, ErrorType.BUDGET_EXCEEDED),
+        (INTERRUPT, JobState.PAUSED, ErrorType.INTERRUPTED),
+        (TIMEOUT, JobState.WAITING, None),
+        (DRAIN, JobState.WAITING, None),
+    ],
+)
+def test_a_handler_that_parked_under_a_request_waits_unless_it_is_to_stop(
+    request_: RequestKind | None, state: JobState, error_type: str | None
+) -> None:
+    wait = Wait(WaitKind.EVENT, "event:paid#1", "paid")
+
+    settlement = settled(Parked(wait), request_)
+
+    assert settlement.state is state
+    assert settlement.wait is (wait if state is JobState.WAITING else None)
+    assert (settlement.error.type if settlement.error else None) == error_type
+    assert (settlement.failure, settlement.loss, settlement.suspect) == (0, 0, 0)
+
+
+def test_a_job_over_its_budget_says_what_it_used_however_it_ended() -> None:
+    standing = Standing(Policy(), request=BUDGET, request_reason="used 1,020 of 1,000 tokens")
+    wait = Wait(WaitKind.TIME, "time#1", timeout=1.0)
+    for outcome in (Returned("1"), Raised(BOOM), Parked(wait), NotStarted(), Lost(GONE, "worker")):
+        settlement = settle(standing, outcome)
+        assert settlement.state is JobState.FAILED
+        assert settlement.error == ErrorInfo(ErrorType.BUDGET_EXCEEDED, "used 1,020 of 1,000 tokens")
 
 
 def test_a_handler_stopped_by_its_worker_without_a_request_goes_back_uncharged() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.test_runnable import LEASE, PLAIN, POLICIES, QUEUES, WORKFLOWS, Runnable, System, open_system
+from tests.store.test_runnable import HOLDS, LEASE, PLAIN, POLICIES, QUEUES, WORKFLOWS, Runnable, System, open_system
 from tests.support.builders import chance
 from unstuck.model.job import NewJob
 from unstuck.model.reasons import RULES, Why, explain
@@ -168,6 +168,15 @@ def paused(kind: str, name: str, tenant: str) -> Callable[[Scene], NewJob]:
     return shut
 
 
+def blacklisted(tenant: str) -> Callable[[Scene], NewJob]:
+    def shut(s: Scene) -> NewJob:
+        job = s.job()
+        s.bar("w1", tenant)
+        return job
+
+    return shut
+
+
 def full(kind: str, name: str, **options: Any) -> Callable[[Scene], NewJob]:
     def shut(s: Scene) -> NewJob:
         s.limited(kind, name, "*" if kind in ("queue", "workflow", "key") else name, concurrency=1)
@@ -241,6 +250,10 @@ def a_worker(s: Scene) -> None:
     s.a_worker_comes(QUEUES, WORKFLOWS)
 
 
+def entry_lifted(s: Scene) -> None:
+    s.bar("w1", None, lift=True)
+
+
 def first_skipped(s: Scene) -> None:
     s.a_person_asks(0, "skip")
 
@@ -291,6 +304,8 @@ SHUT: list[tuple[Code, Callable[[Scene], NewJob], Step]] = [
     (Code.WORKFLOW_PAUSED, paused("workflow", "w1", "default"), time),
     (Code.WORKFLOW_PAUSED, paused("workflow", "w1", "*"), time),
     (Code.TENANT_PAUSED, paused("tenant", "default", "default"), time),
+    (Code.BLACKLISTED, blacklisted("default"), entry_lifted),
+    (Code.BLACKLISTED, blacklisted("*"), entry_lifted),
     (Code.CONCURRENCY_LIMIT, full("queue", "q1"), first_ends),
     (Code.CONCURRENCY_LIMIT, full("workflow", "w1"), first_ends),
     (Code.CONCURRENCY_LIMIT, full("tenant", "default"), first_ends),
@@ -384,6 +399,13 @@ def pending_after(s: Scene) -> NewJob:
     return s.job(after=(first.id,))
 
 
+def held_for_an_entry(s: Scene) -> NewJob:
+    job = s.job(policy=HOLDS)
+    s.bar("w1", "default")
+    s.a_janitor_sweeps("tend_guard")
+    return job
+
+
 def interrupted(s: Scene) -> NewJob:
     job = s.job()
     s.a_person_asks(0, "interrupt")
@@ -426,6 +448,7 @@ def ended_with_a_body(s: Scene) -> NewJob:
     [
         ({Code.HELD}, pending_on_hold),
         ({Code.WAITING_DEPENDENCIES}, pending_after),
+        ({Code.BLACKLISTED}, held_for_an_entry),
         ({Code.PAUSED}, interrupted),
         ({Code.RUNNING}, running),
         ({Code.CANCELLING}, cancelling),
@@ -439,6 +462,14 @@ def test_a_job_in_any_other_state_says_what_that_state_is_a57(
 ) -> None:
     scene.a_worker_comes(QUEUES, WORKFLOWS)
     assert set(scene.why(shut(scene)).codes) == codes
+
+
+def test_a_job_that_was_held_for_an_entry_is_runnable_when_it_is_lifted_a57(scene: Scene) -> None:
+    scene.a_worker_comes(QUEUES, WORKFLOWS)
+    job = held_for_an_entry(scene)
+    assert not scene.why(job).is_runnable
+    entry_lifted(scene)
+    assert scene.why(job).is_runnable
 
 
 def test_an_ended_job_whose_body_may_live_says_both_a57(scene: Scene) -> None:

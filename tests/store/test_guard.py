@@ -359,7 +359,7 @@ def test_no_claim_returns_a_barred_job_and_the_look_leaves_its_route_out(store: 
     assert store.fronts() == []
     found = why(store, TENANT, barred.id)
     assert (found.is_runnable, found.codes[0]) == (False, Code.BLACKLISTED)
-    assert found.reasons[0].remedy == "unstuck blacklist remove deploy"
+    assert found.reasons[0].remedy == "unstuck blacklist remove deploy --tenant default"
 
 
 def test_barred_jobs_fail_and_their_targets_move_on(store: SqlStore, ada: WorkerRecord) -> None:

@@ -48,24 +48,37 @@ def everywhere(store: SqlStore, most: int = 100) -> list[Share]:
     return [Share(route.number, most) for route in all_routes(store)]
 
 
+@pytest.fixture
+def crowd(store_url: str) -> Iterator[list[SqlStore]]:
+    """One per worker: nothing but the database is between them."""
+    stores = [SqlStore(open_database(store_url, store_call=60.0, max_connections=1)) for _ in range(CROWD)]
+    yield stores
+    for store in stores:
+        store.close()
+
+
 @pytest.mark.timeout(600)
-def test_sixteen_who_trip_one_breaker_at_once_make_one_entry_and_one_notification(several: list[SqlStore]) -> None:
-    """A34"""
-    store = several[0]
-    ada = a_worker(store, lease=1e9)
+def test_sixteen_workers_that_trip_one_breaker_at_once_make_one_entry_and_one_notification(
+    crowd: list[SqlStore],
+) -> None:
+    """A34: a hundred rounds"""
+    store = crowd[0]
+    workers = [a_worker(mine, lease=1e9) for mine in crowd]
     for turn in range(ROUNDS):
         name = f"{BAD}-{turn}"
         store.submit([a_job(workflow=name) for _ in range(CROWD)])
-        attempts = claim_all(store, ada)
-        assert len(attempts) == CROWD
+        shares = everywhere(store, 1)
+        attempts = [mine.claim(ada.number, chance.nonce(), shares) for mine, ada in zip(crowd, workers, strict=True)]
+        assert [len(found) for found in attempts] == [1] * CROWD
         verdicts = [
-            lambda n=n, ref=attempt.ref: several[n % len(several)].settle(ada.number, [Report(ref, STUCK)])
-            for n, attempt in enumerate(attempts)
+            lambda mine=mine, ada=ada, ref=found[0].ref: mine.settle(ada.number, [Report(ref, STUCK)])
+            for mine, ada, found in zip(crowd, workers, attempts, strict=True)
         ]
         together(*verdicts)
         assert [entry.reason for entry in store.blacklist() if entry.workflow == name] == ["auto:stuck:5"]
         assert [news.count for news in store.notifications(acked=True) if news.workflow == name] == [5]
         store.blacklist_remove(None, name, "kim")
+    assert len(store.blacklist_history(limit=1000)) == len(store.notifications(acked=True, limit=1000)) == ROUNDS
 
 
 def test_two_who_add_the_same_at_once_make_one(several: list[SqlStore]) -> None:

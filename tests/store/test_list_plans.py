@@ -14,6 +14,7 @@ import pytest
 from psycopg import sql
 
 from bench.counts import fill
+from tests.support.plans import filled
 from tests.support.postgres import PostgresServer
 from unstuck.store.connect import open_database
 from unstuck.store.statements import Statements
@@ -64,10 +65,8 @@ NAMES = [f"{name}-{place}" for place, (name, _, _) in enumerate(READS)]
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    fill(url, JOBS)
-    yield url
-    postgres_server.drop(url)
+    with filled(postgres_server, lambda url: fill(url, JOBS), vacuumed=True) as url:
+        yield url
 
 
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])

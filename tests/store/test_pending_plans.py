@@ -14,6 +14,7 @@ import pytest
 from psycopg import sql
 
 from tests.store.test_plans import _scans
+from tests.support.plans import filled, run
 from tests.support.postgres import PostgresServer
 from unstuck.store import statements as statement_files
 from unstuck.store.rows import packed
@@ -36,7 +37,6 @@ INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, c
 SELECT id, 1, 'c', 1, route, 1, 1, 2, id FROM unstuck_jobs WHERE id BETWEEN {JOBS} - 3999 AND {JOBS} - 3000;
 INSERT INTO unstuck_ready (route, rank, job) SELECT 20, n, n FROM generate_series(1, 10000) n;
 INSERT INTO unstuck_dependencies (job, on_job) SELECT id, id - 3000 FROM unstuck_jobs WHERE id > {JOBS} - 3000;
-ANALYZE;
 """
 NUMBERS = list(range(JOBS - 10, JOBS))
 WANTED = packed([{"tenant": f"t{1 + n % 20}", "uid": f"uid-{n}"} for n in range(1, 11)])
@@ -56,11 +56,8 @@ BIG = {"unstuck_jobs", "unstuck_done", "unstuck_dependencies", "unstuck_ready"}
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(FILL)
-    yield url
-    postgres_server.drop(url)
+    with filled(postgres_server, run(FILL), vacuumed=False) as url:
+        yield url
 
 
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from tests.support.plans import filled, run
 from tests.support.postgres import PostgresServer
 from unstuck.store import statements as statement_files
 from unstuck.store.rows import packed
@@ -82,7 +83,6 @@ INSERT INTO unstuck_orders (worker, kind, subject, by, given_at, done_at, answer
 SELECT 1 + n % 20, 'stack', n || ':1', 'x', n, CASE WHEN n > 40 THEN n END, 'x' FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_holds (job, worker, since_at, reason)
 SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS} + 20;
-ANALYZE;
 """
 
 RUNNING = [{"job": JOBS + n, "token": 1, "claim": f"c{(JOBS + n) % 50}"} for n in range(20, 2020, 20)]
@@ -189,11 +189,8 @@ ROUTED = {"claim", "fronts", "waits", "routes", "shut_routes", "limited_routes",
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(FILL)
-    yield url
-    postgres_server.drop(url)
+    with filled(postgres_server, run(FILL), vacuumed=False) as url:
+        yield url
 
 
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])

@@ -1,9 +1,9 @@
 """A57: `why` says "runnable" exactly when a claim that looked at this job first would return it.
 
-A Hypothesis machine makes random systems: tenants, targets, pauses, limits, holds, timers, dependencies, workers that
-come, drain and fall silent. After every step each job is asked about, and then, in a rehearsal that leaves no trace,
-an ingest is done and every job is claimed for, each by itself. Instants are multiples of 100 s and limits lie 20 s or
-more beside them: the seconds that really pass do not matter.
+A Hypothesis machine makes random systems: tenants, targets, pauses, limits, blacklisted workflows, holds, timers,
+dependencies, workers that come, drain and fall silent. After every step each job is asked about, and then, in a
+rehearsal that leaves no trace, an ingest is done and every job is claimed for, each by itself. Instants are multiples
+of 100 s and limits lie 20 s or more beside them: the seconds that really pass do not matter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.store.conftest import NoJitter
 from tests.support.builders import chance
 from tests.support.postgres import PostgresServer
 from tests.support.rehearsal import Stage
-from unstuck.model.errors import UnstuckError
+from unstuck.model.errors import UnstuckError, WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
@@ -48,7 +48,8 @@ from unstuck.store.sqlite import SqliteDatabase
 
 LEASE = 1550.0
 PLAIN = Policy(timeout=600.0, retries=1, max_lost=1, backoff_base=150.0, backoff_factor=1.0)
-POLICIES = [PLAIN, replace(PLAIN, on_failure="continue", retries=0), replace(PLAIN, expires_after=950.0)]
+HOLDS = replace(PLAIN, on_blacklist="hold")
+POLICIES = [PLAIN, replace(PLAIN, on_failure="continue", retries=0), replace(PLAIN, expires_after=950.0), HOLDS]
 OUTCOMES: list[Outcome] = [
     Returned("1"),
     Raised(ErrorInfo("ValueError", "boom")),
@@ -149,7 +150,10 @@ class Runnable(RuleBasedStateMachine):
             mine = [job.id for job in self.jobs if job.tenant == options["tenant"]]
             first = (mine[after % len(mine)],) if mine and after >= 0 else ()
             job = NewJob(id=chance.job_id(), payload="{}", after=first, **options)
-            self.store.submit([job])
+            try:
+                self.store.submit([job])
+            except WorkflowBlacklisted:
+                continue
             self.jobs.append(job)
 
     @rule(place=st.integers(0, 5), limit=st.integers(1, 3))
@@ -234,6 +238,27 @@ class Runnable(RuleBasedStateMachine):
             pass  # nobody ever used that target or tenant
 
     @rule(
+        workflow=st.sampled_from(WORKFLOWS),
+        tenant=st.sampled_from([*TENANTS, "*"]),
+        lift=st.sampled_from([False, True, True]),
+        is_swept=st.booleans(),
+    )
+    def an_operator_bars(self, workflow: str, tenant: str, lift: bool, is_swept: bool) -> None:
+        """Lifted more often than made: a barred workflow takes no part in anything else."""
+        self.bar(workflow, None if lift else tenant, lift)
+        if is_swept:
+            self.store.tend_guard()
+
+    def bar(self, workflow: str, tenant: str | None, lift: bool = False) -> None:
+        try:
+            if lift or tenant is None:
+                self.store.blacklist_remove(tenant, workflow, "me")
+            else:
+                self.store.blacklist_add(tenant, workflow, "x", "me")
+        except UnstuckError:
+            pass  # nobody ever used that tenant
+
+    @rule(
         gate=st.sampled_from([*GATES, ("tenant", "*"), ("key", "key:1"), ("key", "*"), ("key", "key:*")]),
         tenant=st.sampled_from([*TENANTS, "*"]),
         concurrency=st.sampled_from([None, 1, 2]),
@@ -263,7 +288,9 @@ class Runnable(RuleBasedStateMachine):
         for number in () if is_silent else tuple(self.workers):
             self.beat(number)
 
-    @rule(duty=st.sampled_from(["release_due", "recover_lost", "convict_overdue", "lift_holds", "ingest"]))
+    @rule(
+        duty=st.sampled_from(["release_due", "recover_lost", "convict_overdue", "lift_holds", "ingest", "tend_guard"])
+    )
     def a_janitor_sweeps(self, duty: str) -> None:
         arguments = {"recover_lost": (0.0,), "convict_overdue": (5.0, 35.0), "lift_holds": (30.0,)}
         getattr(self.store, duty)(*arguments.get(duty, ()))

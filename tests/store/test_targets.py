@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -21,11 +23,12 @@ from tests.support.builders import (
     settle,
     submitted,
 )
+from tests.support.eventually import eventually
 from unstuck.model.errors import NotBlocking, UnknownTarget
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped, Stuck
-from unstuck.store.database import Database
+from unstuck.store.connect import open_database
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -561,7 +564,7 @@ def test_targets_are_listed_page_by_page_by_name(store: SqlStore) -> None:
 
 
 def test_a_stay_that_ends_on_a_target_wakes_idle_workers_for_the_next(
-    store: SqlStore, database: Database, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+    store: SqlStore, store_url: str, clock: StoreClock
 ) -> None:
     """The job behind a head that nobody took in time may start now: nobody should sleep through it."""
     worker = a_worker(store, lease=1e6)
@@ -569,11 +572,12 @@ def test_a_stay_that_ends_on_a_target_wakes_idle_workers_for_the_next(
     behind = submitted(store, target="acme")
     store.ingest()
     clock.advance(seconds=11)
-    hints: list[None] = []
-    monkeypatch.setattr(database, "hint", lambda: hints.append(None))
+    with closing(SqlStore(open_database(store_url))) as idle, ThreadPoolExecutor() as other:
+        eventually(lambda: not idle.wait_for_work(0.2))
+        sleeper = other.submit(idle.wait_for_work, 10.0)
 
-    assert store.release_due() == 1
+        assert store.release_due() == 1
 
+        assert sleeper.result()
     assert record(store, late.id).error_type == "QueueTimeout"
-    assert hints
     assert ids(claim_all(store, worker)) == [behind.id]

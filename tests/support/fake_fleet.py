@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from unstuck.executor.messages import Reply
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.worker.processes import ExecutorReady, ExecutorView, FleetEvent
@@ -57,6 +58,9 @@ class FakeFleet:
 
     def cancel(self, executor: int, ref: AttemptRef, kind: RequestKind | None, reason: str) -> None:
         self.orders.append(("cancel", executor, ref, kind))
+
+    def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
+        self.orders.append(("answer", executor, ref, serial, answer))
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         self.orders.append(("recall", executor, tuple(refs)))

@@ -137,7 +137,7 @@ def look_and_act(books: Books, hands: Hands, now: float) -> list[Action]:
 
 def started(books: Books, now: float) -> Post:
     post = books.roster.open(False, now, 4)
-    Ears(books, None, None, ()).hear(ExecutorReady(post.number, 7), now)  # type: ignore[arg-type]
+    Ears(books, None, None, None, ()).hear(ExecutorReady(post.number, 7), now)  # type: ignore[arg-type]
     books.imported = Imported((), "", "fork", "")
     return post
 

@@ -15,10 +15,11 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from unstuck import config
 from unstuck.app.draft import Draft, name_of
+from unstuck.app.flow import Approvals, signal
 from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
 from unstuck.app.order import Order
@@ -27,12 +28,14 @@ from unstuck.app.workflow import Call, Decorator, Workflow
 from unstuck.config import Settings
 from unstuck.intake.arguments import Unresolved
 from unstuck.intake.control import Control
+from unstuck.intake.flow import Flow
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput, SchemaMismatch
-from unstuck.model.job import JobRecord, WorkflowRecord
+from unstuck.model.job import JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_name, check_wording
 from unstuck.model.reasons import Why
+from unstuck.model.waits import Signalled
 from unstuck.model.workflow import Registry
 from unstuck.observe.lookup import Lookup, Stats
 from unstuck.observe.why import why
@@ -184,6 +187,13 @@ class App:
             for job, stored in zip(jobs, submitter.submit(jobs), strict=True)
         ]
 
+    def draft(self, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob:
+        """A checked call that somebody else will store; opens nothing."""
+        handler, payload = self.registry.handler(workflow), self._drafts[workflow].resolved().pack(args, kwargs)
+        no_store = cast("Store", None)
+        submitter = Submitter(no_store, tenant=self.settings.tenant, max_timeout=self.settings.times.max_timeout)
+        return submitter.job(handler, payload, options)
+
     def job(self, name: str, *, tenant: str | None = None) -> Job[Any]:
         """By id, or by as much of its beginning as names one job only."""
         return self._handle(self.lookup(tenant).job(name))
@@ -223,7 +233,40 @@ class App:
         if isinstance(job, Job):
             return why(self.store, job.tenant, job.id, self.settings.times)
         lookup = self.lookup(tenant)
-        return why(self.store, self._whose(tenant), lookup.job_id(job), self.settings.times)
+        return why(self.store, self.whose(tenant), lookup.job_id(job), self.settings.times)
+
+    def signal(
+        self,
+        job: Job[Any] | str | None = None,
+        event: str | None = None,
+        payload: Any = None,
+        *,
+        topic: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> Signalled:
+        """Send an event to a job, or to whoever waits on a topic. It answers one wait: one that is open, else one
+        that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that has ended."""
+        return signal(self, job, event, payload, topic=topic, tenant=tenant, by=by)
+
+    async def asignal(
+        self,
+        job: Job[Any] | str | None = None,
+        event: str | None = None,
+        payload: Any = None,
+        *,
+        topic: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> Signalled:
+        """`signal` for coroutines."""
+        send = functools.partial(self.signal, job, event, payload, topic=topic, tenant=tenant, by=by)
+        return await self.in_thread(send)
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions that jobs ask of people: list, approve, reject."""
+        return Approvals(self)
 
     def feed(
         self,
@@ -296,12 +339,16 @@ class App:
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.settings
-        return Lookup(self.store, tenant=self._whose(tenant), offline=settings.times.offline)
+        return Lookup(self.store, tenant=self.whose(tenant), offline=settings.times.offline)
 
     def control(self, tenant: str | None = None) -> Control:
-        return Control(self.store, tenant=self._whose(tenant), by=self.name)
+        return Control(self.store, tenant=self.whose(tenant), by=self.name)
 
-    def _whose(self, tenant: str | None) -> str:
+    def flow(self, tenant: str | None = None) -> Flow:
+        return Flow(self.store, tenant=self.whose(tenant), by=self.name)
+
+    def whose(self, tenant: str | None) -> str:
+        """The tenant that is meant."""
         return check_wording(tenant, "tenant") or self.settings.tenant
 
     def _handle(self, record: JobRecord) -> Job[Any]:

@@ -7,15 +7,18 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from unstuck.app.flow import Step
 from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result, encode_result
 from unstuck.intake.control import Control
+from unstuck.intake.flow import Flow
 from unstuck.intake.workers import live_stack
 from unstuck.model.errors import JobFailed, StillRunning, StoreError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.reasons import Why
+from unstuck.model.waits import Child, Spent, WaitRecord
 from unstuck.observe.logs import LogPiece, Logs, pieces
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.wait import Watch, await_end, wait_for_end
@@ -166,6 +169,40 @@ class Job(Generic[R_co]):
     def retry(self, *, by: str | None = None) -> JobRecord:
         return self._see(self._control.retry(self.id, by=by))
 
+    def replay(self, *, by: str | None = None) -> Job[R_co]:
+        """A new job with the same workflow, arguments and policy as this one, which must have ended."""
+        stored = self._flow.replay(self.id, by=by)
+        return Job(self._app, stored.id, self.tenant, returns=self._returns, created=stored.created)
+
+    def approve(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
+        """Say yes to the question that it asks (`key`: to this one). NotWaiting if none is open."""
+        return self._flow.approve(self.id, by=by, comment=comment, key=key)
+
+    def reject(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
+        return self._flow.reject(self.id, by=by, comment=comment, key=key)
+
+    def steps(self) -> list[Step]:
+        """What it has finished, in the order it did."""
+        return [Step.of(record) for record in self._lookup.steps(self.id)]
+
+    def waits(self) -> list[WaitRecord]:
+        """All that it ever waited for, the oldest first; `answer` None: it still does."""
+        return self._lookup.waits(self.id)
+
+    def usage(self) -> Spent:
+        """What it has used of its budget in its present run."""
+        return self._lookup.usage(self.id)
+
+    def children(self) -> list[Child]:
+        """The jobs that it spawned, as they stand."""
+        return self._lookup.children(self.id)
+
+    @property
+    def parent(self) -> Job[Any] | None:
+        """The job that spawned it."""
+        parent = self._lookup.parent(self.id)
+        return None if parent is None else Job(self._app, parent, self.tenant)
+
     def why(self) -> Why:
         """Why it is not running: the verdict, every reason, who must act, and the command to type."""
         return self._app.why(self)
@@ -185,6 +222,10 @@ class Job(Generic[R_co]):
     @property
     def _control(self) -> Control:
         return self._app.control(self.tenant)
+
+    @property
+    def _flow(self) -> Flow:
+        return self._app.flow(self.tenant)
 
     async def _arefresh(self) -> JobRecord:
         return await self._app.in_thread(self.refresh)

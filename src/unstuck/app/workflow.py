@@ -27,6 +27,7 @@ from unstuck.model.errors import InvalidInput
 if TYPE_CHECKING:
     from unstuck.app import App
     from unstuck.app.job import Job
+    from unstuck.model.job import NewJob
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -57,6 +58,10 @@ class PolicyOptions(TypedDict, total=False):
     backoff_factor: float
     backoff_cap: float
     max_result: int
+    wait_timeout: float
+    approval_timeout: float
+    gather_timeout: float
+    budget: Mapping[str, float] | None
 
 
 class WorkflowOptions(PolicyOptions, total=False):
@@ -149,6 +154,13 @@ class Workflow(Generic[P, R]):
         """The same workflow with other options for its jobs: priority, key, tenant, queue, delay, at, retries, target
         (None: of none), limit_key, hold (until released), after (other jobs have ended) …"""
         return Workflow(self._app, self.name, self._function, self._options.with_(**options))
+
+    def draft(self, args: Sequence[Any], kwargs: Mapping[str, Any], tenant: str) -> NewJob:
+        """The job that this call would be, for `ctx.spawn`: checked, and not stored. Of this tenant and no other."""
+        given = self._options.tenant
+        if given is not None and given != tenant:
+            raise InvalidInput(f"a child belongs to its parent's tenant {tenant!r}, not to {given!r}")
+        return self._app.draft(self.name, args, kwargs, self._options.with_(tenant=tenant))
 
     def _submit(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[Job[R]]:
         if self._options.key is not None and len(calls) > 1:

@@ -18,6 +18,7 @@ app = options.group(
 )
 
 Name = Annotated[str, Argument(metavar="WORKFLOW", help="the workflow's name")]
+AllTenants = Annotated[bool, option("--all-tenants", help="for every tenant, whatever UNSTUCK_TENANT says")]
 Limit = Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)]
 
 
@@ -40,10 +41,12 @@ def add(
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
+    all_tenants: AllTenants = False,
 ) -> None:
     """Shut a workflow out on every path. What runs goes on; what waits fails, or is held by its own policy."""
+    options.check_whose(all_tenants, tenant)
     with opened(database, tenant) as session:
-        entry, is_new = session.guard.add(workflow, reason)
+        entry, is_new = session.guard.add(workflow, reason, tenant=EVERY if all_tenants else None)
         gates.warn_if_unheard_of(session, "workflow", workflow)
     if json_:
         output.emit_json(shapes.entry(entry) | {"created": is_new})
@@ -63,10 +66,12 @@ def remove(
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
+    all_tenants: AllTenants = False,
 ) -> None:
     """Let a workflow run again. Its stuck executions count from 0, and what was held goes on."""
+    options.check_whose(all_tenants, tenant)
     with opened(database, tenant) as session:
-        removed = session.guard.remove(workflow)
+        removed = session.guard.remove(workflow, tenant=EVERY if all_tenants else None)
         left = [e for e in session.store.blacklist(session.tenant) if e.workflow == workflow]
     if json_:
         for entry in removed:

@@ -24,10 +24,13 @@ COMMANDS = [
     Command(
         "jobs",
         "jobs",
-        "list, show, history, wait, logs, cancel, interrupt, resume, resolve, retry, …",
+        "list, show, history, steps, tree, wait, logs, cancel, resume, replay, …",
         "Look and act",
     ),
-    Command("events", "events", "what happens to all jobs, in order: list, follow", "Look and act"),
+    Command("approvals", "approvals", "what jobs ask of people: list, approve, reject", "Look and act"),
+    Command(
+        "events", "events", "what happens to all jobs, in order: list, follow; send one to a job", "Look and act"
+    ),
     Command("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
     Command("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
     Command("stats", "stats", "how many jobs are in which state", "Look and act"),

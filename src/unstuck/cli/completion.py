@@ -112,6 +112,11 @@ def _without_verb(command: Command, before: list[str], last: str) -> list[str]:
 def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
     """What an option or argument of this name may be given, as far as that is known and cheap."""
     match parameter:
+        case "job" if words[0] == "approvals":
+            from unstuck.observe.flow import approvals
+
+            with _session(words) as session:
+                return [approval.job for approval in approvals(session.store, session.tenant, limit=50)]
         case "job":
             with _session(words) as session:
                 return session.store.find(session.tenant, prefix, 50)
@@ -136,7 +141,7 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
                 return _pids(session)
         case "after_failure":
             return ["fail", "run"]
-        case "after" if words[0] == "enqueue":
+        case "after" if words[0] in ("enqueue", "approvals"):
             return _values("job", prefix, words)
         case "workflow" | "name" if words[0] not in ("worker", "limits", "settings"):
             with _session(words) as session:

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output
 from unstuck.cli.meaning import narrate
-from unstuck.cli.parser import option
+from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
+from unstuck.model.errors import InvalidInput, told
 from unstuck.observe.feed import NOW, START, Feed, Reader, check_kinds
 from unstuck.store.port import FeedEvent, FeedFilter
 
-app = options.group("What happens to all jobs, in order: look back, or follow as it happens.")
+app = options.group("What happens to all jobs, in order: look back, or follow as it happens. Send an event to a job.")
 
 After = Annotated[
     str | None,
@@ -77,6 +78,52 @@ def follow(
             # An event that may not have been printed is printed again rather than never.
             output.note(f"\ngo on later: unstuck events follow --after {printed if is_printing else feed.cursor}")
     return exits.INTERRUPTED
+
+
+@app.command()
+def send(
+    job: Annotated[str, Argument(metavar="JOB", help="to whom: a job's id, or enough of it; left out with --topic")],
+    event: Annotated[str | None, Argument(metavar="EVENT", help="the name that a wait was begun with")] = None,
+    payload: Annotated[
+        str | None, option("--payload", "-p", metavar="JSON", help="what the wait gives back (default: null)")
+    ] = None,
+    topic: Annotated[
+        str | None, option("--topic", metavar="NAME", help="to one that waits on this topic, not to a job")
+    ] = None,
+    by: Annotated[str | None, option("--by", metavar="NAME", help="who sends it; else whose shell this is")] = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Send an event to a job, or to a topic. It answers one wait: an open one, or the next within 24 hours."""
+    whom, name = _addressed(job, event, topic)
+    content = None if payload is None else _read(payload)
+    with opened(database, tenant) as session:
+        ident = None if whom is None else session.job(whom).id
+        sent = session.flow.signal(name, content, job=ident, topic=topic, by=by)
+    if json_:
+        output.emit_json({"event": name, "job": ident, "topic": topic, "answered": sent.job, "number": sent.number})
+    elif sent.job is not None:
+        output.say(f"event {name} reached job {sent.job}: it goes on")
+    else:
+        where = f"topic {topic}" if ident is None else f"job {ident}"
+        output.say(f"event {name} is kept for {where}: nobody waits for it yet")
+        output.note("the first wait for it takes it, within 24 hours")
+
+
+def _addressed(first: str, second: str | None, topic: str | None) -> tuple[str | None, str]:
+    """To which job, and the event's name: with a topic the only word is the event."""
+    if topic is None and second is None:
+        raise InvalidInput("two words are needed, JOB and EVENT; or one, EVENT, and --topic NAME")
+    if topic is not None and second is not None:
+        raise InvalidInput(f"an event is sent to a job or to a topic: leave out {told(first)} or --topic")
+    return (None, first) if second is None else (first, second)
+
+
+def _read(payload: str) -> Any:
+    from unstuck.model.payload import decode
+
+    return decode(payload, "the payload")
 
 
 def _wanted(

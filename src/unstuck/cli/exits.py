@@ -28,7 +28,7 @@ MEANINGS = {
     FAILURE: "failure, or the job that was waited for failed",
     USAGE: "wrong usage: an option, argument or setting that cannot be",
     NOT_FOUND: "no such job, workflow, worker, process, target, tenant, setting, …; or not blacklisted",
-    CONFLICT: "it exists, but its state does not allow this; its queue is full, or its workflow is blacklisted",
+    CONFLICT: "its state does not allow this, or it does not wait for this; queue full, or workflow blacklisted",
     PERMISSION: "not permitted",
     UNREACHABLE: "the database could not be reached or used",
     TIMED_OUT: "the wait ran out; what was waited for goes on",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output, shapes
 from unstuck.cli.excerpt import shortened
+from unstuck.cli.flow import Flow, called, draw
 from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
@@ -17,6 +18,7 @@ from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.standing import Dependency
+from unstuck.observe.flow import family
 from unstuck.observe.logs import LogPiece, Logs, pieces
 
 app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
@@ -156,11 +158,13 @@ def show(
         past = session.lookup.history(record.id)
         progress = session.lookup.progress(record.id)
         order = Order.of(session, record)
+        flow = Flow.of(session, record)
         now = session.now()
     if json_:
-        output.emit_json(shapes.job_whole(record, now, attempts, past, progress, order.waits_for))
+        whole = shapes.job_whole(record, now, attempts, past, progress, order.waits_for)
+        output.emit_json(whole | flow.shape())
         return
-    _print_head(record, now, progress, order)
+    _print_head(record, now, progress, order, flow)
     shown = None if all_ else last
     _print_attempts(attempts, shown, whole=all_)
     output.say(f"\nHistory{_rest(len(past), shown, 'events')}")
@@ -185,11 +189,11 @@ class Order:
         return cls()
 
 
-def _print_head(record: JobRecord, now: datetime, progress: str | None, order: Order) -> None:
+def _print_head(record: JobRecord, now: datetime, progress: str | None, order: Order, flow: Flow) -> None:
     shown = shapes.shown_state(record, now)
     output.say(f"{output.styled(record.workflow, 'bold')}  {record.id}")
     output.say(f"{output.state(shown)}  {explain(record, now)}\n")
-    for label, value in _facts(record, now, progress, order):
+    for label, value in [*flow.awaited(record, now), *_facts(record, now, progress, order), *flow.facts(record)]:
         if value is not None:
             output.say(f"  {label:<10} {output.visible(str(value))}")
 
@@ -279,6 +283,76 @@ def _took(attempt: AttemptRecord | None) -> str:
 def _print_stack(attempt: AttemptRecord, whole: bool, indent: str) -> None:
     for line in (attempt.stack or "").splitlines() if whole else shortened(attempt.stack or ""):
         output.say(f"{indent}{output.visible(line)}")
+
+
+@app.command()
+def steps(
+    job: options.JobName,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """The steps that a job has finished. Later attempts get their results instead of running them again."""
+    with opened(database, tenant) as session:
+        record = session.job(job)
+        found = session.lookup.steps(record.id)
+    if json_:
+        for step in found:
+            output.emit_json(shapes.step(step))
+        return
+    output.table(
+        ["STEP", "RUN", "ATTEMPT", "FINISHED", "TOOK", "RESULT"],
+        [
+            (
+                called(s.name, s.ordinal),
+                s.run,
+                f"#{s.token}",
+                output.rfc3339(s.at),
+                output.duration(s.duration_ms / 1000),
+                _first_line(s.result),
+            )
+            for s in found
+        ],
+        empty="it has finished no step so far; ctx.step(name, function) makes one",
+    )
+
+
+@app.command()
+def tree(
+    job: options.JobName,
+    limit: Annotated[int, option("--limit", "-n", help="at most so many jobs", least=1, most=10_000)] = 200,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Who spawned whom, from the topmost parent down, each with its state."""
+    with opened(database, tenant) as session:
+        record = session.job(job)
+        top = family(session.store, session.tenant, record.id, limit)
+    if json_:
+        output.emit_json(shapes.branch(top))
+    else:
+        draw(top, record.id)
+
+
+@app.command()
+def replay(
+    jobs: options.JobNames,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> int:
+    """Run ended jobs once more, as new jobs with the same workflow, arguments and policy. Prints their ids."""
+
+    def again(session: Session, ident: str) -> None:
+        new = session.flow.replay(ident).id
+        if json_:
+            output.emit_json({"job": new, "replay_of": ident})
+        else:
+            output.say(new)
+            output.note(f"job {new} does again what {ident} did")
+
+    return _each_of(jobs, database, tenant, again)
 
 
 @app.command()
@@ -486,19 +560,21 @@ def _each(
     tenant: str | None,
     verb: Callable[[Session, str], JobRecord],
 ) -> int:
+    return _each_of(jobs, database, tenant, lambda s, job: _print_changed(s, verb(s, job), as_json))
+
+
+def _each_of(jobs: list[str], database: str | None, tenant: str | None, act: Callable[[Session, str], None]) -> int:
     """One refusal does not spare the others; the exit code is that of the first one."""
     code = exits.OK
     with opened(database, tenant) as session:
         for job in jobs:
             try:
-                record = verb(session, session.job(job).id)
+                act(session, session.job(job).id)
             except SchemaMismatch:  # true of every job alike
                 raise
             except UnstuckError as error:
                 output.note(f"unstuck: {error}")
                 code = code or exits.code_of(error)
-                continue
-            _print_changed(session, record, as_json)
     return code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from unstuck.cli.output import age
@@ -34,7 +35,7 @@ def explain(record: JobRecord, now: datetime) -> str:
         case JobState.RUNNING:
             return f"attempt #{record.token} on {record.worker or 'a worker'}"
         case JobState.WAITING:
-            return "parked: holds no slot, wakes by itself"
+            return "parked: holds no slot; what it waits for: unstuck why"
         case JobState.PAUSED | JobState.FAILED | JobState.TIMEOUT if record.is_blocker:
             return f"and blocks target {record.target} until somebody resumes, resolves or skips it"
         case JobState.PAUSED:
@@ -90,10 +91,44 @@ _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "wo
 
 def narrate(event: EventRecord) -> str:
     """An event as a sentence with its facts."""
+    if event.kind == EventKind.PARKED and "wait" in event.data:
+        return f"parked: {_asked(event.data)}, until {_told(event.data.get('until'))}"
+    if event.kind == EventKind.WOKEN and "answer" in event.data:
+        return f"woken: {_answered(event.data)}"
     known = {kind.value: text for kind, text in _SENTENCES.items()}
     facts = ", ".join(f"{k} {_told(v)}" for k, v in event.data.items() if k not in _UNTOLD and v not in (None, ""))
     sentence = known.get(event.kind, event.kind)
     return f"{sentence} ({facts})" if facts else sentence
+
+
+def _asked(data: Mapping[str, object]) -> str:
+    """What a job that parks waits for."""
+    name = _told(data.get("name") or "?")
+    match data["wait"]:
+        case "event":
+            return f"waits for event {name}"
+        case "approval":
+            return f'asks "{name}"'
+        case "children":
+            return "waits for its children"
+        case _:
+            return "waits for its time"
+
+
+def _answered(data: Mapping[str, object]) -> str:
+    name, by = _told(data.get("name") or "?"), _told(data.get("by") or "?")
+    comment = f": {_told(data['comment'])}" if data.get("comment") else ""
+    match data["answer"]:
+        case "event":
+            return f"event {name}, sent by {by}"
+        case "approved" | "rejected" as answer:
+            return f'"{name}" was {answer} by {by}{comment}'
+        case "ended":
+            return "its children have ended"
+        case "default":
+            return f"nobody answered {name}: it goes on with its default"
+        case _:
+            return "its time came"
 
 
 def _told(value: object) -> str:

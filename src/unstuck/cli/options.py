@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from unstuck.cli.parser import Argument, Command, option
 from unstuck.model.errors import InvalidInput, told
+from unstuck.model.job import DEFAULT_TENANT as DEFAULT_TENANT
 
 T = TypeVar("T")
 

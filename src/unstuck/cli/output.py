@@ -31,6 +31,8 @@ STYLES = {
     "TIMEOUT": "red",
     "CANCELLED": "dim",
     "DEAD": "bold red",
+    "BLACKLISTED": "bold red",
+    "LIFTED": "green",
 }
 
 

@@ -26,6 +26,7 @@ from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.config import Settings
+    from unstuck.intake.flow import Flow
     from unstuck.intake.gates import Gates
     from unstuck.intake.guard import Guard
     from unstuck.intake.submit import Options
@@ -57,6 +58,12 @@ class Session:
 
         own = self.tenant if "tenant" in self.settings.origins else None
         return Guard(self.store, own=own, by=_who())
+
+    @cached_property
+    def flow(self) -> Flow:
+        from unstuck.intake.flow import Flow
+
+        return Flow(self.store, tenant=self.tenant, by=_who())
 
     @cached_property
     def lookup(self) -> Lookup:

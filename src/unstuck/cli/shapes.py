@@ -15,6 +15,8 @@ from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecor
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.lifecycle import JobState
 from unstuck.model.standing import Dependency
+from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
+from unstuck.observe.flow import Approval, Branch
 from unstuck.store.port import Limit, Order, Pause, TargetRecord
 
 
@@ -74,6 +76,7 @@ def job_whole(
         "kwargs": call.get("kwargs", {}),
         "policy": asdict(record.policy),
         "progress": loads(progress),
+        "replay_of": record.replay_of,
         "waits_for": [{"job": d.job, "state": d.state.value if d.state else None} for d in waits_for],
         "attempt_list": [attempt(a) for a in attempts],
         "history": [event(e) for e in history],
@@ -214,6 +217,73 @@ def notification(record: Notification) -> dict[str, Any]:
 
 def action(record: Action) -> dict[str, Any]:
     return asdict(record) | {"at": rfc3339(record.at)}
+
+
+def step(record: StepRecord) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "ordinal": record.ordinal,
+        "result": loads(record.result),
+        "run": record.run,
+        "attempt": record.token,
+        "at": rfc3339(record.at),
+        "duration_ms": record.duration_ms,
+    }
+
+
+def wait(record: WaitRecord) -> dict[str, Any]:
+    asked = record.wait
+    return {
+        "job": record.job,
+        "run": record.run,
+        "kind": asked.kind.value,
+        "key": asked.key,
+        "name": asked.name or None,
+        "topic": asked.topic,
+        "who": list(asked.who),
+        "children": list(asked.children),
+        "on_timeout": asked.on_timeout,
+        "asked_at": rfc3339(record.asked_at),
+        "until_at": rfc3339(record.until_at),
+        "answer": record.answer.value if record.answer else None,
+        "payload": loads(record.payload),
+        "answered_at": rfc3339(record.answered_at),
+        "by": record.by,
+        "comment": record.comment,
+    }
+
+
+def approval(record: Approval) -> dict[str, Any]:
+    return asdict(record) | {"asked_at": rfc3339(record.asked_at), "until_at": rfc3339(record.until_at)}
+
+
+def usage(record: Spent) -> dict[str, Any]:
+    return {"used": record.used, "budget": record.budget, "exceeded": record.exceeded}
+
+
+def child(record: Child) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "ordinal": record.ordinal,
+        "run": record.run,
+        "workflow": record.workflow,
+        "state": record.state,
+    }
+
+
+def branch(record: Branch) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "workflow": record.workflow,
+        "state": record.state.value,
+        "name": record.name,
+        "ordinal": record.ordinal,
+        "error_type": record.error_type,
+        "error_message": record.error_message,
+        "left_out": record.left_out,
+        "children": [branch(below) for below in record.children],
+    }
 
 
 def loads(text: str | None) -> Any:

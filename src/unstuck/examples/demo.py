@@ -103,6 +103,44 @@ def print_label(ctx: unstuck.Context, order: int) -> str:
     return f"label of order {order}"
 
 
+@app.workflow(timeout=30, retries=2, backoff_base=0.5)
+def release(ctx: unstuck.Context, version: str, flaky: bool = False) -> str:
+    """Build → test → a person's yes → deploy; a no is rolled back. What is finished is never done twice, whatever
+    happens in between, and while the job waits for the person it takes no slot."""
+    image = ctx.step("build", build, ctx, version)
+    ctx.step("test", run_tests, ctx, image, flaky and ctx.attempt == 1)
+    try:
+        yes = ctx.approval(f"deploy {image}?", timeout=60, on_timeout="reject")
+    except unstuck.ApprovalRejected as no:
+        ctx.step("roll back", roll_back, ctx, image)
+        return f"{image} was taken back: {no.by} said no"
+    ctx.step("deploy", deploy, ctx, image)
+    return f"{image} is out: {yes.by} said yes"
+
+
+def build(ctx: unstuck.Context, version: str) -> str:
+    print(f"building {version}")
+    ctx.sleep(1.0)
+    return f"shop:{version}"
+
+
+def run_tests(ctx: unstuck.Context, image: str, fails: bool) -> None:
+    print(f"testing {image}")
+    ctx.sleep(0.5)
+    if fails:
+        raise AssertionError("a test failed, as it does now and then")  # tried again, without another build
+
+
+def deploy(ctx: unstuck.Context, image: str) -> None:
+    print(f"deploying {image}")
+    ctx.sleep(1.0)
+
+
+def roll_back(ctx: unstuck.Context, image: str) -> None:
+    print(f"taking {image} back from the staging shop")
+    ctx.sleep(0.5)
+
+
 @app.workflow
 def remind(customer: str) -> str:
     """Enqueued with a delay: SCHEDULED until its time comes."""
@@ -110,7 +148,7 @@ def remind(customer: str) -> str:
 
 
 #: From the gallery of stuck jobs: each has two seconds, is asked to stop, and has two more to do so. The first three
-#: never do; the last blocks the event loop and is interrupted there.
+#: never do, and whoever does so again is blacklisted; the last blocks the event loop and is interrupted there.
 CULPRITS = tuple(
     app.workflow(name=culprit.name, timeout=2, grace=2, retries=0)(inspect.unwrap(culprit)).name
     for culprit in (

@@ -6,6 +6,7 @@ Nothing a handler raises leaves here, SystemExit and hostile exceptions included
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 import os
 import threading
@@ -16,12 +17,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from unstuck.clock import boot
+from unstuck.executor.asking import Asking
 from unstuck.executor.capture import Output
-from unstuck.executor.context import Context
-from unstuck.executor.messages import Raise, Return, Run, Stop
-from unstuck.model.errors import Cancelled, ErrorType, Fail, NotStorable, Retry, UnknownWorkflowName
+from unstuck.executor.context import Context, running_loop
+from unstuck.executor.flow import Flow
+from unstuck.executor.messages import Park, Question, Raise, Reply, Return, Run, Stop
+from unstuck.model.errors import (
+    Cancelled,
+    ChildrenFailed,
+    ErrorType,
+    Fail,
+    NotStorable,
+    Retry,
+    UnknownWorkflowName,
+)
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import LONGEST
+from unstuck.model.waits import Wait
 from unstuck.model.workflow import Handler, Registry
 
 if TYPE_CHECKING:
@@ -32,7 +44,9 @@ MAX_STACK = 32 << 10
 MAX_FRAMES = 80
 _OUR_FOLDER = os.path.dirname(__file__)
 
-End = Return | Raise | Stop
+End = Return | Raise | Stop | Park
+#: Hands an errand of an attempt to the control thread, by the attempt's number and its own serial.
+Post = Callable[[int, int, Question], bool]
 
 
 class Exited(BaseException):
@@ -56,6 +70,7 @@ class Attempt:
         "number",
         "output",
         "place",
+        "post",
         "progress",
         "run",
         "started_at",
@@ -65,13 +80,16 @@ class Attempt:
         "thread",
     )
 
-    def __init__(self, run: Run, handler: Handler | None, loop: Any, lease_until: Callable[[], float]) -> None:
+    def __init__(
+        self, run: Run, handler: Handler | None, loop: Any, lease_until: Callable[[], float], post: Post
+    ) -> None:
         self.run = run
         self.number = run.number
         self.place = run.place
         self.handler = handler
         self.loop = loop
         self.lease_until = lease_until
+        self.post = post
         self.started_at = 0.0
         self.thread = 0
         #: Its handler is being called: only then may it be interrupted, and whether it was.
@@ -113,7 +131,39 @@ class Attempt:
             say=self.tell,
             write=self.write,
             lease_until=self.lease_until,
+            make_flow=self._make_flow,
         )
+
+    def _make_flow(self, context: Context) -> Flow:
+        assert self.handler is not None
+        asking = Asking(functools.partial(self.post, self.number), self.loop)
+        return Flow(
+            context,
+            asking,
+            self.handler.pack,
+            self.run.max_result,
+            is_home=self._is_home,
+            abandon=self._abandon,
+        )
+
+    def _is_home(self) -> bool:
+        return threading.get_ident() == self.thread
+
+    def _abandon(self) -> None:
+        """It parks. If that is said in a task beside its handler's, the handler would not hear of it."""
+        task = self.task
+        if task is not None and running_loop() is self.loop and asyncio.current_task() is not task:
+            task.cancel()
+
+    @property
+    def parked(self) -> Wait | None:
+        flow = self._context._flow if self._context is not None else None
+        return flow.parked if flow is not None else None
+
+    def answered(self, serial: int, answer: Reply) -> None:
+        """By the control thread."""
+        if self._context is not None and (flow := self._context._flow) is not None:
+            flow.asking.answered(serial, answer)
 
     @property
     def asked_because(self) -> str:
@@ -132,6 +182,8 @@ class Attempt:
 
     def let_go(self) -> None:
         """Break the circles it is part of: at thousands of jobs a second the collector would have to find them."""
+        if self._context is not None and self._context._flow is not None:
+            self._context._flow.asking.close()
         self._context = None
         self.task = None
 
@@ -158,8 +210,8 @@ def execute(attempt: Attempt, registry: Registry) -> End:
                     around.enter_context(middleware(attempt.context))
                 value = enter_handler(attempt, handler, args, kwargs)
     except BaseException as error:
-        return _failed(attempt, error)
-    return _returned(attempt, handler, value)
+        return _parked(attempt) or _failed(attempt, error)
+    return _parked(attempt) or _returned(attempt, handler, value)
 
 
 async def execute_async(attempt: Attempt, registry: Registry) -> End:
@@ -174,8 +226,8 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
                     around.enter_context(middleware(attempt.context))
                 value = await enter_handler_async(attempt, handler, args, kwargs)
     except BaseException as error:
-        return _failed(attempt, error)
-    return _returned(attempt, handler, value)
+        return _parked(attempt) or _failed(attempt, error)
+    return _parked(attempt) or _returned(attempt, handler, value)
 
 
 # What is below these two on a stack is the handler's. An interrupt strikes only there, and never in a frame of ours:
@@ -211,6 +263,12 @@ def _prepare(attempt: Attempt, registry: Registry) -> tuple[Handler, list[Any], 
     if handler.takes_context:
         args = [attempt.context, *args]
     return handler, args, kwargs
+
+
+def _parked(attempt: Attempt) -> Park | None:
+    """Whatever the handler made of it: once it waits, it neither returns nor fails."""
+    wait = attempt.parked
+    return None if wait is None else Park(attempt.number, attempt.elapsed_ms(), wait, attempt.rest())
 
 
 def _returned(attempt: Attempt, handler: Handler, value: Any) -> End:
@@ -291,7 +349,8 @@ def _own_word(attempt: Attempt, error: BaseException) -> tuple[bool | None, floa
     """What the handler itself says about a retry; None leaves it to the policy."""
     if isinstance(error, Retry):
         return True, _seconds(error.after)
-    if isinstance(error, Fail):
+    # The same children would be gathered again, and the same step give the same again.
+    if isinstance(error, Fail | ChildrenFailed | NotStorable):
         return False, None
     retry_on = attempt.handler.retry_on if attempt.handler else None
     return (None if retry_on is None else isinstance(error, retry_on)), None

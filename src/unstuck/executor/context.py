@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextvars import ContextVar
-from typing import Any, Protocol
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from unstuck.clock import boot
-from unstuck.model.errors import Cancelled, UnstuckError
+from unstuck.model.errors import Cancelled, UnstuckError, Unwind
 from unstuck.model.payload import encode
+
+if TYPE_CHECKING:
+    from unstuck.executor.flow import Flow
 
 MAX_PROGRESS = 16 << 10
 #: On an event loop that is not ours nobody can cancel the sleeping task for us, so it looks by itself.
 _FOREIGN_SLICE = 0.1
 
 
+class _Unset:
+    """In place of what was not said, where None would be an answer."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+UNSET: Final[Any] = _Unset()
+
+
 class NoAttempt(UnstuckError, LookupError):
     """`unstuck.current()` outside of a handler."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "no attempt runs here: unstuck.current() works inside a handler, and in threads it starts only if they "
-            "were given its contextvars (asyncio.to_thread does, threading.Thread does not)"
-        )
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or _NO_ATTEMPT)
+
+
+_NO_ATTEMPT = (
+    "no attempt runs here: unstuck.current() works inside a handler, and in threads it starts only if they "
+    "were given its contextvars (asyncio.to_thread does, threading.Thread does not)"
+)
 
 
 class Context:
@@ -32,8 +49,10 @@ class Context:
 
     __slots__ = (
         "_asked",
+        "_flow",
         "_lease_until",
         "_loop",
+        "_make_flow",
         "_say",
         "_write",
         "attempt",
@@ -65,6 +84,7 @@ class Context:
         say: Callable[[str], None] | None = None,
         write: Callable[[str], None] | None = None,
         lease_until: Callable[[], float] | None = None,
+        make_flow: Callable[[Context], Flow] | None = None,
     ) -> None:
         self.job = job
         self.workflow = workflow
@@ -85,6 +105,8 @@ class Context:
         self._say = say
         self._write = write
         self._lease_until = lease_until
+        self._make_flow = make_flow
+        self._flow: Flow | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -93,6 +115,8 @@ class Context:
 
     def check(self) -> None:
         """Raise Cancelled if this attempt was asked to stop; call it wherever stopping is safe."""
+        if self._flow is not None and self._flow.parked is not None:
+            raise Unwind
         if self.cancelled:
             raise Cancelled(self.reason or "asked to stop")
 
@@ -113,8 +137,9 @@ class Context:
 
         Blocks in a sync handler; in async code write `await ctx.sleep(…)`.
         """
-        if (loop := _running_loop()) is not None:
+        if (loop := running_loop()) is not None:
             return self._sleep_on(loop, seconds)
+        self.check()
         if self._event().wait(max(0.0, seconds)):
             self.check()
         return _Slept()
@@ -134,6 +159,8 @@ class Context:
 
     def progress(self, value: Any) -> None:
         """Show how far it is: any JSON value; the latest counts."""
+        if self._flow is not None and self._flow.parked is not None:
+            raise Unwind
         text = encode(value, "progress", MAX_PROGRESS)
         if self._say:
             self._say(text)
@@ -148,11 +175,103 @@ class Context:
         """A key for an effect, the same in every attempt of this run: hand it to services that deduplicate."""
         return f"{self.job}:{self.run}:{name}"
 
+    # Durable flow. In a coroutine each of these gives an awaitable; elsewhere it blocks, and gives the value itself.
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        timeout: float | None = None,
+        retries: int = 0,
+        **kwargs: Any,
+    ) -> Any:
+        """Call it once and remember what it gave, as JSON: later attempts get that instead of calling it again.
+
+        `timeout`: StepTimeout after so many seconds. `retries`: how often it is called again, within this attempt.
+        """
+        return self._durable().step(name, function, args, kwargs, timeout, retries)
+
+    def wait_for(
+        self,
+        event: str,
+        *,
+        timeout: float = UNSET,
+        topic: str | None = None,
+        default: Any = UNSET,
+        name: str | None = None,
+    ) -> Any:
+        """The payload of an event that is sent to this job, or to a topic. Parks the job meanwhile.
+
+        After `timeout` (300 s unless the policy says otherwise) the job fails, or goes on with the `default`.
+        """
+        return self._durable().wait_for(event, timeout, topic, default, name)
+
+    def approval(
+        self,
+        question: str,
+        *,
+        who: str | Iterable[str] | None = None,
+        timeout: float = UNSET,
+        on_timeout: Literal["fail", "reject", "approve"] = "fail",
+        name: str | None = None,
+    ) -> Any:
+        """A person's yes (a Decision); a no raises ApprovalRejected. Parks the job meanwhile, 600 s at most unless
+        you or the policy say otherwise."""
+        return self._durable().approval(question, who, timeout, on_timeout, name)
+
+    def park_for(self, seconds: float) -> Any:
+        """Go on after so long, without a slot meanwhile; the handler begins anew then, past its finished steps."""
+        return self._durable().park_for(seconds)
+
+    def park_until(self, when: datetime) -> Any:
+        """The same up to an instant; without a zone it is UTC."""
+        return self._durable().park_until(when)
+
+    def spawn(
+        self,
+        workflow: Any,
+        /,
+        *args: Any,
+        on_end: Literal["cancel", "leave"] = "cancel",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Start a job of this workflow as a child: once, however often the handler begins anew. Gives a ChildRef.
+
+        It is cancelled with this job; `on_end="leave"`: but not when this job fails.
+        """
+        return self._durable().spawn(workflow, args, kwargs, on_end, name)
+
+    def gather(self, *children: Any, timeout: float = UNSET, release_target: bool = False) -> Any:
+        """The results of these children, in this order; ChildrenFailed if one did not complete. Parks the job until
+        all have ended."""
+        return self._durable().gather(children, timeout, release_target)
+
+    def spend(self, **amounts: float) -> Any:
+        """Count what was used, as in `ctx.spend(tokens=120)`: gives what was Spent so far. Over the job's budget it
+        raises BudgetExceeded, and the job fails."""
+        return self._durable().spend(amounts)
+
+    def _durable(self) -> Flow:
+        if self._flow is None:
+            if self._make_flow is None:
+                raise NoAttempt("this Context belongs to no attempt: there is no database behind it")
+            with _birth:
+                self._flow = self._flow or self._make_flow(self)
+            if self.cancelled:
+                # Whoever asked may have looked for it just before.
+                self._flow.asking.wake()
+        return self._flow
+
     def _ask(self, kind: str | None, reason: str) -> None:
         """For the executor alone: the attempt is to stop. The first request counts."""
         if not self.cancelled:
             self.kind, self.reason = kind, reason
             self._event().set()
+            if self._flow is not None:
+                self._flow.asking.wake()
 
     def _event(self) -> threading.Event:
         # Made on demand, since most attempts neither sleep nor are cancelled; two threads may want it at once.
@@ -192,7 +311,7 @@ def current() -> Context:
     return attempt.context
 
 
-def _running_loop() -> Any:
+def running_loop() -> Any:
     # asyncio is heavy; who has not imported it has no loop.
     asyncio = sys.modules.get("asyncio")
     return asyncio._get_running_loop() if asyncio else None

@@ -38,6 +38,7 @@ from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
 from unstuck.executor.marks import MarkedSteps
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL
 from unstuck.executor.page import Page
+from unstuck.executor.stepping import enter_step, enter_step_async
 from unstuck.model.errors import Cancelled
 
 INTERRUPTED = "interrupted: it held the main thread of its process"
@@ -53,7 +54,7 @@ _SPARED_FILES = frozenset(module.__file__ for module in (threading, queue, conte
 _IMPORT_LOCKS = "<frozen importlib._bootstrap>"
 _WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock"))
 #: The frames of ours whose callee is the handler's.
-_DOORS = frozenset(door.__code__ for door in (enter_handler, enter_handler_async))
+_DOORS = frozenset(door.__code__ for door in (enter_handler, enter_handler_async, enter_step, enter_step_async))
 _DOORS |= frozenset(door.__code__ for door in (MarkedSteps.send, MarkedSteps.throw, MarkedSteps.close))
 
 

@@ -35,21 +35,27 @@ from unstuck.executor.leftovers import Leftovers, watch_threads
 from unstuck.executor.marks import end_if_copied
 from unstuck.executor.messages import (
     INTERRUPT_SIGNAL,
+    Answered,
     BadFrame,
     Begun,
     Cancel,
     Drain,
+    Errand,
     Failed,
     GivenBack,
     Inbox,
+    Park,
+    Question,
     Raise,
     Ready,
     Recall,
+    RecordStep,
     Return,
     Run,
     Say,
     Show,
     Shown,
+    Spawn,
     pack,
     pack_all,
     to_executor,
@@ -251,6 +257,16 @@ class Executor:
         if self._asleep:
             self._ring()
 
+    def _post(self, number: int, serial: int, question: Question) -> bool:
+        """Of an attempt that has ended nothing is asked any more, also not by a thread that it left behind."""
+        with self._books:
+            if number not in self._attempts:
+                return False
+            self._outbox.append(Errand(number, serial, question))
+        if self._asleep:
+            self._ring()
+        return True
+
     def _say(self, message: Any) -> None:
         self._outbox.append(message)
         if self._asleep:
@@ -354,6 +370,9 @@ class Executor:
             match message:
                 case Run():
                     fresh.append(self._accept(message))
+                case Answered():
+                    if (attempt := self._attempts.get(message.number)) is not None:
+                        attempt.answered(message.serial, message.answer)
                 case Cancel():
                     self._cancel(message)
                 case Recall():
@@ -366,7 +385,8 @@ class Executor:
             self._place(fresh)
 
     def _accept(self, run: Run) -> Attempt:
-        attempt = Attempt(run, self._registry.handlers.get(run.workflow), self._loop, self._lease_until)
+        handler = self._registry.handlers.get(run.workflow)
+        attempt = Attempt(run, handler, self._loop, self._lease_until, self._post)
         self._attempts[run.number] = attempt
         self._waiting[run.number] = attempt
         return attempt
@@ -475,11 +495,27 @@ def _weight(message: Any) -> int:
     match message:
         case Return():
             return len(message.result) + len(message.output or "")
+        case Begun():
+            return 16
         case Raise():
             return len(message.stack or "") + len(message.output or "")
         case Say():
             return len(message.text)
+        case Errand():
+            return _question_weight(message.question)
+        case Park():
+            return len(message.wait.default or "") + len(message.output or "")
         case Shown():
             return len(message.stack)
+        case _:
+            return 16
+
+
+def _question_weight(question: Question) -> int:
+    match question:
+        case RecordStep():
+            return len(question.result)
+        case Spawn():
+            return len(question.job.payload)
         case _:
             return 16

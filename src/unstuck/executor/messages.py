@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from unstuck.model.job import WorkflowRecord
+from unstuck.model.job import NewJob, WorkflowRecord
+from unstuck.model.waits import Child, Journal, Spent, Wait
 
 #: A result may be 64 MiB (model.policy); a frame that claims to be larger is not ours.
 MAX_FRAME = 80 << 20
@@ -29,6 +30,75 @@ INTERRUPT_SIGNAL = STACK_SIGNAL + 1
 
 class Message(msgspec.Struct, array_like=True, gc=False, tag_field="message_tag"):
     """Travels as an array that begins with its tag."""
+
+
+# What a handler asks of the database, by way of its supervisor, and what it is told.
+
+
+class LoadJournal(Message, tag=1):
+    after: int
+
+
+class RecordStep(Message, tag=2):
+    name: str
+    ordinal: int
+    result: str
+    ms: int
+
+
+class Spend(Message, tag=3):
+    amounts: dict[str, float]
+
+
+class Spawn(Message, tag=4):
+    name: str
+    ordinal: int
+    job: NewJob
+    on_end: Literal["cancel", "leave"]
+
+
+class Gather(Message, tag=5):
+    children: list[str]
+    release_target: bool
+
+
+class JournalPage(Message, tag=1):
+    journal: Journal
+
+
+class Done(Message, tag=2):
+    pass
+
+
+class SpentAnswer(Message, tag=3):
+    spent: Spent
+
+
+class ChildAnswer(Message, tag=4):
+    child: Child
+
+
+class GatherAnswer(Message, tag=5):
+    """`ended`: how they ended, as JSON; None while one of them has not."""
+
+    ended: str | None
+
+
+class Refused(Message, tag=6):
+    """By an error of ours, to be raised where the handler asked."""
+
+    type: str
+    message: str
+
+
+class Fenced(Message, tag=7):
+    """The attempt is not its worker's any more."""
+
+
+Question = LoadJournal | RecordStep | Spend | Spawn | Gather
+Reply = JournalPage | Done | SpentAnswer | ChildAnswer | GatherAnswer | Refused | Fenced
+#: Of one attempt under way at a time; its executor keeps the others back.
+MAX_ERRANDS = 16
 
 
 # supervisor → executor
@@ -70,6 +140,12 @@ class Show(Message, tag=5):
     """Say where these attempts are (Shown): the supervisor sees threads by itself, but no suspended coroutine."""
 
     numbers: list[int]
+
+
+class Answered(Message, tag=6):
+    number: int
+    serial: int
+    answer: Reply
 
 
 # executor → supervisor
@@ -140,6 +216,23 @@ class LeftBehind(Message, tag=10):
     threads: list[str]
 
 
+class Errand(Message, tag=11):
+    """Answered under the same serial."""
+
+    number: int
+    serial: int
+    question: Question
+
+
+class Park(Message, tag=12):
+    """It has unwound to wait for this."""
+
+    number: int
+    ms: int
+    wait: Wait
+    output: str | None
+
+
 # supervisor → zygote
 
 
@@ -186,8 +279,8 @@ class Exited(Message, tag=5):
     why: str
 
 
-ToExecutor = Run | Cancel | Recall | Drain | Show
-FromExecutor = Ready | Begun | Return | Raise | Stop | GivenBack | Say | Failed | Shown | LeftBehind
+ToExecutor = Run | Cancel | Recall | Drain | Show | Answered
+FromExecutor = Ready | Begun | Return | Raise | Stop | Park | GivenBack | Say | Failed | Shown | LeftBehind | Errand
 FromZygote = AppImported | AppFailed | Forked | NotForked | Exited
 
 M = TypeVar("M", bound=Message)

@@ -1,4 +1,4 @@
-"""Old jobs, keys, workers, starts, orders, marks, audit lines, places in the feed -> gone, in small batches."""
+"""Old jobs, keys, workers, starts, orders, marks, audit lines, letters, places in the feed -> gone, in batches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Retention:
         orders = self._store.forget_orders(ORDERS_KEPT, BATCH)
         marks = self._store.forget_marks(self._times.retention, BATCH)
         audit = self._store.forget_audit(AUDIT_KEPT, BATCH)
+        letters = self._store.forget_letters(BATCH)
         places = self._store.forget_feed(self._times.feed_retention, FEED_BATCH)
-        gone = (jobs, keys, workers, starts, orders, marks, audit)
+        gone = (jobs, keys, workers, starts, orders, marks, audit, letters)
         self._has_more = max(gone) >= BATCH or places >= FEED_BATCH
         return sum(gone) + places

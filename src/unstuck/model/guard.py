@@ -9,15 +9,14 @@ and writes in the transaction of the very settlement that brought the last mark.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal
 
 from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklisted, quoted
-from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
+from unstuck.model.spelling import about, given
 
 Harm = Literal["stuck", "crash", "loss"]
 
@@ -191,8 +190,9 @@ def refusal(entry: Entry) -> str:
 
 
 def how_to_lift(tenant: str, workflow: str) -> str:
-    command = f"unstuck blacklist remove {shlex.quote(workflow)}"
-    return command if tenant in (EVERY, DEFAULT_TENANT) else f"{command} --tenant {shlex.quote(tenant)}"
+    """A command that means this entry in any shell: one that names a tenant of its own would mean that one."""
+    whose = "--all-tenants" if tenant == EVERY else given("--tenant", tenant)
+    return about("unstuck blacklist remove", workflow, whose)
 
 
 def refused(entry: Entry) -> WorkflowBlacklisted:

@@ -77,6 +77,8 @@ class JobRecord:
     is_blocker: bool = False
     #: Another job blocks its target: it cannot run there before somebody decides about that one.
     is_blocked: bool = False
+    #: The job whose call this one repeats.
+    replay_of: str | None = None
 
 
 def shown_state(record: JobRecord, now: datetime) -> JobState | Shown:
@@ -168,6 +170,10 @@ class NewJob:
     #: Ids of jobs of the same tenant: PENDING until all of them have ended.
     after: tuple[str, ...] = ()
     after_failure: AfterFailure = "fail"
+    #: The job whose call this one repeats.
+    replay_of: str | None = None
+    #: Who asked for that, for the audit.
+    replay_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from unstuck.model.lifecycle import FINAL, JobState, RequestKind
 from unstuck.model.spelling import about, given
 from unstuck.model.standing import CEILING, Code, Facts, Hold, Shut, TargetFacts, WorkerFacts
 from unstuck.model.times import Times
+from unstuck.model.waits import Answer, OnTimeout, WaitKind, WaitRecord
 
 #: In place of a tenant: all of them.
 _EVERY = "*"
@@ -34,10 +35,12 @@ class Actor(StrEnum):
     ENGINE = "the engine"
     OPERATOR = "an operator"
     OWNER = "the job's owner"
+    SENDER = "whoever sends the event"
+    APPROVER = "whoever is asked"
 
 
 #: What a person must do is said before what passes by itself.
-_URGENCY = {Actor.OPERATOR: 0, Actor.OWNER: 0, Actor.ENGINE: 1, Actor.NOBODY: 2}
+_URGENCY = {Actor.OPERATOR: 0, Actor.OWNER: 0, Actor.SENDER: 0, Actor.APPROVER: 0, Actor.ENGINE: 1, Actor.NOBODY: 2}
 
 
 # --- what is said about it ----------------------------------------------------------------------------------------
@@ -101,8 +104,7 @@ class View:
 
     def command(self, text: str) -> str:
         """A command about this job's tenant."""
-        tenant = self.job.tenant
-        return text if tenant == DEFAULT_TENANT else f"{text} {given('--tenant', tenant)}"
+        return f"{text} {_of_tenant(self.job.tenant)}".rstrip()
 
     def ago(self, at: datetime | None) -> str:
         return "" if at is None else f" {lasting(self.now - at)} ago"
@@ -179,7 +181,7 @@ def _verdict(state: JobState, is_runnable: bool, reasons: list[Reason]) -> str:
     return f"{stand}: {reasons[0].sentence}{rest}"
 
 
-_STANDS = {JobState.RUNNING: "running", **dict.fromkeys(FINAL, "ended")}
+_STANDS = {JobState.RUNNING: "running", JobState.WAITING: "parked", **dict.fromkeys(FINAL, "ended")}
 
 
 # --- the gates: time, hold, dependencies --------------------------------------------------------------------------
@@ -270,9 +272,170 @@ def _unplaced(view: View) -> Iterator[Said]:
         )
 
 
-@_rule(Code.WAITING, "it is parked and wakes by itself", Actor.ENGINE, of=[JobState.WAITING])
+# --- parked: what it waits for ------------------------------------------------------------------------------------
+
+
+def _open_wait(view: View, kind: WaitKind) -> WaitRecord | None:
+    record = view.facts.wait
+    return record if record is not None and record.answer is None and record.wait.kind is kind else None
+
+
+@_rule(
+    Code.WAITING_EVENT,
+    "it waits for an event that nobody has sent",
+    Actor.SENDER,
+    "unstuck events send JOB EVENT",
+    of=[JobState.WAITING],
+)
+def _waiting_event(view: View) -> Iterator[Said]:
+    record = _open_wait(view, WaitKind.EVENT)
+    if record is None:
+        return
+    wait = record.wait
+    where = "" if wait.topic is None else f" on topic {wait.topic}"
+    yield Said(
+        f"it waits for event {wait.name}{where}; {_unanswered(view, record)}",
+        record.asked_at,
+        record.until_at,
+        how_to_send(view.job.id, wait.name, wait.topic, view.job.tenant),
+        details=_waited(record) | {"event": wait.name, "topic": wait.topic},
+    )
+
+
+@_rule(
+    Code.WAITING_APPROVAL,
+    "it asks a question that nobody has decided",
+    Actor.APPROVER,
+    "unstuck approvals approve JOB",
+    of=[JobState.WAITING],
+)
+def _waiting_approval(view: View) -> Iterator[Said]:
+    record = _open_wait(view, WaitKind.APPROVAL)
+    if record is None:
+        return
+    wait = record.wait
+    who = ", ".join(wait.who) or "somebody"
+    yield Said(
+        f'it waits for {who} to decide "{_first_line(wait.name)}"; {_unanswered(view, record)}',
+        record.asked_at,
+        record.until_at,
+        how_to_decide("approve", view.job.id, wait.key, view.job.tenant),
+        details=_waited(record)
+        | {
+            "question": wait.name,
+            "who": list(wait.who),
+            "other_remedies": [how_to_decide("reject", view.job.id, wait.key, view.job.tenant)],
+        },
+    )
+
+
+@_rule(
+    Code.WAITING_CHILDREN,
+    "jobs that it spawned, and waits for, have not ended",
+    Actor.ENGINE,
+    "unstuck jobs tree JOB",
+    of=[JobState.WAITING],
+)
+def _waiting_children(view: View) -> Iterator[Said]:
+    record = _open_wait(view, WaitKind.CHILDREN)
+    if record is None:
+        return
+    left, all_ = view.facts.children_open, len(record.wait.children)
+    unfinished = [d for d in view.facts.dependencies if d.state is None or not d.state.is_final]
+    some = ", ".join(f"{d.job} ({d.state or 'unknown'})" for d in unfinished[:3])
+    named = f": {some}{' …' if len(unfinished) > 3 else ''}" if some else ""
+    stand = f"{left} of {_count(all_, 'child job')} {'has' if left == 1 else 'have'} not ended{named}"
+    if not left:
+        stand = "all of its children have ended, and the next look wakes it"
+    yield Said(
+        f"{stand}; {_unanswered(view, record)}",
+        record.asked_at,
+        record.until_at,
+        details=_waited(record) | {"open": left, "children": list(record.wait.children)},
+    )
+
+
+@_rule(Code.WAITING_TIME, "it parked itself until a time that has not come", Actor.ENGINE, of=[JobState.WAITING])
+def _waiting_time(view: View) -> Iterator[Said]:
+    record = _open_wait(view, WaitKind.TIME)
+    if record is None:
+        return
+    until = record.until_at
+    when = (
+        f"{view.soon(until)}, at {clock(until)}" if until > view.now else f"with the next sweep: {_came(view, until)}"
+    )
+    yield Said(f"it parked itself and goes on {when}", record.asked_at, until, details=_waited(record))
+
+
+@_rule(Code.WAITING, "what it waited for has come; it is being woken", Actor.ENGINE, of=[JobState.WAITING])
 def _waiting(view: View) -> Iterator[Said]:
-    yield Said("it is parked: it holds no slot and wakes by itself", until=view.facts.due_at)
+    record = view.facts.wait
+    if record is None:
+        yield Said("it is parked: it holds no slot and wakes by itself", until=view.facts.due_at)
+    elif record.answer is not None:
+        by = f" by {record.by}" if record.by else ""
+        yield Said(
+            f"{_answered(record)}{by}{view.ago(record.answered_at)}; the next look wakes it",
+            record.answered_at,
+            details=_waited(record) | {"answer": record.answer, "by": record.by},
+        )
+
+
+def _unanswered(view: View, record: WaitRecord) -> str:
+    """What becomes of it when nobody answers."""
+    then = what_then(record.wait.on_timeout)
+    if record.until_at > view.now:
+        return f"if not {view.soon(record.until_at)}, {then}"
+    return f"{_came(view, record.until_at)}: with the next sweep {then}"
+
+
+def _came(view: View, until: datetime) -> str:
+    return f"its time came{view.ago(until)}"
+
+
+def what_then(on_timeout: OnTimeout) -> str:
+    """What its deadline does to a wait."""
+    match on_timeout:
+        case "reject":
+            return "it counts as rejected"
+        case "approve":
+            return "it counts as approved"
+        case "default":
+            return "it goes on with the default that it named"
+        case _:
+            return "it fails"
+
+
+def _answered(record: WaitRecord) -> str:
+    match record.answer:
+        case Answer.EVENT:
+            return f"event {record.wait.name} was sent"
+        case Answer.APPROVED | Answer.REJECTED:
+            return f'"{_first_line(record.wait.name)}" was {record.answer}'
+        case Answer.ENDED:
+            return "its children have ended"
+        case _:
+            return "its time came"
+
+
+def _waited(record: WaitRecord) -> dict[str, Any]:
+    return {"kind": record.wait.kind, "key": record.wait.key, "on_timeout": record.wait.on_timeout}
+
+
+def how_to_send(job: str, event: str, topic: str | None, tenant: str) -> str:
+    """The command that answers a wait for this event."""
+    if topic is not None:
+        return about("unstuck events send", event, f"{given('--topic', topic)} {_of_tenant(tenant)}".strip())
+    return about(f"unstuck events send {job}", event, _of_tenant(tenant))
+
+
+def how_to_decide(verb: str, job: str, key: str, tenant: str) -> str:
+    """It names the question: pasted too late, it must not decide the next one."""
+    return f"unstuck approvals {verb} {job} {given('--key', key)} {_of_tenant(tenant)}".strip()
+
+
+def _of_tenant(tenant: str) -> str:
+    return "" if tenant == DEFAULT_TENANT else given("--tenant", tenant)
 
 
 @_rule(Code.PAUSED, "it was interrupted", Actor.OWNER, "unstuck jobs resume JOB", of=[JobState.PAUSED])
@@ -651,14 +814,14 @@ def _workers_draining(view: View) -> Iterator[Said]:
     "it is the engine's turn, but no worker is alive or none sweeps",
     Actor.OPERATOR,
     "unstuck health",
-    of=[JobState.QUEUED, JobState.PENDING, JobState.RUNNING],
+    of=[JobState.QUEUED, JobState.PENDING, JobState.WAITING, JobState.RUNNING],
 )
 def _engine_stalled(view: View) -> Iterator[Said]:
     """Timers, lost workers and dependants need somebody who sweeps; one of them is late by three sweeps."""
     facts, job = view.facts, view.job
     late_after = timedelta(seconds=3 * view.times.sweep + view.times.lost_grace)
     lease = job.lease_until if job.state is JobState.RUNNING else None
-    overdue = facts.due_at if job.state is JobState.QUEUED else lease
+    overdue = facts.due_at if job.state is JobState.QUEUED else _wake_due(facts) or lease
     pending = job.state is JobState.PENDING and bool(facts.dependencies) and not facts.sweepers
     if not pending and (overdue is None or overdue + late_after > view.now):
         return
@@ -671,6 +834,12 @@ def _engine_stalled(view: View) -> Iterator[Said]:
         remedy=None if facts.sweepers else "unstuck worker MODULE:APP",
         details={"live_workers": facts.sweepers},
     )
+
+
+def _wake_due(facts: Facts) -> datetime | None:
+    """When somebody should have woken it: once it was answered, or its time came."""
+    record = facts.wait if facts.job.state is JobState.WAITING else None
+    return None if record is None else record.answered_at or record.until_at
 
 
 # --- details of runnable ------------------------------------------------------------------------------------------

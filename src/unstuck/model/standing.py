@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.waits import WaitRecord
 
 #: Counts of what stands before a job stop here.
 CEILING = 1000
@@ -19,6 +20,10 @@ class Code(StrEnum):
     HELD = "held"
     WAITING_DEPENDENCIES = "waiting_dependencies"
     WAITING = "waiting"
+    WAITING_EVENT = "waiting_event"
+    WAITING_APPROVAL = "waiting_approval"
+    WAITING_CHILDREN = "waiting_children"
+    WAITING_TIME = "waiting_time"
     PAUSED = "paused"
     BODY_MAY_LIVE = "body_may_live"
     TARGET_BLOCKED = "target_blocked"
@@ -157,3 +162,6 @@ class Facts:
     #: Ready jobs of its route before it, and those of them with a higher priority, up to a ceiling.
     before: int = 0
     before_by_priority: int = 0
+    #: What a WAITING job waits for, answered or not; of children, how many of those have not ended.
+    wait: WaitRecord | None = None
+    children_open: int = 0

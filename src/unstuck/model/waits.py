@@ -41,8 +41,8 @@ class Answer(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Wait:
     """What a handler asks for. `name`: the event's name, or the question. `timeout` None: the policy's. `until`: an
-    instant as microseconds since 1970, of kind TIME only. `topic`: where the event is sent to, None for the job itself.
-    `children`: ids, of kind CHILDREN only. `default`: JSON text, of `on_timeout="default"` only."""
+    instant as microseconds since 1970, of kind TIME only. `topic`: where the event is sent to, None for the job
+    itself. `children`: ids, of kind CHILDREN only. `default`: JSON text, of `on_timeout="default"` only."""
 
     kind: WaitKind
     key: str
@@ -112,6 +112,32 @@ class Child:
     state: str
     workflow: str = ""
     parent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A yes to an approval: whose, with which words, and when. `by` is "timeout" where silence meant yes."""
+
+    by: str | None
+    comment: str | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRef:
+    """A job that this one has spawned, to be gathered."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnd:
+    """How a child ended that did not complete."""
+
+    id: str
+    state: str
+    error_type: str | None = None
+    error_message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

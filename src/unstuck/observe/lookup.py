@@ -12,6 +12,7 @@ from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRec
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
 from unstuck.model.payload import MAX_NAME, check_instant, check_wording
 from unstuck.model.standing import Dependency
+from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.store.port import JobFilter, Page, Store, Tally, TallyBy, TargetRecord
 
 CEILING = 10_000
@@ -123,6 +124,22 @@ class Lookup:
 
     def progress(self, job: str) -> str | None:
         return self._store.progress_of(self._tenant, job)
+
+    def steps(self, job: str) -> list[StepRecord]:
+        """What it has finished, in the order it did."""
+        return sorted(self._store.steps_of(self._tenant, job), key=lambda step: step.at)
+
+    def waits(self, job: str) -> list[WaitRecord]:
+        return self._store.waits_of(self._tenant, job)
+
+    def usage(self, job: str) -> Spent:
+        return self._store.usage_of(self._tenant, job)
+
+    def children(self, job: str) -> list[Child]:
+        return self._store.children_of(self._tenant, job)
+
+    def parent(self, job: str) -> str | None:
+        return self._store.parent_of(self._tenant, job)
 
     def target(self, name: str) -> TargetRecord:
         found = self._store.target(self._tenant, _text(name, "target"))

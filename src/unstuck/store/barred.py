@@ -11,7 +11,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.guard import SYSTEM, Entry, refusal
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.target import Turn
-from unstuck.store import guard, pending
+from unstuck.store import children, guard, pending
 from unstuck.store.changes import Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.line import lock
@@ -60,6 +60,7 @@ def refuse(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool]:
             # No handler ran for this turn: the target moves on, whatever an earlier attempt has done there.
             take_turn(changes, row["target"], row["job"], Turn.PASS, row["now"])
     woke = changes.write(t)
+    children.left(t, changes.ends)
     if held:
         t.run("hold_for_entry", rows=packed(held))
         if t.split:

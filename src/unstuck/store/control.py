@@ -18,7 +18,7 @@ from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, 
 from unstuck.model.payload import check_text, clean_text
 from unstuck.model.settlement import INTERRUPTED_BY_USER
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
-from unstuck.store import guard
+from unstuck.store import children, guard, waits
 from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -68,6 +68,8 @@ class Control:
             return AGAIN
         if state is JobState.PENDING:
             t.run("forget_dependencies", job=row["number"])
+        if state is JobState.WAITING:
+            waits.abandon(t, row["number"], row["run"])
         self._stop_at_rest(t, row, move, target, reason)
         return self._record(t)
 
@@ -95,6 +97,7 @@ class Control:
             changes.rests.append(rest_of(row, target, error_type=error_type, error_message=error_message))
         self._pass_turn(changes, t, row, target, now)
         changes.write(t)
+        children.left(t, changes.ends)
 
     # --- resume, resolve, hurry -----------------------------------------------------------------------------------
 
@@ -105,6 +108,7 @@ class Control:
         guard.check(t, row["tenant"], row["workflow"])
         changes, now = Changes(), moment(t)
         self._shelve(t, row)
+        waits.begin_run(t, row, row["run"] + 1)
         stay = self._dimensions.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)

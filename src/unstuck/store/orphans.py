@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unstuck.model.errors import ErrorType
+from unstuck.store import children
 from unstuck.store.changes import Changes
 from unstuck.store.database import Row, Transaction
 from unstuck.store.rows import instant, span
@@ -32,6 +33,7 @@ def fail_orphans(t: Transaction, tools: Settling, route: int, orphan_after: floa
         if row["job"] in taken:
             fail_in_queue(changes, t, tools, row, error)
     woke = changes.write(t)
+    children.left(t, changes.ends)
     return len(changes.ends), woke
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstuck.model.dependencies import Dependency, Fate, fate, reproach
 from unstuck.model.errors import Conflict, ErrorType, UnknownJob
@@ -22,12 +22,14 @@ from unstuck.model.job import AfterFailure, JobRecord, NewJob
 from unstuck.model.lifecycle import EventKind, JobState, Move, target_of
 from unstuck.model.payload import clean_text
 from unstuck.model.target import place_of
-from unstuck.store import guard
+from unstuck.store import guard, waits
 from unstuck.store.changes import Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.rows import job_of, packed, span
-from unstuck.store.settle import Settling
+
+if TYPE_CHECKING:
+    from unstuck.store.settle import Settling
 
 #: Dependants that one transaction decides about; the others of a great fan-out are left in the inbox.
 MOST_AT_ONCE = 1000
@@ -157,19 +159,21 @@ def forget(t: Transaction, job: int) -> None:
 
 def settle_news(t: Transaction, tools: Settling, jobs: Sequence[int]) -> tuple[int, bool]:
     """These ended while others waited for them, or wait for others themselves: decide about all whom that concerns,
-    and about whom the failures of those concern in turn, some rounds long.
+    and about whom the failures of those concern in turn, some rounds long. Or their own wait was answered.
 
     How many moved, and whether somebody idle should look: for work, or for what is left in the inbox.
     """
-    moved, woke, news = 0, False, set(jobs)
+    moved, woke, news, gathered = 0, False, set(jobs), set(jobs)
     for _ in range(ROUNDS):
         decided = _decide_round(t, tools, news)
         moved += decided.moved
         woke |= decided.woke
+        gathered |= decided.gathered
         news = decided.failed
         if not news:
             break
-    return moved, woke or bool(news)
+    awake, has_woken = waits.wake(t, tools, gathered)
+    return moved + awake, woke or has_woken or bool(news)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,8 @@ class Decided:
     moved: int = 0
     woke: bool = False
     failed: set[int] = field(default_factory=set)
+    #: None of the children they wait for is left.
+    gathered: set[int] = field(default_factory=set)
 
 
 def _decide_round(t: Transaction, tools: Settling, news: set[int]) -> Decided:
@@ -187,27 +193,27 @@ def _decide_round(t: Transaction, tools: Settling, news: set[int]) -> Decided:
     newcomers = sorted(news.intersection(now_ones))
     attempts = {row["job"] for row in t.all("lock_awaited", jobs=newcomers)} if newcomers else set()
     at_rest = {row["id"] for row in t.all("lock_waiting", jobs=now_ones, newcomers=newcomers)}
-    waits = _waits(t, [job for job in now_ones if job in at_rest])
-    unsure = {job for job in newcomers if _is_unsure(waits[job], attempts, at_rest)}
-    decided = _decide(t, tools, [job for job in now_ones if job in at_rest and job not in unsure], waits)
-    _mark(t, [wait for job in newcomers for wait in waits[job]], attempts)
+    others_of = _others(t, [job for job in now_ones if job in at_rest])
+    unsure = {job for job in newcomers if _is_unsure(others_of[job], attempts, at_rest)}
+    decided = _decide(t, tools, [job for job in now_ones if job in at_rest and job not in unsure], others_of)
+    _mark(t, [wait for job in newcomers for wait in others_of[job]], attempts)
     if busy := [job for job in now_ones if job not in at_rest or job in unsure] + later:
         t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in busy]))
     return replace(decided, woke=decided.woke or bool(later))
 
 
-def _waits(t: Transaction, jobs: Sequence[int]) -> dict[int, list[Row]]:
-    waits: dict[int, list[Row]] = defaultdict(list)
+def _others(t: Transaction, jobs: Sequence[int]) -> dict[int, list[Row]]:
+    others_of: dict[int, list[Row]] = defaultdict(list)
     for row in t.all("waits_of", jobs=list(jobs)) if jobs else ():
-        waits[row["job"]].append(row)
-    return waits
+        others_of[row["job"]].append(row)
+    return others_of
 
 
-def _is_unsure(waits: Sequence[Row], attempts: set[int], at_rest: set[int]) -> bool:
+def _is_unsure(others: Sequence[Row], attempts: set[int], at_rest: set[int]) -> bool:
     """Something that has not ended is not ours: its end may be on the way, and may not have seen who waits for it."""
     return any(
         wait["on_job"] not in at_rest or (wait["is_running"] and wait["on_job"] not in attempts)
-        for wait in waits
+        for wait in others
         if _is_open(wait)
     )
 
@@ -216,20 +222,22 @@ def _is_open(wait: Row) -> bool:
     return wait["state"] is None and wait["uid"] is not None
 
 
-def _mark(t: Transaction, waits: Sequence[Row], attempts: set[int]) -> None:
-    if awaited := sorted({wait["on_job"] for wait in waits if _is_open(wait)} & attempts):
+def _mark(t: Transaction, others: Sequence[Row], attempts: set[int]) -> None:
+    if awaited := sorted({wait["on_job"] for wait in others if _is_open(wait)} & attempts):
         t.run("mark_awaited", jobs=awaited)
 
 
-def _decide(t: Transaction, tools: Settling, jobs: Sequence[int], waits: dict[int, list[Row]]) -> Decided:
+def _decide(t: Transaction, tools: Settling, jobs: Sequence[int], others_of: dict[int, list[Row]]) -> Decided:
     if not jobs:
         return Decided()
     changes = Changes()
     pending = {row["number"]: row for row in t.all("pending_jobs", jobs=list(jobs))}
-    # Rows of a job that is not PENDING any more are of no use to anybody.
-    free = [job for job in jobs if job not in pending]
+    gathering = waits.gathering(t, [job for job in jobs if job not in pending])
+    gathered = {job for job in gathering if not any(map(_is_open, others_of[job]))}
+    # Rows of a job that neither is PENDING nor gathers any more are of no use to anybody.
+    free = [job for job in jobs if job not in pending and job not in gathering - gathered]
     for job, row in pending.items():
-        others = [_dependency(wait) for wait in waits[job]]
+        others = [_dependency(wait) for wait in others_of[job]]
         match fate(others, _after_failure(row)):
             case Fate.FAIL:
                 _fail(changes, row, reproach(others))
@@ -241,7 +249,7 @@ def _decide(t: Transaction, tools: Settling, jobs: Sequence[int], waits: dict[in
     if free:
         t.run("drop_dependencies", jobs=free)
     woke = changes.write(t)
-    return Decided(len(changes.events), woke, {end["job"] for end in changes.ends})
+    return Decided(len(changes.events), woke, {end["job"] for end in changes.ends}, gathered)
 
 
 def _after_failure(row: Row) -> AfterFailure:

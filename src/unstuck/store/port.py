@@ -485,7 +485,7 @@ class WorkerPort(Protocol):
 
     def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
         """Each once, under its fence: a step that is recorded already is DONE and stays as it is. With a step the
-        count of its job's losses begins anew."""
+        count of its job's losses begins anew. InvalidInput for one that cannot be kept: then none of them was."""
         ...
 
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
@@ -496,6 +496,11 @@ class WorkerPort(Protocol):
     def spawn(self, child: NewChild) -> Child | None:
         """Submit it as a child. The same name and ordinal again is the same child, unless that one ended in an
         earlier run other than COMPLETED. None: fenced. Raises what a submit does, and TargetDeadlock."""
+        ...
+
+    def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
+        """How these children ended, in this order (JSON, as a wait for them is answered); None: not all have yet, so
+        park. TargetDeadlock when they cannot while it waits, InvalidInput for what is not its child."""
         ...
 
     def orders(self, worker: int) -> list[Order]:

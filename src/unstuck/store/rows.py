@@ -20,6 +20,7 @@ from unstuck.model.job import (
 )
 from unstuck.model.lifecycle import EventKind, JobState, RequestKind
 from unstuck.model.policy import Policy
+from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 from unstuck.store.database import Row
 from unstuck.store.port import Asked
 
@@ -124,6 +125,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         started=bool(row["started"]),
         is_blocker=bool(row["is_blocker"]),
         is_blocked=bool(row["is_blocked"]),
+        replay_of=row["replay_of"],
     )
 
 
@@ -172,6 +174,46 @@ def workflow_of(row: Row) -> WorkflowRecord:
         limit_key=row["limit_key"],
         registered_at=instant(row["registered_at"]),
         doc=row["doc"],
+    )
+
+
+_TOPIC = "topic:"
+
+
+def address_of(uid: str, topic: str | None) -> str:
+    """Where an event is sent to."""
+    return f"job:{uid}" if topic is None else f"{_TOPIC}{topic}"
+
+
+def wait_of(row: Row) -> WaitRecord:
+    """From a row of waits, with its job's uid and workflow where the statement gives them."""
+    spec, address, kind = json.loads(row["spec"]), row["address"] or "", WaitKind(row["kind"])
+    wait = Wait(
+        kind=kind,
+        key=row["key"],
+        name=row["name"],
+        timeout=spec.get("timeout"),
+        until=row["until_at"] if kind is WaitKind.TIME else None,
+        topic=address.removeprefix(_TOPIC) if address.startswith(_TOPIC) else None,
+        who=tuple(spec.get("who", ())),
+        on_timeout=spec.get("on_timeout", "fail"),
+        default=spec.get("default"),
+        children=tuple(spec.get("children", ())),
+        release_target=spec.get("release_target", False),
+    )
+    return WaitRecord(
+        job=row.get("uid", ""),
+        run=row["run"],
+        wait=wait,
+        asked_at=instant(row["asked_at"]),
+        until_at=instant(row["until_at"]),
+        answer=Answer(row["answer"]) if row["answer"] else None,
+        payload=row.get("payload"),
+        answered_at=instant_or_none(row["answered_at"]),
+        by=row["by"],
+        comment=row["comment"],
+        tenant=row["tenant"],
+        workflow=row.get("workflow", ""),
     )
 
 

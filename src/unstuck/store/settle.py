@@ -17,12 +17,14 @@ from unstuck.chance import Chance
 from unstuck.model.errors import ErrorType
 from unstuck.model.guard import harm_of
 from unstuck.model.job import AttemptRef
-from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move, RequestKind
+from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind
 from unstuck.model.payload import check_text
+from unstuck.model.policy import Policy
 from unstuck.model.settlement import (
     ErrorInfo,
     NotStarted,
     Outcome,
+    Parked,
     Raised,
     Returned,
     Settlement,
@@ -31,7 +33,8 @@ from unstuck.model.settlement import (
 )
 from unstuck.model.settlement import settle as decide
 from unstuck.model.target import Turn, turn_after
-from unstuck.store import guard
+from unstuck.model.waits import WaitKind
+from unstuck.store import children, guard, waits
 from unstuck.store.changes import Changes, cleaned, done_of
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -124,6 +127,12 @@ def storable(report: Report) -> Report:
                 check_text(result, "the result")
             except Exception as problem:
                 return refused(report, str(problem))
+        case Parked(wait):
+            try:
+                waits.check(wait)
+            except Exception as problem:
+                error = ErrorInfo(type(problem).__name__, f"it cannot wait for this: {problem}")
+                return replace(report, outcome=Raised(error, retry=False))
     return report
 
 
@@ -197,23 +206,33 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
     """End attempts whose targets and running rows this transaction has locked. `own`: by the worker that has them."""
     changes = Changes()
     outcomes = Outcomes({})
-    for row, report in attempts:
-        settlement = decide(_standing(t, tools, row), report.outcome, tools.chance.fraction())
-        _apply(changes, t, tools, row, report, settlement, by, own)
+    decided = [
+        (row, report, decide(_standing(t, tools, row), report.outcome, tools.chance.fraction()))
+        for row, report in attempts
+    ]
+    parked = waits.ask(t, [waits.Asking(row, s.wait, _policy(t, tools, row)) for row, _, s in decided if s.wait])
+    for row, report, settlement in decided:
+        _apply(changes, t, tools, row, report, settlement, parked.get(row["job"]), by, own)
         outcomes.states[report.ref] = settlement.state
         if (harm := harm_of(report.outcome, settlement)) is not None:
             outcomes.marks.append(guard.Mark(row["job"], row["token"], harm))
-    outcomes.woke = changes.write(t)
+    outcomes.woke = changes.write(t) or any(wait["kind"] == WaitKind.CHILDREN for wait in parked.values())
+    children.left(t, changes.ends)
     return outcomes
+
+
+def _policy(t: Transaction, tools: Settling, row: Row) -> Policy:
+    return tools.dimensions.policy(t, row["policy"])
 
 
 def _standing(t: Transaction, tools: Settling, row: Row) -> Standing:
     return Standing(
-        policy=tools.dimensions.policy(t, row["policy"]),
+        policy=_policy(t, tools, row),
         failures=row["failures"],
         losses=row["losses"],
         suspects=row["suspects"],
         request=RequestKind(row["request"]) if row["request"] else None,
+        request_reason=row["request_reason"],
     )
 
 
@@ -224,12 +243,13 @@ def _apply(
     row: Row,
     report: Report,
     settlement: Settlement,
+    wait: Row | None,
     by: str,
     own: bool,
 ) -> None:
     job, now, n = row["job"], row["now"], row["n"] + 1
     started = bool(row["started"]) or not isinstance(report.outcome, NotStarted)
-    turn = turn_after(settlement.state, started=started, policy=tools.dimensions.policy(t, row["policy"]))
+    turn = _turn(settlement, started, _policy(t, tools, row))
     error_type, error_message = cleaned(settlement.error)
     duration = report.duration_ms if report.duration_ms is not None else _elapsed_ms(row)
     changes.closed.append(job)
@@ -255,8 +275,11 @@ def _apply(
             "suspect": settlement.suspect or None,
             "alone": settlement.alone or None,
             "late": settlement.late or None,
+            **(waits.asked_facts(wait) if wait else {}),
         },
     )
+    if wait is not None:
+        n += _answered_early(changes, row, wait)
     if settlement.hold:
         changes.holds.append(_hold(t, row, report.outcome, error_message or "its body may still live"))
     if settlement.state.is_final:
@@ -278,8 +301,25 @@ def _apply(
     if row["target"] is not None:
         take_turn(changes, row["target"], job, turn, now)
     if settlement.state is not JobState.COMPLETED:
-        rest = _rest(changes, t, tools, row, settlement, turn, n, error_type, error_message)
+        state = JobState.QUEUED if wait and wait["answer"] else settlement.state
+        rest = _rest(changes, t, tools, row, settlement, state, turn, n, error_type, error_message)
         changes.rests.append({**rest, "started": int(started)})
+
+
+def _turn(settlement: Settlement, started: bool, policy: Policy) -> Turn:
+    if settlement.wait is not None and settlement.wait.release_target:
+        return Turn.PASS
+    return turn_after(settlement.state, started=started, policy=policy)
+
+
+def _answered_early(changes: Changes, row: Row, wait: Row) -> int:
+    """It goes on at once if its answer was there before it asked; else its time runs. How many events that makes."""
+    if wait["answer"] is None:
+        changes.timers.append({"kind": "wait", "due_at": wait["until_at"], "job": row["job"], "route": row["route"]})
+        return 0
+    facts = waits.answered_facts(wait)
+    changes.tell(row["job"], row["n"] + 2, row["now"], EventKind.WOKEN, row["run"], row["token"], facts)
+    return 1
 
 
 def _elapsed_ms(row: Row) -> int:
@@ -321,6 +361,7 @@ def _rest(
     tools: Settling,
     row: Row,
     settlement: Settlement,
+    state: JobState,
     turn: Turn,
     n: int,
     error_type: str | None,
@@ -328,9 +369,9 @@ def _rest(
 ) -> dict[str, Any]:
     """The jobs row at its new rest; of an ended job it keeps the counts, its state is in done."""
     available_at = expires_at = None
-    if settlement.state is JobState.QUEUED:
+    if state is JobState.QUEUED:
         available_at = row["now"] + span(settlement.delay)
-        stay = tools.dimensions.policy(t, row["policy"]).expires_after
+        stay = _policy(t, tools, row).expires_after
         expires_at = None if stay is None else available_at + span(stay)
         changes.queue(
             row["job"],
@@ -346,7 +387,7 @@ def _rest(
         error_type, error_message = row["error_type"], row["error_message"]
     return {
         "job": row["job"],
-        "state": JobState.QUEUED if settlement.state.is_final else settlement.state,
+        "state": JobState.QUEUED if state.is_final else state,
         "run": row["run"],
         "token": row["token"],
         "n": n,

@@ -8,7 +8,16 @@ from functools import partial
 from typing import Any
 
 from unstuck.chance import Chance, SystemChance
-from unstuck.model.errors import StoreBusy, StoreError, UnknownJob, UnknownWorker, UnstuckError
+from unstuck.model.budget import check_amounts
+from unstuck.model.errors import (
+    IllegalMove,
+    InvalidInput,
+    StoreBusy,
+    StoreError,
+    UnknownJob,
+    UnknownWorker,
+    UnstuckError,
+)
 from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import (
     AttemptRecord,
@@ -24,10 +33,12 @@ from unstuck.model.lifecycle import JobState, Move, RequestKind
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.settlement import Stuck
 from unstuck.model.standing import Facts
+from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
 from unstuck.store import (
     audit,
     barred,
     beat,
+    children,
     control,
     feed,
     gates,
@@ -39,13 +50,17 @@ from unstuck.store import (
     pending,
     remark,
     settle,
+    spawn,
     submit,
     sweep,
     tally,
     targets,
+    usage,
+    waits,
     why,
 )
 from unstuck.store import claim as claims
+from unstuck.store import steps as journals
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -63,6 +78,8 @@ from unstuck.store.port import (
     Limit,
     LimitKind,
     LimitPart,
+    NewChild,
+    NewStep,
     NewWorker,
     Order,
     OrderKind,
@@ -100,6 +117,8 @@ from unstuck.telemetry import emit
 
 LOOKS = 100
 EXPIRE_ROUNDS = 50
+#: Children that an ingest cancels by the way; it must not keep a claimer from its claims. A janitor has the others.
+TENDED_SOON = 10
 GUARD_ROUNDS = 50
 
 
@@ -133,7 +152,10 @@ class SqlStore:
         """The look first: an empty inbox must not cost SQLite its write lock."""
         if not self._database.read(lambda t: t.all("inbox_waits", after=after)):
             return Ingested(0, 0, after)
-        return self._waking(lambda t: inbox.ingest(t, self._tools, after, batch))
+        found = self._waking(lambda t: inbox.ingest(t, self._tools, after, batch))
+        if found.entries:
+            self.tend_children(TENDED_SOON)  # the end of a parent leaves an entry
+        return found
 
     def routes(self, numbers: Sequence[int]) -> list[Route]:
         wanted = list(numbers)
@@ -222,6 +244,30 @@ class SqlStore:
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
         return self._database.write(lambda t: remark.remark(t, remarks)) if remarks else []
 
+    def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
+        return self._database.read(lambda t: journals.journal(t, ref, after))
+
+    def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
+        journals.check(steps)
+        return self._database.write(lambda t: journals.record(t, steps)) if steps else []
+
+    def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
+        check_amounts(amounts)
+        return self._database.write(lambda t: usage.spend(t, self._dimensions, ref, serial, amounts))
+
+    def spawn(self, child: NewChild) -> Child | None:
+        spawn.check(child)
+        numbers = self._dimensions.ensure(self._database, [child.job], lambda t: submit.expect(t, [child.job]))
+        answer = self._database.write(lambda t: spawn.spawn(t, child, numbers))
+        self._database.hint()  # of a repeat too, as after a submit
+        return answer
+
+    def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
+        wanted = list(children)
+        if not lookup.can_exist(*wanted):
+            raise InvalidInput("these are not the ids of children")
+        return self._database.read(lambda t: spawn.gather(t, ref, wanted, release_target))
+
     def orders(self, worker: int) -> list[Order]:
         return self._database.read(lambda t: orders.waiting(t, worker))
 
@@ -262,7 +308,12 @@ class SqlStore:
         return self._control(tenant, job, by, "interrupt", step, reason=reason)
 
     def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
-        step = partial(Control.resume, from_start=from_start)
+        def step(verb: Control, t: Transaction) -> JobRecord | Again:
+            record = verb.resume(t, from_start)
+            if from_start and not isinstance(record, Again):
+                journals.start_over(t, record.number)
+            return record
+
         record = self._control(tenant, job, by, "resume", step, from_start=from_start or None)
         self._database.hint()
         return record
@@ -347,6 +398,64 @@ class SqlStore:
             return None
         row = self._database.read(lambda t: t.one("holder", tenant=tenant, uid=job))
         return None if row is None else Holder(row["worker"], ref_of(row))
+
+    # --- flow: events, approvals ------------------------------------------------------------------------------------
+
+    def signal(
+        self, tenant: str, event: str, payload: str, by: str, *, job: str | None = None, topic: str | None = None
+    ) -> Signalled:
+        if (job is None) == (topic is None):
+            raise InvalidInput("an event is sent to a job or to a topic: one of the two")
+        if job is not None and not lookup.can_exist(tenant, job):
+            raise UnknownJob(clean_text(job, MAX_NAME))
+        waits.check_event(event, payload, topic)
+
+        def work(t: Transaction) -> tuple[Signalled, bool]:
+            sent = waits.signal(t, tenant, event, payload, by, job, topic)
+            subject = job if topic is None else f"topic {topic}"
+            audit.note(t, by, "events.send", subject or "", tenant, {"event": event, "answers": sent.job})
+            return sent, sent.job is not None
+
+        return self._waking(work)
+
+    def decide(
+        self, tenant: str, job: str, answer: Answer, by: str, comment: str | None = None, *, key: str | None = None
+    ) -> WaitRecord:
+        if answer not in (Answer.APPROVED, Answer.REJECTED):
+            raise InvalidInput(f"an approval is approved or rejected, not {answer}")
+        if not lookup.can_exist(tenant, job, key):
+            raise UnknownJob(clean_text(job, MAX_NAME))
+        verb = "approvals.approve" if answer is Answer.APPROVED else "approvals.reject"
+
+        def work(t: Transaction) -> tuple[WaitRecord, bool]:
+            record = waits.decide(t, tenant, job, answer, by, comment, key)
+            audit.note(t, by, verb, job, tenant, {"question": record.wait.name, "comment": comment})
+            return record, True
+
+        return self._waking(work)
+
+    def open_waits(
+        self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
+    ) -> list[WaitRecord]:
+        if not lookup.can_exist(tenant, kind, after):
+            return []
+        return self._database.read(lambda t: waits.page(t, tenant, kind, after, limit))
+
+    def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:
+        return self._read_job(tenant, job, lambda t: waits.of_job(t, tenant, job))
+
+    def expire_waits(self, batch: int = 500) -> int:
+        """Batch after batch, up to a bound, as stays in the queue."""
+        moved = 0
+        for _ in range(EXPIRE_ROUNDS):
+            some, has_more = self._waking(lambda t: waits.expire(t, self._tools, batch))
+            moved += some
+            if not has_more:
+                break
+        return moved
+
+    def forget_letters(self, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_letters", batch=batch))
 
     # --- order: pauses, limits, tenants ---------------------------------------------------------------------------
 
@@ -456,6 +565,31 @@ class SqlStore:
         if not lookup.can_exist(tenant, verb, subject):
             return []
         return self._database.read(lambda t: audit.actions(t, tenant, verb, subject, before, limit))
+
+    def tend_children(self, batch: int = 100) -> int:
+        """Each in a transaction of its own: it needs the locks of its own target and attempt. One that keeps moving
+        is left for the next time, and keeps nobody waiting."""
+        rows = self._database.read(lambda t: t.all("left_children", batch=batch))
+        return self._hinting(sum(self._tend_child(row) for row in rows))
+
+    def _tend_child(self, row: Row) -> bool:
+        def work(t: Transaction) -> bool | Again:
+            """Its mark goes with the cancel, or because it has ended by itself."""
+            try:
+                stopped: JobRecord | Again | None = verb.stop(t, Move.CANCEL, children.reason(row))
+            except (IllegalMove, UnknownJob):
+                stopped = None
+            if isinstance(stopped, Again):
+                return stopped
+            t.run("tended", child=row["child"])
+            return stopped is not None
+
+        verb = Control(self._dimensions, row["tenant"], row["uid"], f"parent {row['parent_uid'] or ''}".strip())
+        for _ in range(LOOKS):
+            moved = self._database.write(work)
+            if not isinstance(moved, Again):
+                return moved
+        return False
 
     def tend_guard(self, batch: int = 500) -> int:
         """The look first: where nothing is blacklisted, SQLite's write lock is not asked for."""
@@ -605,6 +739,23 @@ class SqlStore:
             return None
         row = self._database.read(lambda t: t.one("progress_of", tenant=tenant, uid=job))
         return None if row is None else str(row["value"])
+
+    def steps_of(self, tenant: str, job: str) -> list[StepRecord]:
+        return self._read_job(tenant, job, lambda t: journals.steps_of(t, tenant, job))
+
+    def usage_of(self, tenant: str, job: str) -> Spent:
+        return self._read_job(tenant, job, lambda t: usage.usage_of(t, self._dimensions, tenant, job))
+
+    def children_of(self, tenant: str, job: str) -> list[Child]:
+        return self._read_job(tenant, job, lambda t: children.children_of(t, tenant, job))
+
+    def parent_of(self, tenant: str, job: str) -> str | None:
+        return self._read_job(tenant, job, lambda t: children.parent_of(t, tenant, job))
+
+    def _read_job(self, tenant: str, job: str, look: Callable[[Transaction], T]) -> T:
+        if not lookup.can_exist(tenant, job):
+            raise UnknownJob(clean_text(job, MAX_NAME))
+        return self._database.read(look)
 
     def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> Page:
         names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)

@@ -16,7 +16,7 @@ from unstuck.model.job import AfterFailure, NewJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_text
 from unstuck.model.policy import LONGEST
-from unstuck.store import caps, guard, pending
+from unstuck.store import audit, caps, guard, pending
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Numbers
 from unstuck.store.port import EVERY, Submitted
@@ -46,6 +46,9 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Sub
         caps.check(t, [fresh[uid] for uid in born])
     if any(row["is_guarded"] for row in born.values()):
         guard.admit(t, [(row["id"], fresh[uid]) for uid, row in born.items()])
+    for job in (fresh[uid] for uid in born):
+        if job.replay_of is not None:
+            audit.note(t, job.replay_by or "?", "jobs.replay", job.replay_of, job.tenant, {"job": job.id})
     answers = []
     for job in jobs:
         owner = owners.get(_key(job), job.id)
@@ -158,6 +161,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
         "n": 2 if is_pending else 1,
         "on_hold": int(job.on_hold),
         "after_failure": job.after_failure if job.after else None,
+        "replay_of": job.replay_of,
     }
 
 
@@ -176,5 +180,5 @@ def check(jobs: Sequence[NewJob]) -> None:
             raise InvalidInput(f"{EVERY} stands for all of them and names none")
         check_text(job.payload, "the payload")
         texts = (job.id, job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
-        for name in (*texts, *job.tags, *job.after):
+        for name in (*texts, *job.tags, *job.after, job.replay_of):
             check_text(name or "", "a name")

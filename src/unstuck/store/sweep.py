@@ -6,7 +6,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.settlement import Blame, ErrorInfo, Lost, Stuck
 from unstuck.model.target import FIRST, place_of, turn_after
-from unstuck.store import guard
+from unstuck.store import children, guard
 from unstuck.store.changes import Changes, done_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.line import lock_of_workers
@@ -17,6 +17,12 @@ from unstuck.store.targets import take_turn
 
 #: A worker that had announced its end, or fenced itself because the store was away, costs its jobs nothing.
 _UNCHARGED = frozenset({"draining", "fenced", "gone"})
+
+#: All that goes with a job, beside its own row.
+_FORGOTTEN = (
+    *("events", "outputs", "progress", "past_runs", "tags"),
+    *("steps", "waits", "job_letters", "children", "usage"),
+)
 
 MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener
 
@@ -99,7 +105,7 @@ def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int
     locked = [row["id"] for row in t.all("lock_expiring_targets", batch=batch)]
     rows = t.all("expiring_jobs", targets=locked, batch=batch)
     if not rows:
-        t.run("drop_orphan_timers")
+        t.run("drop_orphan_timers", kind="expire")
         return (0, False), False
     late = [row for row in rows if row["expires_at"] is not None and row["expires_at"] <= row["now"]]
     taken = take_from_queue(t, late)
@@ -109,6 +115,7 @@ def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int
             _expire(changes, t, tools, row)
             taken.discard(row["job"])
     woke = changes.write(t)
+    children.left(t, changes.ends)
     t.run("take_timers", kind="expire", rows=packed([{"due_at": r["due_at"], "job": r["job"]} for r in rows]))
     return (len(changes.ends), len(rows) >= batch), woke
 
@@ -158,8 +165,8 @@ def forget_ended(t: Transaction, retention: float, batch: int) -> int:
     if not found:
         return 0
     gone = packed([row["job"] for row in t.all("forget_done", jobs=packed(found), retention=span(retention))])
-    for table in ("forget_events", "forget_outputs", "forget_progress", "forget_past_runs", "forget_tags"):
-        t.run(table, jobs=gone)
+    for table in _FORGOTTEN:
+        t.run(f"forget_{table}", jobs=gone)
     return t.run("forget_jobs", jobs=gone)
 
 

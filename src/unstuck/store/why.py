@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unstuck.model.lifecycle import JobState
+from unstuck.model.lifecycle import FINAL, JobState
 from unstuck.model.standing import CEILING, Code, Dependency, Facts, Hold, Shut, TargetFacts, WorkerFacts
 from unstuck.model.target import FIRST
+from unstuck.model.waits import WaitRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
-from unstuck.store.rows import instant, instant_or_none, job_of
+from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
 
 
 def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> Facts | None:
     row = t.one("standing", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING)
     if row is None:
         return None
+    others = tuple(Dependency(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
     return Facts(
         at=instant(row["at"]),
         job=job_of(row, dimensions.policy(t, row["policy"])),
@@ -29,19 +31,26 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
         hold=_hold(row),
         target=_target(row),
         gates=tuple(_shut(gate) for gate in _list(row["gates"])),
-        dependencies=tuple(Dependency(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"])),
+        dependencies=others,
         workers=tuple(_worker(worker) for worker in _list(row["workers"])),
         sweepers=row["sweepers"],
         known_version=row["known_version"],
         known_at=instant_or_none(row["known_at"]),
         before=row["before"],
         before_by_priority=row["before_by_priority"],
+        wait=_wait(row, job),
+        children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
     )
 
 
 def _list(found: Any) -> list[dict[str, Any]]:
     """PostgreSQL's driver has read the JSON, SQLite's has not; nothing at all is NULL on one and [] on the other."""
     return (json.loads(found) if isinstance(found, str) else found) or []
+
+
+def _wait(row: Row, uid: str) -> WaitRecord | None:
+    found = json.loads(row["wait"]) if isinstance(row["wait"], str) else row["wait"]
+    return wait_of({**found, "uid": uid, "workflow": row["workflow"]}) if found else None
 
 
 def _hold(row: Row) -> Hold | None:

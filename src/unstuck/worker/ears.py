@@ -12,8 +12,10 @@ from unstuck.worker.blame import reports_on_death
 from unstuck.worker.books import Books
 from unstuck.worker.claim import Claimer, Served
 from unstuck.worker.describing import Recycled
+from unstuck.worker.errands import Errands
 from unstuck.worker.ledger import Holding, Stage
 from unstuck.worker.processes import (
+    Errand,
     ExecutorDied,
     ExecutorReady,
     Finished,
@@ -34,8 +36,11 @@ WARY_FOR = 120.0
 
 
 class Ears:
-    def __init__(self, books: Books, claimer: Claimer, settler: Settler, queues: tuple[str, ...]) -> None:
+    def __init__(
+        self, books: Books, claimer: Claimer, settler: Settler, errands: Errands, queues: tuple[str, ...]
+    ) -> None:
         self._books = books
+        self._errands = errands
         self._claimer = claimer
         self._settler = settler
         self._queues = queues
@@ -57,6 +62,8 @@ class Ears:
                 self._on_recalled(event, now)
             case Said():
                 self._settler.say(event.ref, event.kind, event.text)
+            case Errand():
+                self._errands.take(event)
             case ExecutorReady():
                 self._on_ready(event)
             case ExecutorDied():
@@ -90,9 +97,12 @@ class Ears:
         books.ledger.end(event.ref)
         books.pace.note(holding.job.workflow, event.duration_ms)
         outcome = _outcome(event.outcome, holding)
-        books.reports.append(
-            Report(event.ref, outcome, event.duration_ms, event.output, has_target=holding.job.has_target)
-        )
+        self._report(Report(event.ref, outcome, event.duration_ms, event.output, has_target=holding.job.has_target))
+
+    def _report(self, report: Report) -> None:
+        """Behind what its handler had asked for before."""
+        if not self._errands.hold(report):
+            self._books.reports.append(report)
 
     def _on_recalled(self, event: Recalled, now: float) -> None:
         for ref in event.refs:
@@ -156,7 +166,7 @@ class Ears:
         ours = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
         for report in reports_on_death(event, post, ours):
             if books.ledger.end(report.ref):
-                books.reports.append(report)
+                self._report(report)
         for holding in post.holdings.values():
             if holding.stage in (Stage.STUCK, Stage.REVOKED):
                 self._body_ended(holding)

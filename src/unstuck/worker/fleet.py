@@ -18,12 +18,14 @@ from unstuck.executor.descendants import look_at
 from unstuck.executor.messages import (
     INTERRUPT_SIGNAL,
     STACK_SIGNAL,
+    Answered,
     Cancel,
     Drain,
     Exited,
     Forked,
     NotForked,
     Recall,
+    Reply,
     Show,
 )
 from unstuck.executor.page import HEADER, Page, memory_file
@@ -121,6 +123,11 @@ class Fleet:
     def cancel(self, executor: int, ref: AttemptRef, kind: RequestKind | None, reason: str) -> None:
         for member, number in self._find(executor, [ref]):
             self._talk.tell(member, Cancel(number, kind, clean_text(reason, 1000)))
+
+    def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
+        for member, number in self._find(executor, [ref]):
+            member.fed[number].errands -= 1
+            self._talk.tell(member, Answered(number, serial, answer))
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         member = self._members.get(executor)

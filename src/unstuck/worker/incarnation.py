@@ -1,9 +1,9 @@
 """One incarnation of a worker, from its registration to its leave: the loop that looks, plans and acts.
 
 The main thread owns the executors and the books about them; it never waits for the database. Beside it: the
-claimer, the settler, the requests and the janitor on one store, the beat on a store of its own. They talk to the main
-thread by notes and a nudge, and it to them by their few methods. Everything is bounded: slots bound the ledger,
-and the ledger bounds the reports that wait for a settle.
+claimer, the settler, the errands, the requests and the janitor on one store, the beat on a store of its own. They
+talk to the main thread by notes and a nudge, and it to them by their few methods. Everything is bounded: slots bound
+the ledger, and the ledger bounds the reports that wait for a settle and the errands under way.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from unstuck.worker.books import Books
 from unstuck.worker.claim import Claimer
 from unstuck.worker.describing import describe, states
 from unstuck.worker.ears import Ears
+from unstuck.worker.errands import Errands
 from unstuck.worker.feeding import Feeding
 from unstuck.worker.hands import Hands
 from unstuck.worker.heartbeat import Heartbeat
 from unstuck.worker.identity import identify
 from unstuck.worker.loops import Loop, Watchdog
-from unstuck.worker.notes import Inbox, LeaseLost, Notes, Renewed, Revoked
+from unstuck.worker.notes import ErrandDone, Inbox, LeaseLost, Notes, Renewed, Revoked
 from unstuck.worker.orders import Orders
 from unstuck.worker.parts import Chores, End, Parts
 from unstuck.worker.plan import plan
@@ -163,7 +164,15 @@ class Incarnation:
         )
         self.feeding = Feeding(books, self.fleet)
         self.hands = Hands(books, self.fleet, self.requests)
-        self.ears = Ears(books, self.claimer, self.settler, parts.queues)
+        self.errands = Errands(
+            parts.store,
+            books.ledger,
+            self.clock,
+            answered=lambda errand, answer: inbox.put(ErrandDone(errand, answer)),
+            revoked=lambda ref: inbox.put(Revoked(ref)),
+            report=self.settler.report,
+        )
+        self.ears = Ears(books, self.claimer, self.settler, self.errands, parts.queues)
         self.orders = Orders(books, self.fleet, self.hands, self.shutdown, self.requests.answer)
         self.notes = Notes(inbox, books, self.fleet, self.hands, self.orders)
 
@@ -175,6 +184,7 @@ class Incarnation:
         self._others = [
             Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 8 * call),
             Loop("settle", self.settler.tick, self.clock, silence=3.0 + 10 * call),
+            Loop("errands", self.errands.tick, self.clock, silence=3.0 + 10 * call),
             Loop("requests", self.requests.tick, self.clock, silence=3 * t.cancel_poll + 10 * call),
             Loop("janitor", chores.tick, self.clock, silence=3 * t.sweep + 8 * call),
         ]

@@ -201,6 +201,13 @@ class Ledger:
         with self._lock:
             return self._holdings.pop(ref, None)
 
+    # --- the errands ----------------------------------------------------------------------------------------------
+    def is_ours(self, ref: AttemptRef) -> bool:
+        """Whether something may still be written about it: held, or its report not settled yet."""
+        with self._lock:
+            holding = self._holdings.get(ref) or self._settling.get(ref)
+            return holding is not None and holding.stage not in (Stage.STUCK, Stage.REVOKED)
+
     # --- the beat -----------------------------------------------------------------------------------------------
     def starts_known(self, refs: Iterable[AttemptRef]) -> None:
         for ref in refs:

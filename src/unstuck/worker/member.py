@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from unstuck.executor.messages import BadFrame, Inbox, Run, from_executor
+from unstuck.executor.messages import MAX_ERRANDS, BadFrame, Inbox, Run, from_executor
 from unstuck.executor.page import Page
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.worker import stacks
@@ -38,6 +38,8 @@ class Fed:
     started: bool = False
     is_back: bool = False
     on_main: bool = False
+    #: How many errands of it are under way.
+    errands: int = 0
 
 
 @dataclass(slots=True)
@@ -124,6 +126,14 @@ class Member:
             return self.fed[number]
         except KeyError:
             raise BadFrame(f"it spoke of attempt {number}, which it was not given") from None
+
+    def sends(self, number: int) -> Fed:
+        """One more errand of this attempt; an executor of ours keeps back what is too much."""
+        fed = self.owed(number)
+        fed.errands += 1
+        if fed.errands > MAX_ERRANDS:
+            raise BadFrame(f"more than {MAX_ERRANDS} errands of one attempt at once")
+        return fed
 
     def answered(self, number: int) -> None:
         place = self.fed.pop(number).place

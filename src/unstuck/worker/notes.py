@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
+from unstuck.executor.messages import Reply
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import stronger
 from unstuck.store.port import Asked, Beat, Order
@@ -15,7 +16,7 @@ from unstuck.worker.books import Books
 from unstuck.worker.hands import Hands
 from unstuck.worker.ledger import Stage
 from unstuck.worker.orders import Orders
-from unstuck.worker.processes import FleetPort
+from unstuck.worker.processes import Errand, FleetPort
 from unstuck.worker.selffence import Fence
 
 
@@ -30,11 +31,17 @@ class Revoked:
     ref: AttemptRef
 
 
+@dataclass(frozen=True, slots=True)
+class ErrandDone:
+    errand: Errand
+    answer: Reply
+
+
 class LeaseLost:
     """The database says that this incarnation is no more."""
 
 
-Note = Asked | Renewed | Revoked | LeaseLost | Order
+Note = Asked | Renewed | Revoked | ErrandDone | LeaseLost | Order
 
 
 class Inbox:
@@ -81,6 +88,8 @@ class Notes:
                 self._on_renewed(sent_at, beat, now)
             case Revoked(ref):
                 self._on_revoked(ref, now)
+            case ErrandDone(errand, answer):
+                self._fleet.answer(errand.executor, errand.ref, errand.serial, answer)
             case Order():
                 self._orders.take(note, now)
             case LeaseLost():

@@ -43,7 +43,8 @@ def _watchdog(environ: Mapping[str, str], pid: int) -> float | None:
     if environ.get("WATCHDOG_PID", str(pid)) != str(pid):
         return None
     try:
-        microseconds = int(environ.get("WATCHDOG_USEC", ""))
-    except ValueError:
+        seconds = int(environ.get("WATCHDOG_USEC", "")) / 1e6
+    except (ValueError, OverflowError):
+        # No number, or one that no clock will ever reach.
         return None
-    return microseconds / 1e6 if microseconds > 0 else None
+    return seconds if seconds > 0 else None

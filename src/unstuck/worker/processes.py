@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from unstuck.executor.messages import Question, Reply
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import Outcome
@@ -89,6 +90,16 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """What a handler asks of the database; it waits for the answer under this serial."""
+
+    executor: int
+    ref: AttemptRef
+    serial: int
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutorDied:
     """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known.
 
@@ -128,6 +139,7 @@ FleetEvent = (
     | Finished
     | Recalled
     | Said
+    | Errand
     | LeftBehind
     | ExecutorDied
 )
@@ -176,6 +188,10 @@ class FleetPort(Protocol):
     def cancel(self, executor: int, ref: AttemptRef, kind: RequestKind | None, reason: str) -> None:
         """Ask the handler to stop: CancelledError in a coroutine, `ctx.check()` elsewhere. `kind` comes back in
         Stopped(asked=kind); None means the worker itself must stop it (lease lost)."""
+        ...
+
+    def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
+        """To an errand. Of an attempt that has ended nobody waits for it any more."""
         ...
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:

@@ -13,6 +13,8 @@ from unstuck.telemetry import emit
 from unstuck.worker.notify import Notifier
 
 _STATUS_EVERY = 2.0
+#: What the service manager waits for is said again so often, until it was heard: its queue may have been full.
+_AGAIN_EVERY = 0.5
 _EXTEND_EVERY = 5.0
 #: By so much each time: a worker that does not come to say it again is no longer draining.
 _EXTEND_BY = 20.0
@@ -26,6 +28,9 @@ class Readiness:
         self._notifier = notifier or Notifier()
         self._is_ready: bool | None = None
         self._is_stopping = False
+        #: What we are, if it was not heard yet.
+        self._unheard = ""
+        self._again_at = float("-inf")
         self._status = ""
         self._status_at = self._extended_at = self._sign_at = float("-inf")
 
@@ -42,17 +47,19 @@ class Readiness:
             return
         self._is_ready = is_ready
         self._keep_file()
-        if is_ready:
-            self._notifier.say("READY=1")
+        self._announce("READY=1" if is_ready else "")
 
     def stopping(self) -> None:
         self.show(False)
         if not self._is_stopping:
             self._is_stopping = True
-            self._notifier.say("STOPPING=1")
+            self._announce("STOPPING=1")
 
     def tick(self, status: str, now: float) -> None:
         """A sign of life, and what we are about; while we drain, that we need more time."""
+        if self._unheard and now >= self._again_at:
+            self._again_at = now + _AGAIN_EVERY
+            self._announce(self._unheard)
         watchdog = self._notifier.watchdog
         if watchdog is not None and now >= self._sign_at + watchdog / _SIGNS:
             self._sign_at = now
@@ -63,6 +70,10 @@ class Readiness:
         if status != self._status and now >= self._status_at + _STATUS_EVERY:
             self._status, self._status_at = status, now
             self._notifier.say(f"STATUS={' '.join(status.split())}")
+
+    def _announce(self, what: str) -> None:
+        """It takes the place of what was not heard before: that is not true any more."""
+        self._unheard = "" if not what or self._notifier.say(what) else what
 
     def _keep_file(self) -> None:
         """A probe that cannot be served is no reason to stop serving jobs."""

@@ -12,9 +12,11 @@ from typing import Any
 from unstuck.clock import Clock
 from unstuck.executor.messages import (
     Begun,
+    Errand,
     Failed,
     GivenBack,
     LeftBehind,
+    Park,
     Raise,
     Ready,
     Return,
@@ -29,6 +31,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.payload import clean_text
 from unstuck.worker import testimony
 from unstuck.worker.member import Member
+from unstuck.worker.processes import Errand as ErrandHeard
 from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, Recalled, Said, Started
 from unstuck.worker.wires import Wires, is_readable, is_writable
 
@@ -128,8 +131,12 @@ class Talk:
         match message:
             case Begun():
                 self._begun(member, message)
-            case Return() | Raise() | Stop():
+            case Return() | Raise() | Stop() | Park():
                 self._ended(member, message)
+            case Errand():
+                fed = member.sends(message.number)
+                testimony.check_question(message.question, fed.max_result)
+                self._say(ErrandHeard(member.number, fed.ref, message.serial, message.question))
             case Say():
                 fed = member.owed(message.number)
                 self._say(Said(member.number, fed.ref, message.kind, testimony.said(message)))
@@ -154,7 +161,7 @@ class Talk:
         now = self._clock.boot()
         self._say(Started(member.number, fed.ref, message.at if 0.0 < message.at <= now else now))
 
-    def _ended(self, member: Member, message: Return | Raise | Stop) -> None:
+    def _ended(self, member: Member, message: Return | Raise | Stop | Park) -> None:
         fed = member.owed(message.number)
         outcome = testimony.outcome_of(message, fed.max_result)
         output = testimony.output_of(message)

@@ -13,15 +13,19 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from unstuck.cli import output
 from unstuck.cli.anatomy import Body, Process, Recycled, processes, recycled
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
 from unstuck.cli.stage.snapshot import Blocked, Change, Running, Snapshot
+from unstuck.model.guard import Entry, how_to_lift
 from unstuck.model.lifecycle import JobState
+from unstuck.observe.flow import Approval
 
 SHOWN = (
     (JobState.QUEUED, "wait for a free slot or for their time"),
     (JobState.RUNNING, "a handler works on them"),
+    (JobState.WAITING, "parked for a person, without a slot"),
     (JobState.COMPLETED, "their result is stored"),
     (JobState.CANCELLED, "stopped by request"),
     (JobState.TIMEOUT, "stopped at their time limit"),
@@ -33,6 +37,8 @@ SHOWN = (
 NARROW = 100
 LOW = 32
 NEWS_FOR = 12.0
+#: Seconds for which a line stays where there is place for one only.
+TURN = 3.0
 
 
 def draw(
@@ -146,20 +152,37 @@ def _line(*parts: str | tuple[str, str]) -> Text:
 
 
 def _now(snapshot: Snapshot, size: tuple[int, int]) -> RenderableType:
-    """What is blocked or stuck stands first: it waits for a person, or is about to be news; what runs, does not."""
+    """What is stuck stands first: it is about to be news. Then what waits for a person; in a low window in turns."""
     width, height = size
     id_length = 18 if width < NARROW else 36
     found = [(p, body) for w in snapshot.workers for p in processes(w, snapshot.now) for body in p.bodies]
     stuck = [_stuck(process, body) for process, body in found if body.is_stuck]
-    troubles = [*stuck, *(_blocked(blocked, snapshot) for blocked in snapshot.blocked)]
+    barred = [_barred(entry, width) for entry in snapshot.barred]
+    asked = [_asked(approval, id_length) for approval in snapshot.asked[:1]]
+    waiting = [*barred[:1], *asked, *(_blocked(blocked, snapshot) for blocked in snapshot.blocked)]
+    if height < LOW and waiting:
+        waiting = [waiting[int(snapshot.now.timestamp() / TURN) % len(waiting)]]
     bodies = {body.job: body for _, body in found}
-    return Group(*troubles[: 1 if height < LOW else 3], _running(snapshot, bodies, id_length))
+    return Group(*[*stuck, *waiting][: 1 if height < LOW else 3], _running(snapshot, bodies, id_length))
 
 
 def _stuck(process: Process, body: Body) -> Text:
     return _line(
         ("STUCK", STYLES["STUCK"]),
         f"  {body.workflow} in pid {process.pid}: unstuck stack {body.job[:18]}",
+    )
+
+
+def _barred(entry: Entry, width: int) -> Text:
+    times = f" {output.count(entry.stuck_count, 'stuck execution')}:" if entry.stuck_count and width >= NARROW else ""
+    return _line(("BLACKLISTED", STYLES["BLACKLISTED"]), f" {times} {how_to_lift(entry.tenant, entry.workflow)}")
+
+
+def _asked(approval: Approval, id_length: int) -> Text:
+    """How you say yes, before the release manager does."""
+    return _line(
+        ("APPROVAL", STYLES["WAITING"]),
+        f"  {approval.question} unstuck approvals approve {approval.job[:id_length]}",
     )
 
 

@@ -9,8 +9,10 @@ from datetime import datetime
 from unstuck.cli.meaning import explain
 from unstuck.cli.shapes import loads, shown_state
 from unstuck.model.errors import ErrorType
+from unstuck.model.guard import Entry, refusal
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState, Shown
+from unstuck.observe.flow import Approval, approvals
 from unstuck.store.port import JobFilter, Store, TargetRecord
 
 RECENT = 150
@@ -50,6 +52,8 @@ class Snapshot:
     running: tuple[Running, ...]
     news: tuple[Change, ...]
     blocked: tuple[Blocked, ...] = ()
+    barred: tuple[Entry, ...] = ()
+    asked: tuple[Approval, ...] = ()
 
 
 @dataclass(slots=True)
@@ -59,6 +63,7 @@ class Tally:
     retries: int = 0
     losses: int = 0
     stuck: int = 0
+    barred: int = 0
 
 
 class Watcher:
@@ -71,12 +76,17 @@ class Watcher:
         self._told: dict[str, str] = {}
         #: The last job that got stuck while somebody watched.
         self.stuck: str | None = None
+        self._entries: dict[int, Entry] = {}
+        self._asked: dict[str, Approval] = {}
         self._begun = False
 
     def look(self) -> Snapshot:
         now = self.store.now()
         records = self.store.jobs(self.tenant, JobFilter(), RECENT).jobs
-        fresh = self._compare(records, now)
+        barred = self.store.blacklist(self.tenant)
+        self._asked = {approval.job: approval for approval in approvals(self.store, self.tenant, limit=100)}
+        fresh = (*self._compare(records, now), *self._guarded(barred, now))
+        self.news.extend(fresh)
         self._begun = True
         return Snapshot(
             now=now,
@@ -85,6 +95,8 @@ class Watcher:
             running=self._running(),
             news=fresh,
             blocked=self._blocked(),
+            barred=tuple(barred),
+            asked=tuple(self._asked.values()),
         )
 
     def states_since(self, instant: datetime) -> Counter[JobState]:
@@ -119,7 +131,9 @@ class Watcher:
             before = self._known.get(record.id)
             state = told_state(record, now)
             if self._told.get(record.id) != state and (before is not None or self._begun):
-                fresh.append(Change(now, record.id, record.workflow, state, sentence(record, before, now)))
+                asked = self._asked.get(record.id) if record.state is JobState.WAITING else None
+                text = f"asks: {asked.question}" if asked else sentence(record, before, now)
+                fresh.append(Change(now, record.id, record.workflow, state, text))
             if state == Shown.STUCK and self._told.get(record.id) != state and self._begun:
                 self.tally.stuck, self.stuck = self.tally.stuck + 1, record.id
             if before is not None:
@@ -130,8 +144,30 @@ class Watcher:
                 self.tally.losses += max(0, record.losses - before.losses)
             self._known[record.id], self._told[record.id] = record, state
         self._forget({record.id for record in records})
-        self.news.extend(fresh)
         return tuple(fresh)
+
+    def _guarded(self, barred: list[Entry], now: datetime) -> list[Change]:
+        """Workflows that were shut out since the last look, in the words of their notifications, and let in again."""
+        standing = {entry.number: entry for entry in barred}
+        came = [entry for number, entry in standing.items() if number not in self._entries]
+        went = [entry for number, entry in self._entries.items() if number not in standing]
+        self._entries = standing
+        if not self._begun:
+            return []
+        self.tally.barred += len(came)
+        return [
+            *(Change(now, "", entry.workflow, "BLACKLISTED", self._notice(entry)) for entry in came),
+            *(Change(now, "", entry.workflow, "LIFTED", self._lifted(entry)) for entry in went),
+        ]
+
+    def _notice(self, entry: Entry) -> str:
+        told = self.store.notifications(self.tenant, acked=True, limit=20) if entry.is_auto else []
+        return next((news.message for news in told if news.workflow == entry.workflow), refusal(entry))
+
+    def _lifted(self, entry: Entry) -> str:
+        past = self.store.blacklist_history(self.tenant, entry.workflow, limit=20)
+        by = next((gone.removed_by for gone in past if gone.number == entry.number), None)
+        return f"off the blacklist by {by or 'somebody'}: it is accepted and started again"
 
     def _forget(self, kept: set[str]) -> None:
         for gone in self._known.keys() - kept:
@@ -163,6 +199,8 @@ def sentence(record: JobRecord, before: JobRecord | None, now: datetime) -> str:
             return f"accepted; a job before it on target {record.target} failed"
         case JobState.QUEUED if record.priority:
             return f"accepted with priority {record.priority}"
+        case JobState.QUEUED if before is not None and before.state is JobState.WAITING:
+            return "answered: it goes on where it was"
         case JobState.QUEUED if record.available_at <= now and before is None:
             return "accepted"
         case JobState.QUEUED if before is not None and before.is_blocked:

@@ -8,10 +8,17 @@ from typing import Any
 from unstuck.chance import Chance
 from unstuck.examples import demo as shop
 from unstuck.intake.submit import Options
-from unstuck.model.errors import Conflict, UnknownJob
+from unstuck.model.errors import Conflict, NotBlacklisted, UnknownJob, WorkflowBlacklisted
+from unstuck.observe.flow import Approval
 
 NAMES = ("Ada", "Grace", "Linus", "Barbara", "Guido", "Radia", "Dennis", "Margaret")
 ITEMS = ("lamp", "kettle", "bicycle", "piano", "umbrella")
+REPEATED = (shop.CULPRITS[0], *shop.CULPRITS)
+MANAGER = "Margaret"
+#: How long a question stays for you to answer.
+PATIENCE = 6.0
+#: So many stuck executions are too many here, so that nobody has to watch for long.
+THRESHOLD = 2
 
 
 class Trickle:
@@ -21,11 +28,13 @@ class Trickle:
         # Keys are remembered for a day: a second demo on the same file must not reuse those of the first.
         self.season = chance.nonce()[:6]
         self._place = 0
+        self._decided = 0
         self._doomed: deque[Any] = deque()
         self._round = [
             self._greet,
             self._check_stock,
             self._charge_card,
+            self._lift,
             self._get_stuck,
             self._render_video,
             self._convert_image,
@@ -33,13 +42,21 @@ class Trickle:
             self._invoice_twice,
             self._remind_later,
             self._deliver,
+            self._release,
             self._print_labels,
             self._cancel_one,
             self._call_partner,
             self._import_feed,
             self._greet_the_boss,
             self._skip_failed,
+            self._decide,
         ]
+
+    def lose_patience(self) -> None:
+        """For the demo's own file. Whoever set another threshold there keeps it."""
+        name = "stuck_circuit_breaker_threshold"
+        if all(record.name != name or record.set_by is None for record in shop.app.runtime.list()):
+            shop.app.runtime.set(name, THRESHOLD, by="the demo")
 
     def step(self) -> None:
         lap, place = divmod(self._place, len(self._round))
@@ -89,12 +106,48 @@ class Trickle:
             except (Conflict, UnknownJob):
                 pass  # somebody at another terminal was faster
 
+    def _release(self, lap: int) -> None:
+        shop.release.enqueue(f"1.{lap}", flaky=lap % 3 == 2)
+
+    def _decide(self, lap: int) -> None:
+        """The release manager looks in once a lap, and leaves to you what was asked only a moment ago."""
+        for approval in shop.app.approvals.list():
+            if approval.workflow != shop.release.name or not self._has_waited(approval):
+                continue
+            self._decided += 1
+            try:
+                if self._decided % 3:
+                    shop.app.approvals.approve(approval, by=MANAGER)
+                else:
+                    shop.app.approvals.reject(approval, by=MANAGER, comment="not on a Friday")
+            except (Conflict, UnknownJob):
+                pass  # somebody at another terminal was faster
+
+    def _has_waited(self, approval: Approval) -> bool:
+        return (shop.app.store.now() - approval.asked_at).total_seconds() >= PATIENCE
+
     def _get_stuck(self, lap: int) -> None:
-        """Every second lap a job that does not stop, and beside it some that must not suffer from it."""
-        if lap % 2:
-            culprit = shop.CULPRITS[lap // 2 % len(shop.CULPRITS)]
+        """Every second lap a job that does not stop, and beside it some that must not suffer from it. The first
+        culprit has two turns: that is once too often, and the job that would come later is not started any more."""
+        if lap % 2 == 0:
+            return
+        culprit = REPEATED[lap // 2 % len(REPEATED)]
+        shop.render_video.enqueue_many([(75,), (75,)])
+        try:
             shop.app.submit(culprit, [((), {})], Options())
-            shop.render_video.enqueue_many([(75,), (75,)])
+            if lap // 2 % len(REPEATED) == 1:
+                shop.app.submit(culprit, [((), {})], Options(delay=7))
+        except WorkflowBlacklisted:
+            pass  # as any caller is told, until somebody lifts it
+
+    def _lift(self, lap: int) -> None:
+        """After some laps in which it could be looked at, and what an earlier demo left. Nobody else's entries."""
+        for entry in shop.app.blacklist.list() if lap % 6 in (0, 1) else ():
+            if entry.is_auto and entry.workflow in shop.CULPRITS:
+                try:
+                    shop.app.blacklist.remove(entry.workflow, tenant=entry.tenant, by="the shop")
+                except NotBlacklisted:
+                    pass  # somebody at another terminal was faster
 
     def _print_labels(self, lap: int) -> None:
         shop.print_label.enqueue_many([(lap * 10 + place,) for place in range(4)])

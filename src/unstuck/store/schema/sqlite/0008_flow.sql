@@ -77,18 +77,45 @@ CREATE TABLE unstuck_usage (
     PRIMARY KEY (job, run, unit)
 ) WITHOUT ROWID;
 
--- The deadline of a wait is a timer as well. A CHECK can only be changed by a new table.
-CREATE TABLE unstuck_timers_anew (
+-- The deadline of a wait is a timer as well. A CHECK can only be changed by a new table; not by renaming one, for which SQLite
+-- reads every view, and the views call a function that only our driver knows.
+CREATE TABLE unstuck_timers_kept AS SELECT due_at, kind, job, route FROM unstuck_timers;
+DROP TABLE unstuck_timers;
+CREATE TABLE unstuck_timers (
     due_at INTEGER NOT NULL,
     kind   TEXT NOT NULL CHECK (kind IN ('start', 'expire', 'wait')),
     job    INTEGER NOT NULL,
     route  INTEGER,
     PRIMARY KEY (kind, due_at, job)
 ) WITHOUT ROWID;
-INSERT INTO unstuck_timers_anew (due_at, kind, job, route) SELECT due_at, kind, job, route FROM unstuck_timers;
-DROP TABLE unstuck_timers;
-ALTER TABLE unstuck_timers_anew RENAME TO unstuck_timers;
+INSERT INTO unstuck_timers (due_at, kind, job, route) SELECT due_at, kind, job, route FROM unstuck_timers_kept;
+DROP TABLE unstuck_timers_kept;
 CREATE INDEX unstuck_timers_route ON unstuck_timers (route, job) WHERE kind = 'start';
 
 -- The job whose call this one repeats.
 ALTER TABLE unstuck_jobs ADD COLUMN replay_of TEXT;
+DROP VIEW unstuck_job_rows;
+CREATE VIEW unstuck_job_rows AS
+SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS target, j.target AS target_number, j.priority, j.rank,
+       CASE WHEN r.job IS NOT NULL THEN 'RUNNING' ELSE COALESCE(d.state, j.state) END AS state,
+       COALESCE(r.run, d.run, j.run) AS run,
+       COALESCE(r.token, d.token, j.token) AS token,
+       COALESCE(r.n, d.n, j.n) AS n,
+       j.payload, j.policy, j.created_at, j.available_at, j.expires_at, j.started, j.on_hold, j.after_failure,
+       j.failures, j.losses, j.suspects, j.alone, j.key, j.tags, (SELECT o.limit_key FROM unstuck_routes o WHERE o.id = j.route) AS limit_key,
+       r.request, r.requested_at, r.request_reason, r.claim, w.name AS worker, r.claimed_at, r.started_at,
+       w.beat_at AS heartbeat_at, w.lease_until,
+       d.finished_at, d.duration_ms, d.result, COALESCE(d.late, 0) AS late,
+       CASE WHEN d.job IS NULL THEN j.error_type ELSE d.error_type END AS error_type,
+       CASE WHEN d.job IS NULL THEN j.error_message ELSE d.error_message END AS error_message,
+       CASE WHEN h.job IS NULL THEN 0 ELSE 1 END AS held,
+       CASE WHEN t.head = j.id THEN 1 ELSE 0 END AS is_head,
+       CASE WHEN t.blocked_by = j.id THEN 1 ELSE 0 END AS is_blocker,
+       CASE WHEN t.blocked_by <> j.id THEN 1 ELSE 0 END AS is_blocked,
+       j.replay_of
+  FROM unstuck_jobs j
+  LEFT JOIN unstuck_running r ON r.job = j.id
+  LEFT JOIN unstuck_workers w ON w.id = r.worker
+  LEFT JOIN unstuck_done d ON d.job = j.id
+  LEFT JOIN unstuck_holds h ON h.job = j.id
+  LEFT JOIN unstuck_targets t ON t.id = j.target;

@@ -50,6 +50,14 @@ SELECT me.*, clock.now AS at,
          WHERE w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
        (SELECT json_agg(row_to_json(g)) FROM unstuck_gates g
          WHERE g.route = me.route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
+       CASE WHEN me.state = 'WAITING' THEN
+           (SELECT json_build_object('run', w.run, 'key', w.key, 'tenant', w.tenant, 'kind', w.kind, 'name', w.name, 'address', w.address,
+                   'spec', w.spec, 'asked_at', w.asked_at, 'until_at', w.until_at, 'answer', w.answer,
+                   'answered_at', w.answered_at, 'by', w.by, 'comment', w.comment)
+              FROM unstuck_waits w
+             WHERE w.job = me.number AND w.run = me.run
+             ORDER BY w.answer IS NULL DESC, w.asked_at DESC
+             LIMIT 1) END AS wait,
        (SELECT json_agg(json_build_object('uid', few.uid, 'state', few.state))
           FROM (SELECT d.uid, d.state
                   FROM unstuck_dependencies dep

@@ -52,6 +52,14 @@ SELECT me.*, clock.now AS at,
                    'by', g.by, 'reason', g.reason, 'used', g.used, 'most', g.most, 'free_at', g.free_at))
           FROM unstuck_gates g
          WHERE g.route = me.route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
+       CASE WHEN me.state = 'WAITING' THEN
+           (SELECT json_object('run', w.run, 'key', w.key, 'tenant', w.tenant, 'kind', w.kind, 'name', w.name, 'address', w.address,
+                   'spec', w.spec, 'asked_at', w.asked_at, 'until_at', w.until_at, 'answer', w.answer,
+                   'answered_at', w.answered_at, 'by', w.by, 'comment', w.comment)
+              FROM unstuck_waits w
+             WHERE w.job = me.number AND w.run = me.run
+             ORDER BY w.answer IS NULL DESC, w.asked_at DESC
+             LIMIT 1) END AS wait,
        (SELECT json_group_array(json_object('uid', few.uid, 'state', few.state))
           FROM (SELECT d.uid, d.state
                   FROM unstuck_dependencies dep

@@ -1,0 +1,122 @@
+"""unstuck approvals …: the questions that jobs ask of people, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+from unstuck.cli import options, output, shapes
+from unstuck.cli.parser import option
+from unstuck.cli.session import opened
+from unstuck.model.reasons import how_to_decide, what_then
+from unstuck.model.waits import WaitRecord
+from unstuck.observe.flow import Approval, approvals
+
+app = options.group("The questions that jobs ask of people: look, approve, reject.", default="list")
+
+By = Annotated[str | None, option("--by", metavar="NAME", help="who decides; else whose shell this is")]
+Comment = Annotated[
+    str | None, option("--comment", "-m", metavar="TEXT", help="kept in the history; the job sees it")
+]
+Key = Annotated[
+    str | None, option("--key", metavar="KEY", help="only this question of the job, as `approvals list` names it")
+]
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
+    after: Annotated[str | None, option("--after", metavar="JOB", help="go on behind this job")] = None,
+    json_: options.Json = False,
+    all_tenants: Annotated[bool, option("--all-tenants", help="of every tenant, not only this one")] = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """What waits for a decision, the oldest first. Who is asked, until when, and what happens then."""
+    options.check_whose(all_tenants, tenant)
+    with opened(database, tenant) as session:
+        whose = None if all_tenants else session.tenant
+        found = approvals(session.store, whose, after=after, limit=limit + 1)
+        now = session.now()
+    shown = found[:limit]
+    if json_:
+        for approval in shown:
+            output.emit_json(shapes.approval(approval))
+    else:
+        _print(shown, now)
+    if len(found) > limit:
+        output.note(f"there are more: --after {shown[-1].job}")
+
+
+@app.command()
+def approve(
+    job: options.JobName,
+    by: By = None,
+    comment: Comment = None,
+    key: Key = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Say yes: the job goes on."""
+    with opened(database, tenant) as session:
+        decided = session.flow.approve(session.job(job).id, by=by, comment=comment, key=key)
+    _print_decided(decided, json_)
+
+
+@app.command()
+def reject(
+    job: options.JobName,
+    by: By = None,
+    comment: Comment = None,
+    key: Key = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Say no: the job hears of it, and fails unless it knows what to do then."""
+    with opened(database, tenant) as session:
+        decided = session.flow.reject(session.job(job).id, by=by, comment=comment, key=key)
+    _print_decided(decided, json_)
+
+
+def _print(found: Sequence[Approval], now: datetime) -> None:
+    if not found:
+        output.note("nothing waits for a decision")
+    for place, approval in enumerate(found):
+        if place:
+            output.say("")
+        _print_card(approval, now)
+
+
+def _print_card(approval: Approval, now: datetime) -> None:
+    """A question may be a paragraph, and a command must stand in one piece: no table holds the two."""
+    output.say(output.styled(output.visible(approval.question), "bold"))
+    who = ", ".join(approval.who) or "anybody"
+    until = f"{output.age(approval.until_at, now)}, at {output.rfc3339(approval.until_at)}"
+    if approval.until_at <= now:
+        until = f"passed {output.age(approval.until_at, now)}"
+    facts = [
+        ("job", f"{approval.job}  {approval.workflow}  {_tenant(approval)}".rstrip()),
+        ("asked", f"{output.age(approval.asked_at, now)}, of {who}"),
+        ("deadline", f"{until}; then {what_then(approval.on_timeout)}"),
+        ("yes", how_to_decide("approve", approval.job, approval.key, approval.tenant)),
+        ("no", how_to_decide("reject", approval.job, approval.key, approval.tenant)),
+    ]
+    for label, value in facts:
+        output.say(f"  {label:<9} {output.visible(value)}")
+
+
+def _tenant(approval: Approval) -> str:
+    return "" if approval.tenant == options.DEFAULT_TENANT else f"tenant {approval.tenant}"
+
+
+def _print_decided(decided: WaitRecord, as_json: bool) -> None:
+    if as_json:
+        output.emit_json(shapes.wait(decided))
+        return
+    answer = str(decided.answer)
+    shown = output.styled(answer, "green" if answer == "approved" else "red")
+    output.say(f"{shown} by {output.visible(decided.by or '?')}: {output.visible(decided.wait.name)}")
+    output.note(f"what it makes of it: unstuck jobs show {decided.job}")

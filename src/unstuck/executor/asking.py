@@ -1,0 +1,124 @@
+"""How a handler asks its supervisor for something and waits for the answer: a thread blocks, a coroutine awaits.
+
+Nobody waits for ever: a request to stop wakes whoever waits (a coroutine on the executor's own loop is cancelled
+instead), and so does the end of the attempt. What was asked by then is on its way all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from unstuck.executor.context import running_loop
+from unstuck.executor.messages import MAX_ERRANDS, Question, Reply
+
+
+class Slip:
+    """Where one answer arrives."""
+
+    __slots__ = ("_answers", "_bell", "_future", "loop")
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = running_loop()
+        self._future = self.loop.create_future() if self.loop is not None else None
+        self._bell = threading.Event() if self.loop is None else None
+        #: The first counts; appending is atomic, whoever comes second.
+        self._answers: list[Any] = []
+
+    def put(self, answer: Any) -> None:
+        """By any thread. None: there will be no answer."""
+        self._answers.append(answer)
+        if self._bell is not None:
+            self._bell.set()
+        elif self.loop is not None:
+            # A handler's own loop may be closed by now; then nobody waits on it either.
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self._resolve)
+
+    def _resolve(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    async def wait(self, timeout: float | None = None) -> Any:
+        """Without a loop this blocks here and never suspends; only then may there be a timeout."""
+        if self._future is not None:
+            await self._future
+        elif self._bell is not None and not self._bell.wait(timeout):
+            raise TimeoutError
+        return self._answers[0]
+
+
+class Asking:
+    """The errands of one attempt. `send` gives one to the control thread: False once the attempt has ended."""
+
+    __slots__ = ("_backlog", "_home", "_is_over", "_lock", "_send", "_serial", "_under_way", "_waiting")
+
+    def __init__(self, send: Callable[[int, Question], bool], home: asyncio.AbstractEventLoop | None) -> None:
+        self._send = send
+        self._home = home
+        self._lock = threading.Lock()
+        self._serial = 0
+        self._under_way: dict[int, Slip] = {}
+        #: More than may be under way at once.
+        self._backlog: deque[tuple[Slip, Question]] = deque()
+        self._waiting: set[Slip] = set()
+        self._is_over = False
+
+    async def ask(self, question: Question) -> Reply | None:
+        """None: it was asked to stop, or has ended, before an answer came."""
+        slip = Slip()
+        with self._lock:
+            if len(self._under_way) < MAX_ERRANDS:
+                self._dispatch(slip, question)
+            else:
+                self._backlog.append((slip, question))
+        answer: Reply | None = await self.wait(slip)
+        return answer
+
+    async def wait(self, slip: Slip, timeout: float | None = None) -> Any:
+        """For the answer, or for the request to stop."""
+        with self._lock:
+            if self._is_over:
+                slip.put(None)
+            self._waiting.add(slip)
+        try:
+            return await slip.wait(timeout)
+        finally:
+            with self._lock:
+                self._waiting.discard(slip)
+
+    def answered(self, serial: int, answer: Reply) -> None:
+        """By the control thread."""
+        with self._lock:
+            slip = self._under_way.pop(serial, None)
+            if self._backlog:
+                self._dispatch(*self._backlog.popleft())
+        if slip is not None:
+            slip.put(answer)
+
+    def wake(self) -> None:
+        """It was asked to stop: whoever waits, or is about to, waits no longer."""
+        with self._lock:
+            self._is_over = True
+            slips = [slip for slip in self._waiting if slip.loop is None or slip.loop is not self._home]
+        for slip in slips:
+            slip.put(None)
+
+    def close(self) -> None:
+        """Its handler has ended; threads that it left behind may wait here."""
+        with self._lock:
+            self._is_over = True
+            self._backlog.clear()
+            slips = list(self._waiting)
+        for slip in slips:
+            slip.put(None)
+
+    def _dispatch(self, slip: Slip, question: Question) -> None:
+        self._serial += 1
+        self._under_way[self._serial] = slip
+        if not self._send(self._serial, question):
+            slip.put(None)

@@ -1,0 +1,491 @@
+"""Durable flow, as a handler uses it through its Context: steps, waits, children, budget.
+
+Theory of operation. An attempt finds what earlier attempts have left for it in the journal, which is loaded at the
+first call of this kind. A finished step gives what it gave then; an answered wait gives its answer; any other wait
+unwinds the handler: from then on every call here raises again, and whatever the handler does with that, its attempt
+ends *parked*. What comes back from the database comes by way of the supervisor (`asking`).
+
+Every verb is a coroutine. Where a loop runs it is the caller's to await; elsewhere it is run to its end right here,
+since without a loop nothing in it ever suspends: it blocks.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
+
+from unstuck.clock import boot
+from unstuck.executor.asking import Asking, Slip
+from unstuck.executor.context import UNSET, Context, running_loop
+from unstuck.executor.messages import (
+    ChildAnswer,
+    Fenced,
+    Gather,
+    GatherAnswer,
+    JournalPage,
+    LoadJournal,
+    Question,
+    RecordStep,
+    Refused,
+    Reply,
+    Spawn,
+    Spend,
+    SpentAnswer,
+)
+from unstuck.executor.stepping import Stopped, call_step, inside, is_coroutine
+from unstuck.model import errors
+from unstuck.model.errors import (
+    ApprovalRejected,
+    BudgetExceeded,
+    Cancelled,
+    ChildrenFailed,
+    Fail,
+    InvalidInput,
+    NotStorable,
+    Retry,
+    UnstuckError,
+    Unwind,
+    quoted,
+)
+from unstuck.model.job import NewJob
+from unstuck.model.payload import MAX_PAYLOAD, check_instant, check_name, check_text, encode, plain_text
+from unstuck.model.policy import LONGEST, MOST_SPENT, Backoff
+from unstuck.model.waits import Answer, Child, ChildEnd, ChildRef, Decision, Spent, Wait, WaitKind, WaitRecord
+
+MAX_STEPS = 10_000
+MAX_QUESTION = 2000
+MAX_WHO = 100
+MAX_GATHERED = 1000
+MAX_STEP_RETRIES = 1000
+#: Between two tries of a step within one attempt.
+STEP_BACKOFF = Backoff(base=0.1, factor=2.0, cap=10.0)
+_LOST = "another worker may own this job now"
+T = TypeVar("T")
+
+
+class Flow:
+    """One attempt's. `is_home`: whether this is the handler's own thread; `abandon`: it parks, also if that is only
+    known in a task beside its handler's."""
+
+    def __init__(
+        self,
+        context: Context,
+        asking: Asking,
+        pack: Callable[[Any], str],
+        max_result: int,
+        *,
+        is_home: Callable[[], bool],
+        abandon: Callable[[], None],
+    ) -> None:
+        self.parked: Wait | None = None
+        self.asking = asking
+        self._context = context
+        self._pack = pack
+        self._max_result = max_result
+        self._is_home = is_home
+        self._abandon = abandon
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._keys: set[str] = set()
+        self._gathered: set[str] = set()
+        self._is_loaded = False
+        #: Those that wait for somebody else to load the journal, while somebody does.
+        self._latecomers: list[Slip] | None = None
+        self._steps: dict[tuple[str, int], str] = {}
+        self._recorded = 0
+        self._waits: dict[str, WaitRecord] = {}
+        self._children: dict[tuple[str, int], Child] = {}
+
+    # --- steps --------------------------------------------------------------------------------------------------
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        timeout: float | None,
+        retries: int,
+    ) -> Any:
+        self._begin("step")
+        name = check_name(name, "step")
+        if not callable(function):
+            raise InvalidInput(f"step {name!r}: {quoted(function)} is not a function")
+        limit = None if timeout is None else _seconds(timeout, "timeout")
+        if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MAX_STEP_RETRIES:
+            raise InvalidInput(f"retries={quoted(retries)} is not a whole number between 0 and {MAX_STEP_RETRIES}")
+        call = functools.partial(function, *args, **kwargs)
+        return self._run(self._step(name, self._next("step", name), call, limit, retries))
+
+    async def _step(
+        self, name: str, ordinal: int, call: Callable[[], Any], timeout: float | None, retries: int
+    ) -> Any:
+        await self._load()
+        # Each is asked for once in an attempt: what was given out need not be kept.
+        text = self._steps.pop((name, ordinal), None)
+        if text is None:
+            self._make_room(name)
+            began = boot()
+            value = await self._try(name, call, timeout, retries)
+            text = self._packed(name, value)
+            await self._ask(RecordStep(name, ordinal, text, max(0, int((boot() - began) * 1000))))
+        # Always by way of JSON: what a first run gives is what every later one will.
+        return json.loads(text)
+
+    def _make_room(self, name: str) -> None:
+        """Before it is called: what cannot be recorded should not happen."""
+        with self._lock:
+            if self._recorded >= MAX_STEPS:
+                raise InvalidInput(f"step {name!r} is one too many: a job has {MAX_STEPS:,} steps at most")
+            self._recorded += 1
+
+    async def _try(self, name: str, call: Callable[[], Any], timeout: float | None, retries: int) -> Any:
+        is_async = is_coroutine(call)
+        for failures in itertools.count(1):
+            try:
+                return await call_step(self.asking, name, call, timeout, is_async=is_async)
+            except Stopped:
+                self._stop()
+            except (Fail, Retry, BudgetExceeded, InvalidInput):
+                raise
+            except Exception:
+                if failures > retries:
+                    raise
+            await self._context.sleep(STEP_BACKOFF.delay(failures, 0.0))
+        raise AssertionError
+
+    def _packed(self, name: str, value: Any) -> str:
+        where = f"the result of step {name!r}"
+        try:
+            text = self._pack(value)
+            size = len(text) if text.isascii() else len(text.encode())
+        except NotStorable as error:
+            raise NotStorable(where, error.problem) from None
+        if size > self._max_result:
+            raise NotStorable(where, f"it is {size:,} bytes of JSON; the limit is {self._max_result:,}")
+        return text
+
+    # --- waits --------------------------------------------------------------------------------------------------
+    def wait_for(self, event: str, timeout: Any, topic: str | None, default: Any, name: str | None) -> Any:
+        self._begin_wait("wait_for")
+        event = check_name(event, "event")
+        wait = Wait(
+            WaitKind.EVENT,
+            self._key(name, WaitKind.EVENT, event),
+            event,
+            timeout=_limit(timeout),
+            topic=None if topic is None else check_name(topic, "topic"),
+            on_timeout="fail" if default is UNSET else "default",
+            default=None if default is UNSET else encode(default, f"the default of event {event!r}", MAX_PAYLOAD),
+        )
+        return self._run(self._wait(wait))
+
+    def approval(self, question: str, who: Any, timeout: Any, on_timeout: Any, name: str | None) -> Any:
+        self._begin_wait("approval")
+        if on_timeout not in ("fail", "reject", "approve"):
+            raise InvalidInput(f"on_timeout={quoted(on_timeout)} is not one of fail, reject, approve")
+        wait = Wait(
+            WaitKind.APPROVAL,
+            self._key(name, WaitKind.APPROVAL),
+            _question(question),
+            timeout=_limit(timeout),
+            who=_who(who),
+            on_timeout=on_timeout,
+        )
+        return self._run(self._wait(wait))
+
+    def park_for(self, seconds: float) -> Any:
+        self._begin_wait("park_for")
+        limit = _seconds(seconds, "seconds")
+        return self._run(self._wait(Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), timeout=limit)))
+
+    def park_until(self, when: datetime) -> Any:
+        self._begin_wait("park_until")
+        until = check_instant(when, "when")
+        micros = max(0, round(until.timestamp() * 1_000_000))
+        return self._run(self._wait(Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), until=micros)))
+
+    async def _wait(self, wait: Wait) -> Any:
+        await self._load()
+        record = self._answered(wait)
+        if record is None:
+            self._park(wait)
+        match record.answer:
+            case Answer.APPROVED:
+                return Decision(record.by, record.comment, record.answered_at)
+            case Answer.REJECTED:
+                raise ApprovalRejected(wait.name, record.by, record.comment)
+            case Answer.ENDED:
+                return _results(record.payload)
+            case Answer.TIMEOUT:
+                raise Fail(f"{wait.key} was not answered in time")
+            case _:
+                return None if record.payload is None else json.loads(record.payload)
+
+    def _answered(self, wait: Wait) -> WaitRecord | None:
+        record = self._waits.get(wait.key)
+        if record is None or record.answer is None:
+            return None
+        if record.wait.kind is not wait.kind:
+            raise InvalidInput(
+                f"{wait.key!r} was asked for as {record.wait.kind} and is now {wait.kind}: "
+                "give waits names of their own when the code changes"
+            )
+        return record
+
+    def _park(self, wait: Wait) -> NoReturn:
+        with self._lock:
+            self.parked = self.parked or wait
+        self._abandon()
+        raise Unwind
+
+    # --- children -----------------------------------------------------------------------------------------------
+    def spawn(self, workflow: Any, args: tuple[Any, ...], kwargs: dict[str, Any], on_end: Any, name: Any) -> Any:
+        self._begin("spawn")
+        if on_end not in ("cancel", "leave"):
+            raise InvalidInput(f"on_end={quoted(on_end)} is not one of cancel, leave")
+        draft = getattr(workflow, "draft", None)
+        if not callable(draft):
+            raise InvalidInput(f"spawn takes a workflow of the app, not {quoted(workflow)}")
+        job = draft(args, kwargs, self._context.tenant)
+        name = check_name(name, "child") if name is not None else job.workflow
+        return self._run(self._spawn(name, self._next("child", name), job, on_end))
+
+    async def _spawn(self, name: str, ordinal: int, job: NewJob, on_end: Any) -> ChildRef:
+        await self._load()
+        known = self._children.get((name, ordinal))
+        # One of an earlier run counts only if it completed; that is for the database to say.
+        if known is not None and known.run == self._context.run:
+            return ChildRef(known.id)
+        answer = await self._ask(Spawn(name, ordinal, job, on_end))
+        assert isinstance(answer, ChildAnswer)
+        return ChildRef(answer.child.id)
+
+    def gather(self, children: Sequence[Any], timeout: Any, release_target: bool) -> Any:
+        self._begin_wait("gather")
+        ids = tuple(_child_id(child) for child in children)
+        if len(ids) > MAX_GATHERED:
+            raise InvalidInput(f"gather of {len(ids):,} children; the limit is {MAX_GATHERED:,}")
+        limit = _limit(timeout)
+        with self._lock:
+            for child, count in Counter(ids).items():
+                if count > 1 or child in self._gathered:
+                    raise InvalidInput(f"child {child} is gathered twice")
+            self._gathered.update(ids)
+        key = self._key(None, WaitKind.CHILDREN)
+        wait = Wait(WaitKind.CHILDREN, key, timeout=limit, children=ids, release_target=bool(release_target))
+        return self._run(self._gather(wait))
+
+    async def _gather(self, wait: Wait) -> list[Any]:
+        if not wait.children:
+            return []
+        await self._load()
+        record = self._answered(wait)
+        if record is not None:
+            return _results(record.payload)
+        # Asked first: a deadlock must be told while there is still a handler to tell, and if all have ended nothing
+        # need park.
+        answer = await self._ask(Gather(list(wait.children), wait.release_target))
+        assert isinstance(answer, GatherAnswer)
+        if answer.ended is None:
+            self._park(wait)
+        return _results(answer.ended)
+
+    # --- budget -------------------------------------------------------------------------------------------------
+    def spend(self, amounts: dict[str, Any]) -> Any:
+        self._go_on()
+        if not amounts:
+            raise InvalidInput("spend what? As in ctx.spend(tokens=120)")
+        return self._run(self._spend({unit: _amount(unit, amount) for unit, amount in amounts.items()}))
+
+    async def _spend(self, amounts: dict[str, float]) -> Spent:
+        answer = await self._ask(Spend(amounts))
+        assert isinstance(answer, SpentAnswer)
+        if answer.spent.exceeded is not None:
+            raise BudgetExceeded(answer.spent.exceeded)
+        return answer.spent
+
+    # --- what all of them need ----------------------------------------------------------------------------------
+    def _begin(self, verb: str) -> None:
+        """A step's function has no journal of its own: what it asked for would be counted in one run of the handler
+        and not in the next, when the step is only remembered."""
+        self._go_on()
+        if (step := inside.get()) is not None:
+            raise InvalidInput(f"ctx.{verb} inside of step {step!r}: not inside a step, only in the handler itself")
+
+    def _begin_wait(self, verb: str) -> None:
+        self._begin(verb)
+        if not self._is_home():
+            raise InvalidInput(
+                f"ctx.{verb} in a thread beside the handler, which could not be unwound from there: "
+                "wait in the handler's own thread"
+            )
+
+    def _go_on(self) -> None:
+        if self.parked is not None:
+            raise Unwind
+        self._context.check()
+
+    def _stop(self) -> NoReturn:
+        """Nobody answers any more: asked to stop, or the attempt has ended and this is a thread it left behind."""
+        self._go_on()
+        raise Cancelled("its attempt has ended")
+
+    def _next(self, kind: str, name: str) -> int:
+        with self._lock:
+            self._counts[kind, name] += 1
+            return self._counts[kind, name]
+
+    def _key(self, name: str | None, kind: WaitKind, event: str | None = None) -> str:
+        if name is not None:
+            key = check_name(name, "the name of a wait")
+        elif event is not None:
+            key = f"{kind}:{event}#{self._next(kind, event)}"
+        else:
+            key = f"{kind}#{self._next(kind, '')}"
+        with self._lock:
+            if key in self._keys:
+                raise InvalidInput(f"there are two waits named {key!r} in one run: give each a name of its own")
+            self._keys.add(key)
+        return key
+
+    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return coroutine if running_loop() is not None else run_here(coroutine)
+
+    async def _ask(self, question: Question) -> Reply:
+        answer = await self.asking.ask(question)
+        if answer is None:
+            self._stop()
+        if isinstance(answer, Fenced):
+            self._context.has_lost_lease = True
+            raise Cancelled(_LOST)
+        if isinstance(answer, Refused):
+            raise _error(answer.type, answer.message)
+        self._go_on()
+        return answer
+
+    async def _load(self) -> None:
+        self._go_on()
+        while not self._is_loaded:
+            slip: Slip | None = None
+            with self._lock:
+                if self._latecomers is None:
+                    self._latecomers = []
+                else:
+                    slip = Slip()
+                    self._latecomers.append(slip)
+            if slip is not None:
+                await self.asking.wait(slip)
+                self._go_on()
+                continue
+            try:
+                await self._load_pages()
+            finally:
+                with self._lock:
+                    late, self._latecomers = self._latecomers, None
+                for slip in late:
+                    slip.put(None)
+
+    async def _load_pages(self) -> None:
+        after: int | None = 0
+        while after is not None:
+            answer = await self._ask(LoadJournal(after))
+            assert isinstance(answer, JournalPage)
+            page = answer.journal
+            self._steps.update({(step.name, step.ordinal): step.result for step in page.steps})
+            self._waits.update({record.wait.key: record for record in page.waits})
+            self._children.update({(child.name, child.ordinal): child for child in page.children})
+            after = page.after
+        self._recorded = len(self._steps)
+        self._is_loaded = True
+
+
+def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
+    """To its end, on this thread: without a loop nothing in it suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+    coroutine.close()
+    raise AssertionError("a flow call suspended without a loop")
+
+
+def _error(kind: str, message: str) -> UnstuckError:
+    """What the database refused, as the same error here; its own attributes stayed behind."""
+    found = getattr(errors, kind, None)
+    known = found if isinstance(found, type) and issubclass(found, UnstuckError) else UnstuckError
+    error = known.__new__(known, message)
+    error.args = (message,)
+    return error
+
+
+def _results(payload: str | None) -> list[Any]:
+    ends = json.loads(payload or "[]")
+    failed = [
+        ChildEnd(end["id"], end["state"], end.get("error_type"), end.get("error_message"))
+        for end in ends
+        if end["state"] != "COMPLETED"
+    ]
+    if failed:
+        shown = "; ".join(_told(end) for end in failed[:5]) + ("; …" if len(failed) > 5 else "")
+        raise ChildrenFailed(f"{len(failed)} of {len(ends)} children did not complete: {shown}", failed)
+    if any(end.get("too_large") for end in ends):
+        raise InvalidInput(f"the results of {len(ends)} children are too large together: gather fewer at a time")
+    return [end.get("result") for end in ends]
+
+
+def _told(end: ChildEnd) -> str:
+    problem = ": ".join(part for part in (end.error_type, end.error_message) if part)
+    return f"{end.id} {end.state}" + (f" ({problem[:200]})" if problem else "")
+
+
+def _limit(timeout: Any) -> float | None:
+    if timeout is None:
+        raise InvalidInput("timeout=None: every wait has an end; omit it for the default")
+    return None if timeout is UNSET else _seconds(timeout, "timeout")
+
+
+def _seconds(value: Any, what: str) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= LONGEST:
+        raise InvalidInput(f"{what}={quoted(value)} is not a number of seconds above 0 and up to {LONGEST:g}")
+    return float(value)
+
+
+def _question(question: Any) -> str:
+    if not isinstance(question, str) or not question.strip():
+        raise InvalidInput(f"question={quoted(question)} is not a question that anybody could answer")
+    if len(question) > MAX_QUESTION:
+        raise InvalidInput(f"a question of {len(question):,} characters; the limit is {MAX_QUESTION:,}")
+    check_text(question, "the question")
+    return str.__str__(question)
+
+
+def _who(who: Any) -> tuple[str, ...]:
+    if who is None:
+        return ()
+    several = (who,) if isinstance(who, str) else tuple(who)
+    if len(several) > MAX_WHO:
+        raise InvalidInput(f"who= names {len(several)}; the limit is {MAX_WHO}")
+    return tuple(check_name(one, "who") for one in several)
+
+
+def _child_id(child: Any) -> str:
+    ident = child if isinstance(child, str) else getattr(child, "id", None)
+    if not isinstance(ident, str) or not ident or len(ident) > 100:
+        raise InvalidInput(f"gather takes what ctx.spawn gave, one by one, not {quoted(child)}")
+    return str(plain_text(ident))
+
+
+def _amount(unit: str, amount: Any) -> float:
+    is_number = isinstance(amount, int | float) and not isinstance(amount, bool)
+    if not is_number or not 0 <= amount <= MOST_SPENT:
+        raise InvalidInput(f"{unit}={quoted(amount)} is not an amount between 0 and {MOST_SPENT:g}")
+    check_name(unit, "unit")
+    return float(amount)

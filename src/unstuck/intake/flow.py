@@ -1,0 +1,166 @@
+"""Flow: what callers may ask of a job that waits or has ended: send it an event, decide its approval, run it again.
+
+Everything is checked before the store is asked; the store alone decides who comes first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unstuck.chance import Chance, SystemChance
+from unstuck.intake.arguments import encode_result
+from unstuck.intake.submit import Submitter
+from unstuck.model.errors import (
+    IllegalMove,
+    InvalidInput,
+    NotStorable,
+    NotWaiting,
+    OutcomeUnknown,
+    UnknownJob,
+    quoted,
+)
+from unstuck.model.job import DEFAULT_TENANT, JobRecord, NewJob
+from unstuck.model.lifecycle import MOVES
+from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_name, check_text, check_wording
+from unstuck.model.waits import Answer, Signalled, WaitKind, WaitRecord
+from unstuck.store.port import Store, Submitted
+
+LONGEST_COMMENT = 4000
+
+
+class Flow:
+    """The verbs of one tenant; `by` goes into history and audit where a verb names nobody."""
+
+    def __init__(
+        self, store: Store, *, tenant: str = DEFAULT_TENANT, by: str = "app", chance: Chance | None = None
+    ) -> None:
+        self._store = store
+        self._tenant = tenant
+        self._by = by
+        self._chance = chance or SystemChance()
+
+    def signal(
+        self,
+        event: str,
+        payload: Any = None,
+        *,
+        job: str | None = None,
+        topic: str | None = None,
+        by: str | None = None,
+    ) -> Signalled:
+        """Answer one wait for this event, or leave it for one that comes. UnknownJob; NotWaiting for an ended job."""
+        name, who = check_name(event, "event"), self._who(by)
+        if (job is None) == (topic is None):
+            raise InvalidInput("an event is sent to a job or to a topic: name one of the two")
+        where = None if topic is None else check_name(topic, "topic")
+        text = _payload(name, payload)
+        try:
+            return self._store.signal(self._tenant, name, text, who, job=job, topic=where)
+        except OutcomeUnknown as lost:
+            # Sent twice it would answer two waits: whether that is worse than never is for the caller to say.
+            lost.add_note(f"event {name} may have been sent: look what the job does before you send it again")
+            raise
+
+    def approve(
+        self, job: str, *, by: str | None = None, comment: str | None = None, key: str | None = None
+    ) -> WaitRecord:
+        """NotWaiting when no approval of it is open; `key` names the one that is meant."""
+        return self._decide(job, Answer.APPROVED, by, comment, key)
+
+    def reject(
+        self, job: str, *, by: str | None = None, comment: str | None = None, key: str | None = None
+    ) -> WaitRecord:
+        return self._decide(job, Answer.REJECTED, by, comment, key)
+
+    def replay(self, job: str, *, by: str | None = None) -> Submitted:
+        """A new job with the workflow, arguments and policy of one that has ended."""
+        who, record = self._who(by), self._get(job)
+        if not record.state.is_final:
+            raise IllegalMove(job, record.state, "replay", MOVES[record.state])
+        [stored] = Submitter(self._store, chance=self._chance).submit([self._again(record, who)])
+        return stored
+
+    # --- steps --------------------------------------------------------------------------------------------------
+    def _decide(self, job: str, answer: Answer, by: str | None, comment: str | None, key: str | None) -> WaitRecord:
+        who, said, which = self._who(by), _comment(comment), _key(key) or self._open_key(job)
+        try:
+            return self._store.decide(self._tenant, job, answer, who, said, key=which)
+        except OutcomeUnknown:
+            return self._decide_again(job, answer, who, said, which)
+
+    def _decide_again(self, job: str, answer: Answer, who: str, comment: str | None, key: str | None) -> WaitRecord:
+        """The answer was lost. An approval that was decided just as we asked shows that the question had arrived."""
+        try:
+            return self._store.decide(self._tenant, job, answer, who, comment, key=key)
+        except NotWaiting:
+            asked = [w for w in self._approvals(job) if key is None or w.wait.key == key]
+            if not asked or (asked[-1].answer, asked[-1].by, asked[-1].comment) != (answer, who, comment):
+                raise
+            return asked[-1]
+
+    def _open_key(self, job: str) -> str | None:
+        """Named before the store is asked: a repeat must not decide the next question of the same job."""
+        return next((w.wait.key for w in self._approvals(job) if w.answer is None), None)
+
+    def _approvals(self, job: str) -> list[WaitRecord]:
+        return [w for w in self._store.waits_of(self._tenant, job) if w.wait.kind is WaitKind.APPROVAL]
+
+    def _again(self, record: JobRecord, who: str) -> NewJob:
+        return NewJob(
+            id=self._chance.job_id(),
+            tenant=record.tenant,
+            queue=record.queue,
+            workflow=record.workflow,
+            payload=record.payload,
+            policy=record.policy,
+            priority=record.priority,
+            target=record.target,
+            tags=record.tags,
+            limit_key=record.limit_key,
+            replay_of=record.id,
+            replay_by=who,
+        )
+
+    def _get(self, job: str) -> JobRecord:
+        record = self._store.get(self._tenant, job)
+        if record is None:
+            raise UnknownJob(job)
+        return record
+
+    def _who(self, by: str | None) -> str:
+        """Somebody who decides has a name; left out, it is the program's."""
+        said = check_wording(by, "by")
+        if said is None:
+            return self._by
+        if not said.strip() or len(said) > MAX_NAME:
+            raise InvalidInput(f"by={quoted(said)} is no name: 1 to {MAX_NAME} characters, or leave it out")
+        check_text(said, "by")
+        return said
+
+
+def _payload(event: str, value: Any) -> str:
+    where = f"the payload of event {event}"
+    try:
+        text = encode_result(value)
+    except NotStorable as error:
+        raise NotStorable(where, error.problem) from None
+    if (size := len(text.encode())) > MAX_PAYLOAD:
+        raise NotStorable(where, f"it is {size:,} bytes of JSON; the limit is {MAX_PAYLOAD:,}")
+    return text
+
+
+def _comment(given: str | None) -> str | None:
+    said = check_wording(given, "comment")
+    if said is None or not said.strip():
+        return None
+    if len(said) > LONGEST_COMMENT:
+        raise InvalidInput(f"the comment has {len(said):,} characters; the limit is {LONGEST_COMMENT:,}")
+    check_text(said, "the comment")
+    return said
+
+
+def _key(given: str | None) -> str | None:
+    said = check_wording(given, "key")
+    if said is not None and not said:
+        raise InvalidInput("key='' names no approval; leave it out for the one that is open")
+    return said

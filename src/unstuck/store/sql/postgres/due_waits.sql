@@ -1,0 +1,11 @@
+-- Locks the jobs, not the timers: whoever moves a job at rest holds its jobs row. One that is busy keeps its timer.
+SELECT t.due_at, j.id AS number, j.id AS job, j.uid, j.state, j.route, j.target AS target_number, j.priority, j.policy, j.run, j.token, j.n, j.failures,
+       j.losses, j.suspects, j.alone, j.started, CASE WHEN g.head = j.id THEN 1 ELSE 0 END AS is_head, unstuck_now() AS now
+  FROM unstuck_timers t
+  JOIN unstuck_jobs j ON j.id = t.job
+  LEFT JOIN unstuck_targets g ON g.id = j.target
+ WHERE t.kind = 'wait' AND t.due_at <= (SELECT unstuck_now())
+   AND (j.target IS NULL OR j.target = ANY (CAST(:targets AS BIGINT[])))
+ ORDER BY t.due_at, t.job
+ LIMIT :batch
+   FOR NO KEY UPDATE OF j SKIP LOCKED

@@ -1,0 +1,1 @@
+SELECT run FROM unstuck_running WHERE job = :job AND token = :token AND claim = :claim

@@ -1,0 +1,1 @@
+SELECT policy FROM unstuck_jobs WHERE id = :job

@@ -1,0 +1,1 @@
+UPDATE unstuck_children SET left_at = NULL WHERE child = :child

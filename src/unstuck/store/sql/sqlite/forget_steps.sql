@@ -1,0 +1,1 @@
+DELETE FROM unstuck_steps WHERE job IN (SELECT value FROM json_each(:jobs))

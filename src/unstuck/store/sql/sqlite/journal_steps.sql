@@ -1,0 +1,11 @@
+-- octet_length is younger than the SQLite of many machines.
+-- Up to :most rows, and those of them before which there are less than :room bytes: at least one, if there is one.
+SELECT p.name, p.ordinal, p.run, p.token, p.at, p.duration_ms, p.result, p.bytes
+  FROM (SELECT s.*, length(CAST(s.result AS BLOB)) AS bytes, SUM(length(CAST(s.result AS BLOB))) OVER (ORDER BY s.name, s.ordinal) AS upto
+          FROM (SELECT name, ordinal, run, token, at, duration_ms, result
+                  FROM unstuck_steps
+                 WHERE job = :job
+                 ORDER BY name, ordinal
+                 LIMIT :most OFFSET :skip) AS s) AS p
+ WHERE p.upto - p.bytes < :room
+ ORDER BY p.name, p.ordinal

@@ -1,0 +1,423 @@
+"""Waits: what parked jobs wait for, what answers them, and what came before anybody asked.
+
+Theory of operation. A wait is a row; whoever first writes its answer, under that row's lock, has decided: an event, a
+person, the end of the children, or time. Events and parks of one address exclude each other (an advisory lock; SQLite
+has one writer): who parks then sees every letter that was sent before, and who sends sees every wait that was asked
+before, so no event passes a wait by. Who answers touches nothing but the row and the inbox, and so can wait for
+nobody in a circle; the job itself is woken by whoever works off the inbox, or by the janitor whose timer came due.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnknownJob
+from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
+from unstuck.model.policy import LONGEST, Policy
+from unstuck.model.target import FIRST, place_of, turn_after
+from unstuck.model.waits import Answer, Signalled, Wait, WaitKind, WaitRecord, spec_of, timeout_message
+from unstuck.store import children
+from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, rest_of
+from unstuck.store.database import Row, Transaction
+from unstuck.store.rows import address_of, instant, packed, span, wait_of
+from unstuck.store.targets import take_turn
+
+if TYPE_CHECKING:
+    from unstuck.store.settle import Settling
+
+#: An event that nobody waited for in time is forgotten.
+LETTER_LIFE = 86400.0
+#: Who answers when nobody else did.
+BY_TIME = "timeout"
+MAX_KEY = 2 * MAX_NAME
+MAX_QUESTION = 8 << 10
+MOST_CHILDREN = 1000
+MOST_ASKED = 100
+_LAST_INSTANT = 1 << 62
+
+
+def check(wait: Wait) -> None:
+    """What a handler asks for reaches us from its process: nothing that a database would refuse may get further."""
+    _check_text(wait.key, "the wait's key", MAX_KEY)
+    _check_text(wait.name, "the wait's name", MAX_QUESTION if wait.kind is WaitKind.APPROVAL else MAX_NAME)
+    _check_text(wait.topic or "", "the topic", MAX_NAME)
+    _check_text(wait.default or "", "the default", MAX_PAYLOAD)
+    for one in wait.who:
+        _check_text(one, "the one who is asked", MAX_NAME)
+    if wait.timeout is not None and not 0 < wait.timeout <= LONGEST:
+        raise InvalidInput(f"a wait of {wait.timeout!r} seconds must be above 0 and at most {LONGEST:g}")
+    if wait.until is not None and not 0 <= wait.until <= _LAST_INSTANT:
+        raise InvalidInput("the instant it waits for lies beyond what a calendar holds")
+    if len(wait.children) > MOST_CHILDREN or len(wait.who) > MOST_ASKED:
+        raise InvalidInput(f"it waits for more than {MOST_CHILDREN} children, or asks more than {MOST_ASKED} people")
+
+
+def check_event(event: str, payload: str, topic: str | None) -> None:
+    _check_text(event, "the event's name", MAX_NAME)
+    _check_text(topic or "", "the topic", MAX_NAME)
+    _check_text(payload, "the event's payload", MAX_PAYLOAD)
+
+
+def _check_text(text: str, what: str, most: int) -> None:
+    check_text(text, what)
+    if len(text) > most:
+        raise InvalidInput(f"{what} has {len(text):,} characters; the limit is {most:,}")
+
+
+def hold_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> None:
+    """Of (tenant, address), until the commit. No lock that others may hold while they want one of these is asked for
+    afterwards."""
+    keys = sorted({_mutex(tenant, address) for tenant, address in addresses})
+    if keys and not t.split:
+        t.all("lock_addresses", keys=keys)
+
+
+def _mutex(tenant: str, address: str) -> int:
+    digest = hashlib.blake2b(f"{tenant}\0{address}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+# --- park ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A running job whose row is locked, and what it parks for."""
+
+    row: Row
+    wait: Wait
+    policy: Policy
+
+    @property
+    def address(self) -> str | None:
+        return address_of(self.row["uid"], self.wait.topic) if self.wait.kind is WaitKind.EVENT else None
+
+    @property
+    def place(self) -> tuple[int, int, str]:
+        return self.row["job"], self.row["run"], self.wait.key
+
+
+def ask(t: Transaction, askings: Sequence[Asking]) -> dict[int, Row]:
+    """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row."""
+    if not askings:
+        return {}
+    hold_addresses(t, [(one.row["tenant"], one.address) for one in askings if one.address])
+    places = [dict(zip(("job", "run", "key"), one.place, strict=True)) for one in askings]
+    # The same key twice in one run is the same wait: what answered it then answers it now.
+    known = {(row["job"], row["run"], row["key"]): row for row in t.all("waits_asked", rows=packed(places))}
+    asked = {one.row["job"]: known.get(one.place) or _columns(t, one) for one in askings}
+    if fresh := [asked[one.row["job"]] for one in askings if one.place not in known]:
+        t.run("add_waits", rows=packed(fresh))
+    for one in askings:
+        if one.wait.kind is WaitKind.CHILDREN and asked[one.row["job"]]["answer"] is None:
+            children.watch(t, one.row, one.wait)
+    return asked
+
+
+def _columns(t: Transaction, one: Asking) -> dict[str, Any]:
+    row, wait = one.row, one.wait
+    until = wait.until if wait.until is not None else row["now"] + span(wait.limit(one.policy))
+    letter = None
+    if one.address:
+        asked = {"tenant": row["tenant"], "address": one.address, "event": wait.name, "run": row["run"]}
+        letter = t.one("take_letter", **asked)
+    return {
+        "job": row["job"],
+        "run": row["run"],
+        "key": wait.key,
+        "tenant": row["tenant"],
+        "kind": wait.kind,
+        "name": wait.name,
+        "address": one.address,
+        "spec": packed(spec_of(wait)),
+        "asked_at": row["now"],
+        "until_at": until,
+        "answer": Answer.EVENT if letter else None,
+        "payload": letter["payload"] if letter else None,
+        "answered_at": row["now"] if letter else None,
+        "by": letter["by"] if letter else None,
+        "comment": None,
+    }
+
+
+def asked_facts(wait: Row) -> dict[str, Any]:
+    """What the history says of a job that parks."""
+    return {**_named(wait), "until": instant(wait["until_at"]).isoformat()}
+
+
+def answered_facts(wait: Row) -> dict[str, Any]:
+    """What the history says of a job that goes on; the answer itself may be large, and stays with the wait."""
+    said = {"answer": wait["answer"], "by": wait["by"] or "janitor", "comment": wait["comment"]}
+    at = wait["answered_at"]
+    return {**_named(wait), **said, "answered_at": None if at is None else instant(at).isoformat()}
+
+
+def _named(wait: Row) -> dict[str, Any]:
+    return {"wait": wait["kind"], "name": wait["name"] or None, "key": wait["key"]}
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def signal(
+    t: Transaction, tenant: str, event: str, payload: str, by: str, job: str | None, topic: str | None
+) -> Signalled:
+    """The oldest wait for it is answered; else it becomes a letter. The number is the letter's, 0 without one."""
+    address = address_of(job or "", topic)
+    hold_addresses(t, [(tenant, address)])
+    by = clean_text(by, MAX_NAME)
+    while True:
+        # Again after each miss: a wait that went while we reached for it may have gone with its run.
+        run = None if job is None else _run_to_come(t, tenant, job)
+        found = t.one("oldest_wait", tenant=tenant, address=address, event=event, run=run)
+        if found is None:
+            break
+        answer = {"answer": Answer.EVENT, "payload": payload, "by": by, "comment": None}
+        if t.run("answer_wait", job=found["job"], run=found["run"], key=found["key"], **answer):
+            _announce(t, [found["job"]])
+            return Signalled(found["uid"], 0)
+    letter = {"tenant": tenant, "address": address, "event": event, "payload": payload, "run": run, "by": by}
+    kept = t.one("add_letter", **letter, life=span(LETTER_LIFE))
+    assert kept is not None
+    return Signalled(None, int(kept["id"]))
+
+
+def _run_to_come(t: Transaction, tenant: str, uid: str) -> int:
+    """The run that an event sent now is meant for: of a paused job the one that its resume opens."""
+    row = _look(t, tenant, uid)
+    state = JobState(row["state"])
+    if state.is_final:
+        raise NotWaiting(f"job {uid} has ended ({state}): it waits for no event any more")
+    return int(row["run"]) + (state is JobState.PAUSED)
+
+
+def _look(t: Transaction, tenant: str, uid: str) -> Row:
+    row = t.one("job", tenant=tenant, uid=uid)
+    if row is None:
+        raise UnknownJob(uid)
+    return row
+
+
+def _announce(t: Transaction, jobs: Iterable[int]) -> None:
+    t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in jobs]))
+
+
+def decide(
+    t: Transaction, tenant: str, uid: str, answer: Answer, by: str, comment: str | None, key: str | None
+) -> WaitRecord:
+    """A person's word on the open approval; the first counts, also against a deadline or a cancel."""
+    row = _look(t, tenant, uid)
+    said = clean_text(comment, MAX_MESSAGE) if comment else None
+    decided = t.all(
+        "decide_wait", job=row["number"], key=key, answer=answer, by=clean_text(by, MAX_NAME), comment=said
+    )
+    if not decided:
+        raise NotWaiting(_why_not(t, _look(t, tenant, uid), key))
+    _announce(t, [row["number"]])
+    return wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
+
+
+def _why_not(t: Transaction, job: Row, key: str | None) -> str:
+    uid, state = job["uid"], JobState(job["state"])
+    asked = [wait_of(row) for row in t.all("job_waits", tenant=job["tenant"], uid=uid)]
+    if asked and state is JobState.WAITING and (last := asked[-1]).answer is None:
+        if last.wait.kind is WaitKind.APPROVAL:
+            return f"job {uid} waits for another approval, {last.wait.key!r}: {last.wait.name!r}"
+        return f"job {uid} waits for no approval, but for {_what(last.wait)}"
+    decided = [record for record in asked if record.wait.kind is WaitKind.APPROVAL and key in (None, record.wait.key)]
+    if decided and decided[-1].answer is not None:
+        last = decided[-1]
+        return f"{last.wait.name!r} of job {uid} is decided already: {last.answer} by {last.by or 'nobody'}"
+    return f"job {uid} is {state} and waits for no approval"
+
+
+def _what(wait: Wait) -> str:
+    match wait.kind:
+        case WaitKind.EVENT:
+            return f"event {wait.name!r}" + (f" on topic {wait.topic!r}" if wait.topic else "")
+        case WaitKind.CHILDREN:
+            return f"{len(wait.children)} children to end"
+        case WaitKind.TIME:
+            return "a time"
+        case WaitKind.APPROVAL:
+            return f"the approval {wait.name!r}"
+
+
+# --- wake ---------------------------------------------------------------------------------------------------------
+
+
+def wake(t: Transaction, tools: Settling, jobs: Iterable[int]) -> tuple[int, bool]:
+    """Those of these jobs that are WAITING and whose answer is there go on. How many, and whether somebody idle
+    should look: for work, or for what is left in the inbox."""
+    parked = [row["number"] for row in t.all("waiting_jobs", jobs=sorted(jobs))]
+    if not parked:
+        return 0, False
+    locked = [row["id"] for row in t.all("lock_jobs", jobs=parked)]
+    if busy := sorted(set(parked).difference(locked)):
+        _announce(t, busy)
+    rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=locked)} if locked else {}
+    if not rows:
+        return 0, False
+    _answer_gathers(t, list(rows))
+    still = {row["job"] for row in t.all("open_waits_of", jobs=list(rows))}
+    changes = Changes()
+    _wake_all(changes, t, tools, [row for job, row in rows.items() if job not in still], is_locked=False)
+    return len(changes.events), changes.write(t)
+
+
+def _answer_gathers(t: Transaction, jobs: Sequence[int]) -> None:
+    """Gathers none of whose children is waited for any more. Their jobs are locked: nobody else answers them."""
+    gathers = [row for row in t.all("open_waits_of", jobs=list(jobs)) if row["kind"] == WaitKind.CHILDREN]
+    if not gathers:
+        return
+    waiting = {row["job"] for row in t.all("waits_of", jobs=[row["job"] for row in gathers])}
+    for row in gathers:
+        if row["job"] not in waiting:
+            answer = {"answer": Answer.ENDED, "payload": children.payload(t, row), "by": "children", "comment": None}
+            t.run("answer_wait", job=row["job"], run=row["run"], key=row["key"], **answer)
+
+
+def gathering(t: Transaction, jobs: Sequence[int]) -> set[int]:
+    """Those of these jobs that are WAITING for their children."""
+    found = t.all("open_waits_of", jobs=list(jobs)) if jobs else []
+    return {row["job"] for row in found if row["kind"] == WaitKind.CHILDREN}
+
+
+def _wake_all(changes: Changes, t: Transaction, tools: Settling, rows: Sequence[Row], *, is_locked: bool) -> None:
+    """Jobs whose rows are locked and whose waits are answered. `is_locked`: their targets are, too."""
+    if not rows:
+        return
+    answers = {row["job"]: row for row in t.all("last_waits_of", jobs=[row["number"] for row in rows])}
+    drop_timers(t, answers.values())
+    for row in rows:
+        job, now = row["number"], row["now"]
+        changes.tell(job, row["n"] + 1, now, EventKind.WOKEN, row["run"], row["token"], answered_facts(answers[job]))
+        stay = tools.dimensions.policy(t, row["policy"]).expires_after
+        expires_at = None if stay is None else now + span(stay)
+        changes.rests.append(rest_of(row, JobState.QUEUED, available_at=now, expires_at=expires_at))
+        changes.queue(
+            job,
+            now,
+            now,
+            expires_at,
+            route=row["route"],
+            target=row["target_number"],
+            place=FIRST if row["is_head"] else place_of(row["priority"]),
+            is_locked=is_locked,
+        )
+
+
+def drop_timers(t: Transaction, waits: Iterable[Row]) -> None:
+    if rows := [{"due_at": wait["until_at"], "job": wait["job"]} for wait in waits]:
+        t.run("take_timers", kind="wait", rows=packed(rows))
+
+
+# --- time ---------------------------------------------------------------------------------------------------------
+
+
+def expire(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int, bool], bool]:
+    """Waits whose time has passed: how many jobs moved, whether there may be more timers that came due, and whether
+    somebody idle should look. A timer of an earlier wait finds nothing that is due, and goes."""
+    locked = [row["id"] for row in t.all("lock_due_wait_targets", batch=batch)]
+    due = t.all("due_waits", targets=locked, batch=batch)
+    if not due:
+        t.run("drop_orphan_timers", kind="wait")
+        return (0, False), False
+    rows = {row["number"]: row for row in due if row["state"] == JobState.WAITING}
+    # In a statement of its own: only behind the locks is it sure what each of them waits for.
+    found = {row["job"]: row for row in t.all("open_waits_of", jobs=list(rows))} if rows else {}
+    # By its timer too, which goes now: a clock that was set back must not leave a wait without one.
+    late = [wait for job, wait in found.items() if wait["until_at"] <= max(rows[job]["now"], rows[job]["due_at"])]
+    written = t.all("answer_waits", rows=packed([_by_time(wait) for wait in late])) if late else []
+    answered = {row["job"]: row for row in written}
+    # Somebody else's answer, whose entry in the inbox is on its way; another one does no harm.
+    not_ours = {wait["job"] for wait in late}.difference(answered)
+    if decided := sorted(not_ours | set(rows).difference(found)):
+        _announce(t, decided)
+    changes = Changes()
+    failed = [job for job, wait in answered.items() if wait["answer"] == Answer.TIMEOUT]
+    for job in failed:
+        _fail(changes, t, tools, rows[job], answered[job])
+    _wake_all(changes, t, tools, [rows[job] for job in answered if job not in failed], is_locked=True)
+    gathers = [job for job, wait in answered.items() if wait["kind"] == WaitKind.CHILDREN]
+    if gathers:
+        t.run("drop_dependencies", jobs=gathers)
+    t.run("take_timers", kind="wait", rows=packed([{"due_at": row["due_at"], "job": row["number"]} for row in due]))
+    woke = changes.write(t)
+    children.left(t, changes.ends)
+    return (len(answered), len(due) >= batch), woke or bool(decided or changes.ends)
+
+
+def _by_time(row: Row) -> dict[str, Any]:
+    """What the end of its time means was agreed when it was asked."""
+    wait = wait_of(row).wait
+    said: dict[str, Any] = {"job": row["job"], "run": row["run"], "key": row["key"], "payload": None, "by": BY_TIME}
+    match wait.on_timeout:
+        case _ if wait.kind is WaitKind.TIME:
+            return {**said, "answer": Answer.DUE}
+        case "default":
+            return {**said, "answer": Answer.DEFAULT, "payload": wait.default}
+        case "approve":
+            return {**said, "answer": Answer.APPROVED}
+        case "reject":
+            return {**said, "answer": Answer.REJECTED}
+        case _:
+            return {**said, "answer": Answer.TIMEOUT}
+
+
+def _fail(changes: Changes, t: Transaction, tools: Settling, row: Row, answered: Row) -> None:
+    """Nobody came, and nothing else was agreed. Its target and its row are locked."""
+    job, now, record = row["number"], row["now"], wait_of(answered)
+    missing = _missing(t, job) if record.wait.kind is WaitKind.CHILDREN else ()
+    limit = (answered["until_at"] - answered["asked_at"]) / 1_000_000
+    message = clean_text(timeout_message(record, limit, missing), MAX_MESSAGE)
+    error = {"error_type": ErrorType.WAIT_TIMEOUT, "error_message": message}
+    facts = {**_named(answered), "by": "janitor", **error}
+    changes.tell(job, row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], facts)
+    changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
+    changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))
+    if row["is_head"]:
+        policy = tools.dimensions.policy(t, row["policy"])
+        turn = turn_after(JobState.FAILED, started=bool(row["started"]), policy=policy)
+        take_turn(changes, row["target_number"], job, turn, now)
+
+
+def _missing(t: Transaction, job: int) -> tuple[str, ...]:
+    rows = t.all("waits_of", jobs=[job])
+    return tuple(row["uid"] for row in rows if row["state"] is None and row["uid"] is not None)
+
+
+# --- stopped, resumed ---------------------------------------------------------------------------------------------
+
+
+def abandon(t: Transaction, job: int, run: int) -> None:
+    """It is cancelled or interrupted while it waits, and its row is locked: nothing may wake or fail it any more."""
+    t.run("drop_wait_timers", job=job, run=run)
+    t.run("drop_open_wait", job=job, run=run)
+    t.run("forget_dependencies", job=job)
+
+
+def begin_run(t: Transaction, row: Row, run: int) -> None:
+    """What was sent to earlier runs is not for this one."""
+    t.run("drop_letters", tenant=row["tenant"], address=address_of(row["uid"], None), run=run)
+
+
+# --- what people read ---------------------------------------------------------------------------------------------
+
+
+def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
+    _look(t, tenant, uid)
+    return [wait_of(row) for row in t.all("job_waits", tenant=tenant, uid=uid)]
+
+
+def page(t: Transaction, tenant: str | None, kind: str, after: str, limit: int) -> list[WaitRecord]:
+    """The oldest first; `after` is the id of the last job of the page before, whose wait may be answered by now."""
+    last = t.one("wait_asked_at", uid=after, kind=kind) if after else None
+    begin = {"after_at": last["asked_at"] if last else 0, "after_job": last["job"] if last else 0}
+    if tenant is None:
+        return [wait_of(row) for row in t.all("open_waits_everywhere", kind=kind, most=limit, **begin)]
+    return [wait_of(row) for row in t.all("open_waits", tenant=tenant, kind=kind, most=limit, **begin)]

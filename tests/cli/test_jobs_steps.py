@@ -1,0 +1,99 @@
+"""unstuck jobs steps, tree, replay, and what jobs show says of them; on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Command
+from tests.support.builders import TENANT, boom, chance, everything
+from tests.support.parking import Stage
+from unstuck.model.waits import Wait, WaitKind
+from unstuck.store.sql_store import SqlStore
+
+
+@pytest.fixture
+def stage(store: SqlStore) -> Stage:
+    return Stage(store)
+
+
+def test_finished_steps_are_listed_in_order(unstuck: Command, stage: Stage) -> None:
+    attempt = stage.begun()
+    none = unstuck("jobs", "steps", attempt.id)
+    assert (none.code, none.out) == (0, "")
+    assert "no step so far" in none.err
+    stage.step(attempt, "fetch", '{"pages":3}')
+    stage.step(attempt, "fetch", '"\\u001b[2J"', ordinal=2)
+    lines = unstuck("jobs", "steps", attempt.id, "--json").lines
+    assert [(s["name"], s["ordinal"], s["result"]) for s in lines] == [
+        ("fetch", 1, {"pages": 3}),
+        ("fetch", 2, "\x1b[2J"),
+    ]
+    assert lines[0].keys() == {"name", "ordinal", "result", "run", "attempt", "at", "duration_ms"}
+    shown = unstuck("jobs", "steps", attempt.id[:-2]).out
+    assert "fetch#2" in shown
+    assert '{"pages":3}' in shown
+    assert "\x1b" not in shown
+    assert (
+        f"2 steps finished, the last fetch#2: unstuck jobs steps {attempt.id}"
+        in unstuck("jobs", "show", attempt.id).out
+    )
+    assert unstuck("jobs", "steps", "nonsense").code == 3
+
+
+def test_a_family_is_drawn_from_the_top_with_states(unstuck: Command, store: SqlStore, stage: Stage) -> None:
+    top = stage.begun(workflow="night")
+    first, second = stage.spawn(top, "crawl"), stage.spawn(top, "crawl", 2)
+    stage.park(top, Wait(WaitKind.CHILDREN, "children#1", children=(first.id, second.id)))
+    attempts = {a.id: a for a in store.claim(stage.worker.number, chance.nonce(), everything(store))}
+    grandchild = stage.spawn(attempts[first.id], "index")
+    store.cancel(TENANT, grandchild.id, "kim")
+    stage.end(attempts[second.id], boom("no such host"))
+
+    drawn = unstuck("jobs", "tree", grandchild.id).out.splitlines()
+
+    assert drawn[0] == f"WAITING    night  {top.id}"
+    assert drawn[1] == f"├─ RUNNING    crawl  {first.id}"
+    assert drawn[2].startswith(f"│  └─ CANCELLED  index  {grandchild.id}  ◀")
+    assert drawn[3].startswith(f"└─ QUEUED     crawl#2  {second.id}  ValueError: no such host")
+    assert unstuck("jobs", "tree", top.id).out.splitlines()[0] == f"WAITING    night  {top.id}  ◀"
+    whole = unstuck("jobs", "tree", first.id, "--json").object
+    assert (whole["id"], [child["id"] for child in whole["children"]]) == (top.id, [first.id, second.id])
+    assert whole["children"][0]["children"][0]["state"] == "CANCELLED"
+    short = unstuck("jobs", "tree", top.id, "--limit", "2").out
+    assert "… 1 more job; --limit shows more" in short
+    assert f"parent     {top.id}" in unstuck("jobs", "show", first.id).out
+    shown = unstuck("jobs", "show", top.id).out
+    assert "waits for  2 jobs that it spawned" in shown
+    assert f"children   1 QUEUED, 1 RUNNING: unstuck jobs tree {top.id}" in shown
+    alone = unstuck.enqueue("add", "1")
+    assert unstuck("jobs", "tree", alone).out == f"QUEUED     add  {alone}  ◀\n"
+    assert unstuck("jobs", "tree", "nonsense").code == 3
+
+
+def test_usage_is_shown_against_the_budget(unstuck: Command, store: SqlStore, stage: Stage) -> None:
+    """A20"""
+    attempt = stage.begun(budget=(("tokens", 1000.0),))
+    store.spend(attempt.ref, 1, {"tokens": 1020, "euros": 0.5})
+    shown = unstuck("jobs", "show", attempt.id).out
+    assert "used       0.5 euros" in shown
+    assert "1,020 of 1,000 tokens" in shown
+    usage = unstuck("jobs", "show", attempt.id, "--json").object["usage"]
+    assert (usage["used"], usage["budget"]) == ({"tokens": 1020, "euros": 0.5}, {"tokens": 1000})
+
+
+def test_ended_jobs_are_replayed_as_new_ones(unstuck: Command) -> None:
+    """Issue 5, 5"""
+    first, second, third = (unstuck.enqueue("add", number) for number in "123")
+    unstuck("jobs", "cancel", first, second)
+    again = unstuck("jobs", "replay", first)
+    assert (again.code, again.word != first) == (0, True), again.err
+    shown = unstuck("jobs", "show", again.word).out
+    assert f"replay of  {first}" in shown
+    assert "add(1)" in shown
+    assert unstuck("jobs", "show", again.word, "--json").object["replay_of"] == first
+    some = unstuck("jobs", "replay", third, second, "nonsense", "--json")
+    assert (some.code, some.object["replay_of"]) == (4, second)
+    assert "a QUEUED job cannot replay" in some.err
+    assert unstuck("jobs", "replay", "nonsense").code == 3
+    verbs = [line["verb"] for line in unstuck("audit", "--verb", "jobs", "--json").lines]
+    assert verbs.count("jobs.replay") == 2

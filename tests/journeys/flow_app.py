@@ -1,0 +1,174 @@
+"""The app of the flow journeys: pipelines with steps, approvals, events, children and budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import unstuck
+from tests.journeys.apps import mark
+
+app = unstuck.App("journeys-never-open-this.db", version="v1", name="flow")
+
+
+def work(path: str, word: str) -> str:
+    mark(path, word)
+    return f"{word} by {os.getpid()}"
+
+
+@app.workflow(max_lost=100, suspect_runs=1000)
+def release(ctx: unstuck.Context, path: str) -> list[str]:
+    built = ctx.step("build", work, path, "build")
+    mark(path, "asking")
+    decision = ctx.approval("Deploy?", timeout=60)
+    return [built, decision.by, ctx.step("deploy", work, path, "deploy")]
+
+
+@app.workflow(max_lost=100, suspect_runs=1000)
+async def release_async(ctx: unstuck.Context, path: str) -> list[str]:
+    built = await ctx.step("build", work, path, "build")
+    mark(path, "asking")
+    decision = await ctx.approval("Deploy?", timeout=60)
+    return [built, decision.by, await ctx.step("deploy", work, path, "deploy")]
+
+
+@app.workflow(max_lost=1000, suspect_runs=1000, timeout=300)
+def many_steps(ctx: unstuck.Context, path: str, count: int, kills: int) -> list[int]:
+    """One process after the other is killed under it, until there were so many kills."""
+    return [ctx.step(f"s{number}", _numbered, path, number, kills) for number in range(count)]
+
+
+def _numbered(path: str, number: int, kills: int) -> int:
+    """Leaves a line each time it is called; whoever begins a kill leaves one in another file."""
+    with Path(path).open("a") as file:
+        file.write(f"{number}\n")
+    counted = Path(path).with_name("kills")
+    if random.random() < 0.35 and (not counted.exists() or counted.stat().st_size < kills):
+        with counted.open("a") as file:
+            file.write("!")
+        # Anywhere from within this step to a few steps on.
+        threading.Timer(random.random() * 0.03, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    time.sleep(random.random() * 0.005)
+    return number
+
+
+@app.workflow
+def waits(ctx: unstuck.Context, event: str, options: dict[str, Any]) -> Any:
+    return ctx.wait_for(event, **options)
+
+
+@app.workflow
+def waits_in_its_second_run(ctx: unstuck.Context, timeout: float) -> Any:
+    if ctx.run == 1:
+        raise unstuck.Fail("not in the first run")
+    return ctx.wait_for("go", timeout=timeout)
+
+
+@app.workflow
+def asks(ctx: unstuck.Context, timeout: float) -> str:
+    return str(ctx.approval("May I?", timeout=timeout).by)
+
+
+@app.workflow
+def step_then_nap(ctx: unstuck.Context, path: str) -> str:
+    text: str = ctx.step("first", work, path, "first")
+    mark(path, "napping")
+    ctx.sleep(0.2 if len(Path(path).read_text().splitlines()) > 2 else 60)
+    return text
+
+
+@app.workflow
+def step_while_asked(ctx: unstuck.Context, path: str) -> str:
+    """Deaf to its request while the step is at work; what it gave is kept all the same."""
+
+    def slow() -> str:
+        mark(path, "slow")
+        time.sleep(1.0)
+        return "slow"
+
+    return str(ctx.step("slow", slow))
+
+
+@app.workflow(grace=5.0)
+def parks_when_told(ctx: unstuck.Context, path: str) -> None:
+    """Obeys no request; parks, once a file says so."""
+    mark(path, "begun")
+    while not Path(path + ".go").exists():
+        time.sleep(0.02)
+    try:
+        ctx.approval("May I?")
+    except unstuck.Cancelled:
+        mark(path, "cancelled")
+        raise
+
+
+@app.workflow(grace=5.0)
+def parks_unasked(ctx: unstuck.Context, path: str) -> None:
+    """Is in the middle of its unwinding when somebody cancels it."""
+    try:
+        ctx.park_for(60)
+    finally:
+        mark(path, "unwinding")
+        time.sleep(1.5)
+
+
+@app.workflow(budget={"tokens": 1000})
+def spends(ctx: unstuck.Context, path: str) -> str:
+    for _ in range(10):
+        try:
+            ctx.spend(tokens=300)
+        except unstuck.BudgetExceeded:
+            mark(path, "exceeded")
+            return "as if nothing had happened"
+    return "done"
+
+
+@app.workflow
+def child(n: int) -> int:
+    if n < 0:
+        raise unstuck.Fail("negative")
+    return 10 * n
+
+
+@app.workflow
+def parent(ctx: unstuck.Context, numbers: list[int]) -> Any:
+    refs = [ctx.spawn(child, n) for n in numbers]
+    try:
+        return ctx.gather(*refs, timeout=30)
+    except unstuck.ChildrenFailed as error:
+        return [[end.state, end.error_message] for end in error.failed]
+
+
+@app.workflow
+async def parent_async(ctx: unstuck.Context, numbers: list[int]) -> Any:
+    refs = await asyncio.gather(*(ctx.spawn(child, n) for n in numbers))
+    return await ctx.gather(*refs, timeout=30)
+
+
+@app.workflow
+def sleeper(path: str) -> None:
+    mark(path, "sleeper")
+    unstuck.current().sleep(60)
+
+
+@app.workflow
+def parent_of_sleepers(ctx: unstuck.Context, path: str) -> None:
+    ctx.gather(*[ctx.spawn(sleeper, path) for _ in range(3)])
+
+
+@app.workflow
+def park_a_moment(ctx: unstuck.Context, path: str) -> str:
+    mark(path, "begun")
+    ctx.park_for(0.5)
+    return "rested"
+
+
+@app.workflow
+def add(a: int, b: int) -> int:
+    return a + b
