@@ -68,7 +68,7 @@ def test_open_approvals_are_listed_and_decided(app: unstuck.App, stage: Stage) -
     assert (one.until_at - one.asked_at).total_seconds() == 600
     assert (two.job, (two.until_at - two.asked_at).total_seconds()) == (second, 60)
     assert [a.job for a in app.approvals.list(limit=1)] == [first]
-    assert [a.job for a in app.approvals.list(after=first)] == [second]
+    assert [a.job for a in app.approvals.list(after=one.cursor)] == [second]
     assert [a.job for a in app.approvals.list(tenant="*")] == [first, second, theirs]
     [other] = app.approvals.list(tenant="acme")
     assert app.approvals.approve(other, by="ada").answer is Answer.APPROVED

@@ -8,12 +8,20 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
 from tests.executor.apps import pack, unpack
 from unstuck.executor.context import Context, current
-from unstuck.model.errors import ApprovalRejected, BudgetExceeded, ChildrenFailed, InvalidInput, StepTimeout
+from unstuck.model.errors import (
+    ApprovalRejected,
+    BudgetExceeded,
+    ChildrenFailed,
+    InvalidInput,
+    StepTimeout,
+    TargetDeadlock,
+)
 from unstuck.model.job import NewJob
 from unstuck.model.policy import Policy
 from unstuck.model.waits import ChildRef, Decision
@@ -326,3 +334,78 @@ def one_step_more(ctx: Context) -> Any:
 def uses_no_flow(ctx: Context) -> Any:
     ctx.check()
     return 1
+
+
+@workflow
+def gathers_as_it_is_told(ctx: Context) -> Any:
+    """Refused once, it asks for the same children in the way that was proposed; then for others."""
+    first, second = ctx.spawn(Drafting()), ctx.spawn(Drafting())
+    try:
+        results = ctx.gather(first)
+    except TargetDeadlock:
+        results = ctx.gather(first, release_target=True)
+    return [results, ctx.gather(second)]
+
+
+@workflow
+def gathers_fewer_at_a_time(ctx: Context) -> Any:
+    children = [ctx.spawn(Drafting()) for _ in range(2)]
+    try:
+        return ctx.gather(*children)
+    except InvalidInput:
+        return [ctx.gather(child) for child in children]
+
+
+@workflow
+def parks_until(ctx: Context, when: str) -> Any:
+    ctx.park_until(datetime.fromisoformat(when))
+
+
+@workflow
+def speaks_after_a_park(ctx: Context) -> Any:
+    try:
+        ctx.park_for(5)
+    finally:
+        ctx.log(f"left={ctx.remaining()} key={ctx.key('k') != ''}")
+
+
+# awaited or not, side by side, and again after a failure
+
+
+@workflow
+async def forget_an_approval(ctx: Context, how: str) -> str:
+    if how == "dropped":
+        ctx.approval("Deploy?")
+    else:
+        kept = ctx.approval("Deploy?")
+        assert kept
+    if how != "kept alone":
+        await ctx.step("deploy", add, 1, 2)
+    return "deployed"
+
+
+@workflow
+async def fetch_side_by_side(ctx: Context, how: str) -> list[int]:
+    async def fetch(n: int) -> int:
+        await asyncio.sleep(0.01)
+        return n
+
+    async def in_a_task(n: int) -> int:
+        value: int = await ctx.step("fetch", fetch, n)
+        return value
+
+    if how == "tasks":
+        return list(await asyncio.gather(*(in_a_task(n) for n in range(3))))
+    return list(await asyncio.gather(*(ctx.step("fetch", fetch, n) for n in range(3))))
+
+
+@workflow
+def pay_twice_at_most(ctx: Context) -> str:
+    def refused() -> None:
+        raise ValueError("no money")
+
+    try:
+        ctx.step("pay", refused)
+    except ValueError:
+        ctx.step("pay", add, 1, 2)
+    return "paid"

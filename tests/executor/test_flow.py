@@ -61,7 +61,7 @@ class Desk:
             case RecordStep():
                 return Done()
             case Spawn(name=name, ordinal=ordinal, job=job):
-                return ChildAnswer(Child(f"child-{ordinal}", name, ordinal, 2, "QUEUED", job.workflow))
+                return ChildAnswer(Child(f"child-{ordinal}", name, ordinal, 1, "QUEUED", job.workflow))
             case Gather():
                 return GatherAnswer(self.gathered)
             case Spend(amounts=amounts):
@@ -78,6 +78,7 @@ class FlowWatch(Watch):
     """Its desk answers while it listens."""
 
     desk = Desk()
+    run_number = 1
 
     def wait(self, check: Callable[[], E | None], within: float = 15.0, every: float = 0.2) -> E:
         seen = len(self.events)
@@ -118,7 +119,9 @@ def step(name: str, result: Any, ordinal: int = 1) -> StepRecord:
 
 def answered(key: str, kind: WaitKind, answer: Answer, payload: Any = None, **more: Any) -> WaitRecord:
     text = None if payload is None else json.dumps(payload)
-    return WaitRecord("job", 2, Wait(kind, key), NOW, NOW, answer, text, NOW, **more)
+    name = "go" if kind is WaitKind.EVENT else ""
+    children = tuple(end["id"] for end in payload) if kind is WaitKind.CHILDREN else ()
+    return WaitRecord("job", 2, Wait(kind, key, name, children=children), NOW, NOW, answer, text, NOW, **more)
 
 
 def parked(finished: Finished) -> Wait:
@@ -309,7 +312,7 @@ def test_children_are_spawned_once_and_gathered_in_order(watch: FlowWatch, share
         ("child_work", 2, "default"),
     ]
 
-    children = tuple(Child(f"kept-{n}", "child_work", n, 2, "COMPLETED") for n in (1, 2))
+    children = tuple(Child(f"kept-{n}", "child_work", n, 1, "COMPLETED") for n in (1, 2))
     ends = [{"id": "kept-1", "state": "COMPLETED", "result": 1}, {"id": "kept-2", "state": "COMPLETED", "result": 2}]
     desk.pages = [Journal(waits=(answered("children#1", WaitKind.CHILDREN, Answer.ENDED, ends),), children=children)]
     desk.heard.clear()
@@ -319,7 +322,7 @@ def test_children_are_spawned_once_and_gathered_in_order(watch: FlowWatch, share
 
 
 def test_a_child_of_an_earlier_run_is_asked_for_again(watch: FlowWatch, shared: int, desk: Desk) -> None:
-    desk.pages = [Journal(children=(Child("old", "child_work", 1, 1, "FAILED"),))]
+    desk.pages = [Journal(children=(Child("old", "child_work", 1, 0, "FAILED"),))]
     parked(watch.run(shared, "parent"))
     assert [s.ordinal for s in desk.questions(Spawn)] == [1, 2]
 
@@ -489,3 +492,50 @@ def test_a_job_that_uses_no_flow_asks_for_nothing(watch: FlowWatch, shared: int,
     finished = watch.run(shared, "uses_no_flow")
     assert isinstance(finished.outcome, Returned)
     assert not [e for e in watch.events if isinstance(e, ErrandHeard) and e.ref == finished.ref]
+
+
+# awaited or not, side by side, and again after a failure
+
+
+@pytest.mark.parametrize("how", ["dropped", "kept", "kept alone"])
+def test_a_wait_that_is_not_awaited_fails_the_job(watch: FlowWatch, shared: int, desk: Desk, how: str) -> None:
+    """One that is dropped at once, as without `await`, is noticed before the next step is taken."""
+    outcome = watch.run(shared, "forget_an_approval", how).outcome
+
+    assert isinstance(outcome, Raised)
+    assert outcome.error.message == "ctx.approval was not awaited: in a coroutine write `await ctx.approval(…)`"
+    assert outcome.retry is False
+    assert any(isinstance(heard.question, RecordStep) for heard in desk.heard) == (how == "kept")
+
+
+def test_steps_of_one_name_in_one_task_keep_their_order(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    assert watch.result(shared, "fetch_side_by_side", "one task") == [0, 1, 2]
+
+    steps = {(h.question.ordinal, h.question.result) for h in desk.heard if isinstance(h.question, RecordStep)}
+    assert steps == {(1, "0"), (2, "1"), (3, "2")}
+
+
+def test_steps_of_one_name_in_several_tasks_are_refused(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    """In a later attempt one of them might get what belongs to another."""
+    outcome = watch.run(shared, "fetch_side_by_side", "tasks").outcome
+
+    assert isinstance(outcome, Raised)
+    assert "'fetch' is under way in another task or thread" in outcome.error.message
+
+
+def test_a_step_that_failed_and_is_called_again_is_the_same_step(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    """Else the next attempt, finding nothing under the first one's number, would pay once more."""
+    assert watch.result(shared, "pay_twice_at_most") == "paid"
+
+    assert [h.question.ordinal for h in desk.heard if isinstance(h.question, RecordStep)] == [1]
+
+
+def test_a_wait_of_a_later_run_has_a_key_of_its_own(
+    watch: FlowWatch, shared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decision that was meant for the first run's question must not pass for one to the second's."""
+    first = parked(watch.run(shared, "wait_for_event", {}))
+    monkeypatch.setattr(watch, "run_number", 3)
+    third = parked(watch.run(shared, "wait_for_event", {}))
+
+    assert (first.key, third.key) == ("event:go#1", "3:event:go#1")

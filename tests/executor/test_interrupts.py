@@ -194,7 +194,7 @@ def test_a_signal_that_meets_the_answer_to_the_one_before_leaves_no_lock_taken(w
 
 @pytest.mark.parametrize("habit", ["logging", "print", "tasks", "finalizers", "condition", "queue", "import"])
 def test_one_order_reaches_also_who_is_hardly_ever_in_code_of_its_own(watch: Watch, habit: str) -> None:
-    """Mostly within 20 ms; the bound is that of an order, a second. Without repetitions some do not end in five."""
+    """Mostly within 20 ms; the bound here is a second. Without repetitions some do not end in five."""
     executor = watch.executor()
     rounds = 20
     in_time = sum(end_by_one_order(watch, executor, habit, 1.0) for _ in range(rounds))

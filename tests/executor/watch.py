@@ -33,6 +33,9 @@ APP = "tests.executor.apps:app"
 class Watch:
     """Hears its fleet while it waits; keeps every event."""
 
+    #: Which run of its job an attempt belongs to.
+    run_number = 2
+
     def __init__(self, mode: str = "fork", app: str = APP, **options: Any) -> None:
         settings: dict[str, Any] = {"slots": 8, "pulse": 0.05, "kill_grace": 2.0, "import_limit": 20.0}
         self.incarnation = f"test-{os.getpid()}-{time.monotonic_ns()}"
@@ -87,7 +90,7 @@ class Watch:
         return ClaimedJob(
             ref=AttemptRef(self._jobs, 7, f"claim-{self._jobs}"),
             id=f"job-{self._jobs}",
-            run=2,
+            run=self.run_number,
             tenant=tenant,
             queue="default",
             workflow=workflow,

@@ -175,19 +175,19 @@ def test_from_the_start_means_with_new_children(store: SqlStore) -> None:
     assert [(c.id, c.ordinal) for c in store.children_of(TENANT, parent.id)] == [(old.id, 0), (fresh.id, 1)]
 
 
-def test_a_child_that_was_forgotten_meanwhile_is_replaced(store: SqlStore, clock: StoreClock) -> None:
-    """The parent lay paused for longer than ended jobs are kept."""
+def test_no_child_is_forgotten_while_its_parent_lies_paused(store: SqlStore, clock: StoreClock) -> None:
+    """For longer than ended jobs are kept: what the child did must not be done again."""
     worker = a_worker(store)
     parent = claimed(store, worker)
     old = spawned(store, parent, workflow="x")
     run(store, worker, old)
     ends_badly(store, worker, parent, JobState.PAUSED)
     clock.advance(100)
-    assert store.forget_ended(10) == 1
+    assert store.forget_ended(10) == 0
     worker = a_worker(store)
     store.resume(TENANT, parent.id, "ada")
 
-    assert spawned(store, claim(store, worker, parent), workflow="y").id != old.id
+    assert spawned(store, claim(store, worker, parent), workflow="x").id == old.id
 
 
 def test_a_failed_child_stays_the_same_within_its_run(store: SqlStore) -> None:
@@ -477,6 +477,23 @@ def test_which_children_outlive_their_parent(store: SqlStore, how: JobState, can
     assert {on_end for on_end, child in born.items() if state(store, child.id) is JobState.CANCELLED} == cancelled
     assert state(store, done.id) is JobState.COMPLETED
     assert store.tend_children() == 0
+
+
+def test_the_children_of_a_parent_that_its_blacklist_fails_in_the_queue_go_too(store: SqlStore) -> None:
+    """A35, A51: it waits for its retry when its workflow is shut out, so no worker of it says that it ended."""
+    worker = a_worker(store)
+    parent = claimed(store, worker, workflow="barred", retries=3, backoff_base=0.0)
+    born = {on_end: spawned(store, parent, on_end, on_end=on_end) for on_end in ("cancel", "leave")}
+    settle(store, worker, parent.ref, boom())
+    assert state(store, parent.id) is JobState.QUEUED
+    store.blacklist_add(TENANT, "barred", "manual", "ada")
+
+    assert store.tend_guard() == 1
+    work_off(store)
+
+    assert record(store, parent.id).error_type == "WorkflowBlacklisted"
+    assert state(store, born["cancel"].id) is JobState.CANCELLED
+    assert state(store, born["leave"].id) is JobState.QUEUED
 
 
 def test_a_running_child_is_asked_and_says_who_asked(store: SqlStore) -> None:

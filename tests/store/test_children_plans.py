@@ -66,6 +66,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("ancestors", {"job": 1003}, 10),
     ("find_children", {"job": 1, "children": CHILDREN}, 20),
     ("ends_of_children", {"job": 1, "children": CHILDREN, "most": 1000}, 30),
+    ("forgettable", {"retention": 1_000_000, "batch": 100}, 110),
     ("watch_children", {"job": 1, "children": CHILDREN}, 20),
     ("needed_by", {"jobs": [1001, 1003], "targets": [1], "above": [1], "most": 20_000}, 20),
     ("leave_children", {"rows": '[{"job": 7, "every": 1}, {"job": 8, "every": 0}]'}, 410),

@@ -34,12 +34,12 @@ SELECT 'uid-' || n, 't' || 1 + n % 20, 'q', 'w', 1 + n % 20, 0, n, '{{}}', 1, n,
   FROM generate_series(1, {JOBS}) n;
 INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id <= {OPEN};
-INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, address, asked_at, until_at, answer, answered_at)
-SELECT id, 1, 'event#' || k, tenant, 'event', 'paid', 'job:' || uid, id, id + 1000, 'event', id
+INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, address, token, asked_at, until_at, answer, answered_at)
+SELECT id, 1, 'event#' || k, tenant, 'event', 'paid', 'job:' || uid, k, id, id + 1000, 'event', id
   FROM unstuck_jobs CROSS JOIN generate_series(1, 2) k WHERE id <= {OPEN};
-INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, address, asked_at, until_at)
+INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, address, token, asked_at, until_at)
 SELECT id, 1, 'wait#1', tenant, CASE id % 3 WHEN 0 THEN 'approval' ELSE 'event' END, 'paid',
-       CASE id % 3 WHEN 1 THEN 'job:' || uid WHEN 2 THEN 'topic:orders' END, id,
+       CASE id % 3 WHEN 1 THEN 'job:' || uid WHEN 2 THEN 'topic:orders' END, 1, id,
        CASE WHEN id > {JOBS} - 20 THEN id ELSE 1 << 60 END
   FROM unstuck_jobs WHERE id > {OPEN};
 INSERT INTO unstuck_timers (kind, due_at, job) SELECT 'wait', until_at, job FROM unstuck_waits WHERE answer IS NULL;
@@ -76,7 +76,6 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("drop_letters", {"tenant": "t11", "address": "job:uid-19990", "run": 2}, 3),
     ("forget_letters", {"batch": 100}, 60),
     ("open_waits", {"tenant": "t1", "kind": "approval", "after_at": 0, "after_job": 0, "most": 10}, 60),
-    ("wait_asked_at", {"uid": "uid-19990", "kind": "approval"}, 3),
     ("job_waits", {"tenant": "t11", "uid": "uid-19990"}, 3),
     ("forget_waits", {"jobs": DONE}, 40),
     ("forget_steps", {"jobs": DONE}, 40),

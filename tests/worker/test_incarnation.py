@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -400,6 +401,24 @@ def test_a_process_that_went_is_remembered_with_its_reason(build: Callable[..., 
         assert [e["generation"] for e in info["executors"]] == [2]
 
     eventually(told)
+
+
+def test_a_process_with_a_broken_import_is_replaced_however_often_that_happens(build: Callable[..., Shop]) -> None:
+    """Threads that come again and again are taken for residents; a module that cannot be imported is no resident."""
+    shop = build(processes=1)
+
+    def is_told(verb: str, executor: int) -> bool:
+        return executor in [order[0] for order in shop.fleet.told(verb)]
+
+    for executor in range(1, 6):
+        eventually(partial(is_told, "spawn", executor))
+        shop.fleet.say(LeftBehind(executor, "w", (), broken_import="numpy"))
+        eventually(partial(is_told, "drain", executor))
+        shop.fleet.forget(executor)
+        shop.fleet.say(ExecutorDied(executor, 1000 + executor, "exit 0", (), (), expected=True))
+
+    reason = "w was interrupted while it imported numpy"
+    eventually(lambda: reason in [process["reason"] for process in shop.store.workers()[0].info["recycled"]])
 
 
 def test_coroutines_are_left_to_others_while_no_loop_turns(build: Callable[..., Shop]) -> None:

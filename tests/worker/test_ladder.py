@@ -72,12 +72,35 @@ def test_at_half_of_its_grace_what_is_on_the_main_thread_is_interrupted_and_noth
 def test_an_interrupt_is_repeated_until_the_verdict() -> None:
     me = told(at=100.0)
     post = on_the_loop(me, running())
-    me.interrupted_at = 105.0
+    me.interrupted_at, me.interrupts = 105.0, 1
 
-    assert only(Interrupt, planned(post, now=105.4)) == []
-    assert only(Interrupt, planned(post, now=105.5)) == [Interrupt(me.ref)]
+    assert only(Interrupt, planned(post, now=106.9)) == []
+    assert only(Interrupt, planned(post, now=107.0)) == [Interrupt(me.ref)]
     me.stage = Stage.STUCK
     assert only(Interrupt, planned(post, now=111.0)) == []
+
+
+def interrupts_within(grace: float) -> list[float]:
+    """How long after its request one that goes on regardless is interrupted, looked at 20 times a second."""
+    me = told(at=100.0, grace=grace)
+    post = on_the_loop(me, running())
+    found = []
+    for look in range(int(20 * grace)):
+        now = 100.0 + look / 20
+        if only(Interrupt, planned(post, now=now)):
+            me.interrupted_at, me.interrupts = now, me.interrupts + 1
+            found.append(now - 100.0)
+    return found
+
+
+def test_who_was_interrupted_has_time_to_clean_up_before_the_next_one() -> None:
+    first, second = interrupts_within(6.0)
+    assert first == 3.0
+    assert second >= first + 1.5 + 0.2
+
+
+def test_the_pause_between_two_interrupts_doubles() -> None:
+    assert interrupts_within(60.0) == [30.0, 32.0, 36.0, 44.0]
 
 
 def test_who_is_not_asked_to_stop_is_not_interrupted() -> None:

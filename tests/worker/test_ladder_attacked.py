@@ -53,8 +53,8 @@ def only(kind: type[Action], found: list[Action]) -> list[Action]:
 
 
 # --- interrupts -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("grace", "every"), [(10.0, 0.5), (2.0, 0.2), (0.2, 0.05)])
-def test_a_short_grace_is_interrupted_as_often_as_a_long_one(grace: float, every: float) -> None:
+@pytest.mark.parametrize(("grace", "every"), [(10.0, 2.0), (2.0, 0.6), (0.2, 0.06)])
+def test_also_a_short_grace_has_room_for_a_second_interrupt(grace: float, every: float) -> None:
     me = told(at=100.0, grace=grace)
     post = a_post(1, me, running(), on_main=frozenset({me.ref}), on_loop=me.ref)
     me.interrupted_at = 100.0 + grace / 2
@@ -126,6 +126,18 @@ class _NoRequests:
 
 def hands_on(books: Books) -> Hands:
     return Hands(books, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
+
+
+def test_how_often_it_was_interrupted_is_counted_by_the_hands_that_do_it() -> None:
+    """The pause before the next one depends on it."""
+    books = books_with(LIMITS)
+    holding = told(at=100.0)
+    books.ledger.admit("", [holding.job], 100.0)
+    held = books.ledger.get(holding.ref)
+    assert held is not None
+    for now in (105.0, 107.0):
+        hands_on(books).do(Interrupt(holding.ref), now)
+    assert (held.interrupts, held.interrupted_at) == (2, 107.0)
 
 
 def look_and_act(books: Books, hands: Hands, now: float) -> list[Action]:

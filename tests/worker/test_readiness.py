@@ -70,7 +70,15 @@ def test_the_watchdog_hears_a_sign_of_life_well_within_its_time(manager: Manager
 
 
 @pytest.mark.parametrize(
-    "environ", [{}, {"WATCHDOG_USEC": "abc"}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"}]
+    "environ",
+    [
+        {},
+        {"WATCHDOG_USEC": "abc"},
+        {"WATCHDOG_USEC": "0"},
+        {"WATCHDOG_USEC": "9" * 400},
+        {"WATCHDOG_USEC": "9" * 5000},
+        {"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"},
+    ],
 )
 def test_a_watchdog_that_is_not_ours_is_left_alone(manager: Manager, environ: dict[str, str]) -> None:
     assert notifier(manager, **environ).watchdog is None
@@ -84,6 +92,44 @@ def test_a_manager_that_cannot_be_reached_is_no_trouble(address: str | None) -> 
 def test_a_manager_that_does_not_read_is_not_waited_for(manager: Manager) -> None:
     speaker = notifier(manager)
     assert [speaker.say("STATUS=" + "x" * 2000) for _ in range(2000)][-1] is False
+
+
+def deafened(manager: Manager) -> Readiness:
+    """Its queue is full of what others say."""
+    speaker = notifier(manager)
+    while speaker.say("STATUS=" + "x" * 2000):
+        pass
+    readiness = Readiness(None, speaker)
+    readiness.begin()
+    return readiness
+
+
+def test_what_a_manager_waits_for_is_said_until_it_was_heard_and_then_no_more(manager: Manager) -> None:
+    readiness = deafened(manager)
+    readiness.show(True)
+    readiness.tick("", 1.0)
+    assert "READY=1" not in manager.heard()
+
+    for tenth in range(10, 40):
+        readiness.show(True)
+        readiness.tick("", tenth / 10)
+    assert manager.heard() == ["READY=1"]
+
+
+def test_what_is_true_no_more_is_not_said_again(manager: Manager) -> None:
+    readiness = deafened(manager)
+    readiness.show(True)
+    readiness.show(False)
+    manager.heard()
+    readiness.tick("", 1.0)
+    assert manager.heard() == []
+
+    readiness = deafened(manager)
+    readiness.show(True)
+    readiness.stopping()
+    manager.heard()
+    readiness.tick("", 1.0)
+    assert [line for line in manager.heard() if not line.startswith("EXTEND")] == ["STOPPING=1"]
 
 
 def test_the_ready_file_exists_exactly_while_it_is_ready(tmp_path: Path) -> None:

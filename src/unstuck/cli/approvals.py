@@ -27,7 +27,7 @@ Key = Annotated[
 @app.command("list")
 def list_(
     limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
-    after: Annotated[str | None, option("--after", metavar="JOB", help="go on behind this job")] = None,
+    after: Annotated[str | None, option("--after", metavar="CURSOR", help="go on where a page ended")] = None,
     json_: options.Json = False,
     all_tenants: Annotated[bool, option("--all-tenants", help="of every tenant, not only this one")] = False,
     database: options.Database = None,
@@ -46,7 +46,7 @@ def list_(
     else:
         _print(shown, now)
     if len(found) > limit:
-        output.note(f"there are more: --after {shown[-1].job}")
+        output.note(f"there are more: --after {shown[-1].cursor}")
 
 
 @app.command()

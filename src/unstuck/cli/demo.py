@@ -174,7 +174,7 @@ def _hints(url: str, snapshot: Snapshot | None, stuck: str | None = None) -> lis
     """The first and the last two stay when the window is low."""
     job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
     return [
-        f"{_activation()}export UNSTUCK_DATABASE={url}",
+        f"export UNSTUCK_DATABASE={url}{_activation()}",
         "unstuck jobs list    unstuck stats --watch    unstuck targets --blocked    unstuck health",
         "unstuck approvals    unstuck blacklist    unstuck notifications    unstuck events follow",
         f"unstuck jobs show {job} (or cancel, logs --follow, …)",
@@ -185,11 +185,12 @@ def _hints(url: str, snapshot: Snapshot | None, stuck: str | None = None) -> lis
 
 
 def _activation() -> str:
-    """`unstuck` must be found in that other terminal too; after `make demo` it is in a virtual environment."""
+    """`unstuck` must be found in that other terminal too; after `make demo` it is in a virtual environment. Folded at
+    its space it is two commands that do the same."""
     folder = Path(sys.executable).parent
     if shutil.which("unstuck") or not (folder / "unstuck").exists():
         return ""
-    return f"PATH={folder}:$PATH; "
+    return f" PATH={folder}:$PATH"
 
 
 def _a_process(snapshot: Snapshot) -> int | None:

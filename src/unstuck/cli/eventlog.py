@@ -18,6 +18,7 @@ SENTENCES = {
     "executor_terminated": "process {executor} (pid {pid}) is told to end: {reason}",
     "executor_promoted": "process {executor} (pid {pid}) was kept in reserve and takes jobs now",
     "interrupted": "job {job} ({workflow}) is interrupted wherever it is",
+    "import_broken": "{workflow} was interrupted while it imported {module}: pid {pid} is replaced",
     "stuck": "job {job} ({workflow}) ignored its cancel for the whole grace: stuck",
     "recovered": "job {job} of lost worker {worker} recovered: {state}",
     "neighbour_gone": "worker {worker} (pid {pid}) on this host is gone: its jobs run again",

@@ -27,6 +27,7 @@ from unstuck.model.errors import (
     ChildrenFailed,
     ErrorType,
     Fail,
+    InvalidInput,
     NotStorable,
     Retry,
     UnknownWorkflowName,
@@ -160,6 +161,11 @@ class Attempt:
         flow = self._context._flow if self._context is not None else None
         return flow.parked if flow is not None else None
 
+    def check_awaited(self) -> None:
+        flow = self._context._flow if self._context is not None else None
+        if flow is not None and flow.parked is None:
+            flow.check_awaited()
+
     def answered(self, serial: int, answer: Reply) -> None:
         """By the control thread."""
         if self._context is not None and (flow := self._context._flow) is not None:
@@ -225,6 +231,7 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
                 for middleware in registry.middleware:
                     around.enter_context(middleware(attempt.context))
                 value = await enter_handler_async(attempt, handler, args, kwargs)
+        attempt.check_awaited()
     except BaseException as error:
         return _parked(attempt) or _failed(attempt, error)
     return _parked(attempt) or _returned(attempt, handler, value)
@@ -349,8 +356,8 @@ def _own_word(attempt: Attempt, error: BaseException) -> tuple[bool | None, floa
     """What the handler itself says about a retry; None leaves it to the policy."""
     if isinstance(error, Retry):
         return True, _seconds(error.after)
-    # The same children would be gathered again, and the same step give the same again.
-    if isinstance(error, Fail | ChildrenFailed | NotStorable):
+    # The same children would be gathered again, and the same call be refused again.
+    if isinstance(error, Fail | ChildrenFailed | InvalidInput):
         return False, None
     retry_on = attempt.handler.retry_on if attempt.handler else None
     return (None if retry_on is None else isinstance(error, retry_on)), None

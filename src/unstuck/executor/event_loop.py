@@ -43,9 +43,12 @@ def make_loop(page: Page, pulse: float, mend: Callable[[], None]) -> asyncio.Abs
 
     def beat() -> None:
         end_if_copied(pid)
-        page.beat_loop(boot())
-        mend()
-        loop.call_later(pulse, beat)
+        try:
+            page.beat_loop(boot())
+            mend()
+        finally:
+            # Also if a signal's handler that a job left behind raises right here: a loop must not fall silent by it.
+            loop.call_later(pulse, beat)
 
     loop.set_default_executor(ErrandPool(thread_name_prefix="unstuck-to-thread"))
     loop.set_task_factory(make_task)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from unstuck.clock import boot
@@ -38,6 +38,8 @@ from unstuck.executor.messages import (
     Spend,
     SpentAnswer,
 )
+from unstuck.executor.ordinals import Ordinals
+from unstuck.executor.promise import Promise
 from unstuck.executor.stepping import Stopped, call_step, inside, is_coroutine
 from unstuck.model import errors
 from unstuck.model.errors import (
@@ -66,6 +68,8 @@ MAX_STEP_RETRIES = 1000
 #: Between two tries of a step within one attempt.
 STEP_BACKOFF = Backoff(base=0.1, factor=2.0, cap=10.0)
 _LOST = "another worker may own this job now"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 T = TypeVar("T")
 
 
@@ -91,7 +95,10 @@ class Flow:
         self._is_home = is_home
         self._abandon = abandon
         self._lock = threading.Lock()
-        self._counts: Counter[tuple[str, str]] = Counter()
+        self._ordinals = Ordinals()
+        #: Calls that nobody has begun to await yet, and one that nobody ever will.
+        self._unawaited: Counter[str] = Counter()
+        self._forgotten: str | None = None
         self._keys: set[str] = set()
         self._gathered: set[str] = set()
         self._is_loaded = False
@@ -120,29 +127,43 @@ class Flow:
         if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= MAX_STEP_RETRIES:
             raise InvalidInput(f"retries={quoted(retries)} is not a whole number between 0 and {MAX_STEP_RETRIES}")
         call = functools.partial(function, *args, **kwargs)
-        return self._run(self._step(name, self._next("step", name), call, limit, retries))
+        ordinal = self._ordinals.take("step", name)
+        return self._run("step", self._step(name, ordinal, call, limit, retries))
 
     async def _step(
         self, name: str, ordinal: int, call: Callable[[], Any], timeout: float | None, retries: int
     ) -> Any:
-        await self._load()
-        # Each is asked for once in an attempt: what was given out need not be kept.
-        text = self._steps.pop((name, ordinal), None)
-        if text is None:
-            self._make_room(name)
-            began = boot()
-            value = await self._try(name, call, timeout, retries)
-            text = self._packed(name, value)
-            await self._ask(RecordStep(name, ordinal, text, max(0, int((boot() - began) * 1000))))
+        try:
+            await self._load()
+            # Each is asked for once in an attempt: what was given out need not be kept.
+            text = self._steps.pop((name, ordinal), None)
+            if text is None:
+                text = await self._take_step(name, ordinal, call, timeout, retries)
+        except BaseException:
+            self._ordinals.give_back("step", name, ordinal)
+            raise
+        finally:
+            self._ordinals.end("step", name)
         # Always by way of JSON: what a first run gives is what every later one will.
         return json.loads(text)
+
+    async def _take_step(
+        self, name: str, ordinal: int, call: Callable[[], Any], timeout: float | None, retries: int
+    ) -> str:
+        self._make_room(name)
+        began = boot()
+        value = await self._try(name, call, timeout, retries)
+        text = self._packed(name, value)
+        await self._ask(RecordStep(name, ordinal, text, max(0, int((boot() - began) * 1000))))
+        with self._lock:
+            self._recorded += 1
+        return text
 
     def _make_room(self, name: str) -> None:
         """Before it is called: what cannot be recorded should not happen."""
         with self._lock:
             if self._recorded >= MAX_STEPS:
                 raise InvalidInput(f"step {name!r} is one too many: a job has {MAX_STEPS:,} steps at most")
-            self._recorded += 1
 
     async def _try(self, name: str, call: Callable[[], Any], timeout: float | None, retries: int) -> Any:
         is_async = is_coroutine(call)
@@ -183,7 +204,7 @@ class Flow:
             on_timeout="fail" if default is UNSET else "default",
             default=None if default is UNSET else encode(default, f"the default of event {event!r}", MAX_PAYLOAD),
         )
-        return self._run(self._wait(wait))
+        return self._run("wait_for", self._wait(wait))
 
     def approval(self, question: str, who: Any, timeout: Any, on_timeout: Any, name: str | None) -> Any:
         self._begin_wait("approval")
@@ -197,18 +218,20 @@ class Flow:
             who=_who(who),
             on_timeout=on_timeout,
         )
-        return self._run(self._wait(wait))
+        return self._run("approval", self._wait(wait))
 
     def park_for(self, seconds: float) -> Any:
         self._begin_wait("park_for")
         limit = _seconds(seconds, "seconds")
-        return self._run(self._wait(Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), timeout=limit)))
+        wait = Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), timeout=limit)
+        return self._run("park_for", self._wait(wait))
 
     def park_until(self, when: datetime) -> Any:
         self._begin_wait("park_until")
-        until = check_instant(when, "when")
-        micros = max(0, round(until.timestamp() * 1_000_000))
-        return self._run(self._wait(Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), until=micros)))
+        # In whole numbers: by way of a float the last instant of the calendar would lie beyond it.
+        micros = max(0, (check_instant(when, "when") - _EPOCH) // _MICROSECOND)
+        wait = Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), until=micros)
+        return self._run("park_until", self._wait(wait))
 
     async def _wait(self, wait: Wait) -> Any:
         await self._load()
@@ -231,9 +254,9 @@ class Flow:
         record = self._waits.get(wait.key)
         if record is None or record.answer is None:
             return None
-        if record.wait.kind is not wait.kind:
+        if _subject(record.wait) != _subject(wait):
             raise InvalidInput(
-                f"{wait.key!r} was asked for as {record.wait.kind} and is now {wait.kind}: "
+                f"{wait.key!r} was asked for as {_shown(record.wait)} and is now {_shown(wait)}: "
                 "give waits names of their own when the code changes"
             )
         return record
@@ -254,9 +277,18 @@ class Flow:
             raise InvalidInput(f"spawn takes a workflow of the app, not {quoted(workflow)}")
         job = draft(args, kwargs, self._context.tenant)
         name = check_name(name, "child") if name is not None else job.workflow
-        return self._run(self._spawn(name, self._next("child", name), job, on_end))
+        return self._run("spawn", self._spawn(name, self._ordinals.take("child", name), job, on_end))
 
     async def _spawn(self, name: str, ordinal: int, job: NewJob, on_end: Any) -> ChildRef:
+        try:
+            return await self._take_child(name, ordinal, job, on_end)
+        except BaseException:
+            self._ordinals.give_back("child", name, ordinal)
+            raise
+        finally:
+            self._ordinals.end("child", name)
+
+    async def _take_child(self, name: str, ordinal: int, job: NewJob, on_end: Any) -> ChildRef:
         await self._load()
         known = self._children.get((name, ordinal))
         # One of an earlier run counts only if it completed; that is for the database to say.
@@ -279,29 +311,49 @@ class Flow:
             self._gathered.update(ids)
         key = self._key(None, WaitKind.CHILDREN)
         wait = Wait(WaitKind.CHILDREN, key, timeout=limit, children=ids, release_target=bool(release_target))
-        return self._run(self._gather(wait))
+        return self._run("gather", self._gather(wait))
 
     async def _gather(self, wait: Wait) -> list[Any]:
         if not wait.children:
             return []
+        try:
+            ended = await self._ended(wait)
+        except UnstuckError:
+            self._give_back(wait.kind, wait.key)
+            self._ungather(wait.children)
+            raise
+        try:
+            return _results(ended)
+        except InvalidInput:
+            # Too large together; its key is answered all the same.
+            self._ungather(wait.children)
+            raise
+
+    async def _ended(self, wait: Wait) -> str | None:
         await self._load()
         record = self._answered(wait)
         if record is not None:
-            return _results(record.payload)
+            return record.payload
         # Asked first: a deadlock must be told while there is still a handler to tell, and if all have ended nothing
         # need park.
         answer = await self._ask(Gather(list(wait.children), wait.release_target))
         assert isinstance(answer, GatherAnswer)
         if answer.ended is None:
             self._park(wait)
-        return _results(answer.ended)
+        return answer.ended
+
+    def _ungather(self, children: Sequence[str]) -> None:
+        """They gave nothing: they may be asked for in another way."""
+        with self._lock:
+            self._gathered.difference_update(children)
 
     # --- budget -------------------------------------------------------------------------------------------------
     def spend(self, amounts: dict[str, Any]) -> Any:
         self._go_on()
         if not amounts:
             raise InvalidInput("spend what? As in ctx.spend(tokens=120)")
-        return self._run(self._spend({unit: _amount(unit, amount) for unit, amount in amounts.items()}))
+        checked = {unit: _amount(unit, amount) for unit, amount in amounts.items()}
+        return self._run("spend", self._spend(checked))
 
     async def _spend(self, amounts: dict[str, float]) -> Spent:
         answer = await self._ask(Spend(amounts))
@@ -329,6 +381,8 @@ class Flow:
     def _go_on(self) -> None:
         if self.parked is not None:
             raise Unwind
+        if self._forgotten is not None:
+            raise _not_awaited(self._forgotten)
         self._context.check()
 
     def _stop(self) -> NoReturn:
@@ -336,26 +390,49 @@ class Flow:
         self._go_on()
         raise Cancelled("its attempt has ended")
 
-    def _next(self, kind: str, name: str) -> int:
-        with self._lock:
-            self._counts[kind, name] += 1
-            return self._counts[kind, name]
-
     def _key(self, name: str | None, kind: WaitKind, event: str | None = None) -> str:
         if name is not None:
             key = check_name(name, "the name of a wait")
         elif event is not None:
-            key = f"{kind}:{event}#{self._next(kind, event)}"
+            key = f"{kind}:{event}#{self._ordinals.count(kind, event)}"
         else:
-            key = f"{kind}#{self._next(kind, '')}"
+            key = f"{kind}#{self._ordinals.count(kind, '')}"
+        if self._context.run > 1:
+            # So that an answer that was meant for the question of an earlier run cannot pass for one to this.
+            key = f"{self._context.run}:{key}"
         with self._lock:
             if key in self._keys:
                 raise InvalidInput(f"there are two waits named {key!r} in one run: give each a name of its own")
             self._keys.add(key)
         return key
 
-    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return coroutine if running_loop() is not None else run_here(coroutine)
+    def _give_back(self, kind: WaitKind, key: str) -> None:
+        """Of a wait that never was: a later attempt may not be refused, and must come to the same keys."""
+        with self._lock:
+            self._keys.discard(key)
+        self._ordinals.give_back(kind, "", int(key.rpartition("#")[2]))
+
+    def _run(self, verb: str, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        if running_loop() is None:
+            return run_here(coroutine)
+        with self._lock:
+            self._unawaited[verb] += 1
+        return Promise(
+            coroutine,
+            begun=functools.partial(self._begun, verb),
+            forgotten=functools.partial(setattr, self, "_forgotten", verb),
+        )
+
+    def _begun(self, verb: str) -> None:
+        with self._lock:
+            self._unawaited[verb] -= 1
+
+    def check_awaited(self) -> None:
+        """At the handler's end: what it meant to wait for, it has waited for."""
+        with self._lock:
+            left = next((verb for verb, count in self._unawaited.items() if count > 0), None)
+        if left is not None:
+            raise _not_awaited(left)
 
     async def _ask(self, question: Question) -> Reply:
         answer = await self.asking.ask(question)
@@ -405,6 +482,10 @@ class Flow:
         self._is_loaded = True
 
 
+def _not_awaited(verb: str) -> InvalidInput:
+    return InvalidInput(f"ctx.{verb} was not awaited: in a coroutine write `await ctx.{verb}(…)`")
+
+
 def run_here(coroutine: Coroutine[Any, Any, T]) -> T:
     """To its end, on this thread: without a loop nothing in it suspends."""
     try:
@@ -423,6 +504,22 @@ def _error(kind: str, message: str) -> UnstuckError:
     error = known.__new__(known, message)
     error.args = (message,)
     return error
+
+
+def _subject(wait: Wait) -> tuple[Any, ...]:
+    """What an answer is an answer to. How long one waits, for whom, and what silence means may change meanwhile, and
+    so may the words of a question."""
+    return wait.kind, wait.name if wait.kind is WaitKind.EVENT else "", wait.topic, wait.children
+
+
+def _shown(wait: Wait) -> str:
+    match wait.kind:
+        case WaitKind.EVENT:
+            return f"event {wait.name!r}" + (f" on topic {wait.topic!r}" if wait.topic else "")
+        case WaitKind.CHILDREN:
+            return "children " + ", ".join(wait.children[:5]) + (", …" if len(wait.children) > 5 else "")
+        case kind:
+            return str(kind)
 
 
 def _results(payload: str | None) -> list[Any]:

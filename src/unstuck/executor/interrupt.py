@@ -6,14 +6,25 @@ look at the page and its raise nothing there can change: it hits the one that wa
 
 Spared is code that others depend on, if it is the innermost on the stack: an exception between taking a lock and
 guarding it would leave the lock taken, for everybody. That is asyncio and logging; the half of the import system that
-holds the locks of modules; threading and queue, except where they wait, for a wait must stay breakable; contextlib,
-which enters and leaves on behalf of others; weakref, whose sets are guarded by hand. What they call in turn is not
-spared, as the code of a module that is being imported: they clean up after it as after Ctrl-C. Our own code is spared
-with all it calls, except where it calls the handler: this answer itself is code that runs in the middle of anything.
+holds the locks of modules; threading, queue and selectors, except where they wait, for a wait must stay breakable;
+contextlib, which enters and leaves on behalf of others; weakref, whose sets are guarded by hand. What they call in
+turn is not spared, as the code of a module that is being imported: they clean up after it as after Ctrl-C. A
+profiler's or debugger's function is spared with all it calls. So is our own code, except where it calls the handler:
+this answer itself is code that runs in the middle of anything. And so is our store, for as long as the deadline of
+its call allows.
+
+Spared code may wait as well, for a lock that another holds or for room in a pipe. Whoever is found at the same
+instruction of the same call by every answer for a quarter of a second does not run there, and is struck; not in our
+own code and our store, nor in what they call (as a `__str__` that hangs in `ctx.log`), nor in a frame that a debugger
+looks at: they have the verdict ahead. What it waited for may come at that very instant; then a lock stays taken, as
+after Ctrl-C.
+
+A struck import may have left a module half made, and some cannot be loaded a second time: the process is to be
+replaced, and that is said before the attempt can end.
 
 A signal that finds spared code, and an exception that the interpreter swallows (in a finalizer), are owed: a thread
-that sleeps otherwise signals again and again, until one strikes, for a second at most. The supervisor's next signal
-begins a new second.
+that sleeps otherwise signals again and again, until one strikes, for two seconds at most. The supervisor's next
+signal begins anew.
 """
 
 from __future__ import annotations
@@ -25,18 +36,19 @@ import faulthandler
 import logging
 import os
 import queue
+import selectors
 import signal
 import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
 from unstuck.executor.marks import MarkedSteps
-from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL
+from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehind
 from unstuck.executor.page import Page
 from unstuck.executor.stepping import enter_step, enter_step_async
 from unstuck.model.errors import Cancelled
@@ -44,15 +56,24 @@ from unstuck.model.errors import Cancelled
 INTERRUPTED = "interrupted: it held the main thread of its process"
 #: How often and how long a signal that is owed is repeated; a signal so long after that is the supervisor's again.
 REPEAT_EVERY = 0.00005
-REPEAT_FOR = 1.0
+REPEAT_FOR = 2.0
 REST = 0.05
+#: Who is found at the same instruction of the same call for so long waits there, if no two answers are further apart
+#: than this: one that could not answer may just have got what it waited for, and not the interpreter.
+WAITS_AFTER = 0.25
+UNBROKEN = 0.05
 _OURS, _ASYNCIO, _LOGGING = (
     os.path.dirname(path) + os.sep for path in (__file__, asyncio.__file__, logging.__file__)
 )
-_SPARED_FILES = frozenset(module.__file__ for module in (threading, queue, contextlib, weakref, _weakrefset))
+#: Its calls have deadlines of their own, and its connections are shared by all in the process.
+_STORE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "store", "")
+_SPARED_FILES = frozenset(
+    module.__file__ for module in (threading, queue, contextlib, selectors, weakref, _weakrefset)
+)
 #: Its other half, `_bootstrap_external`, finds and reads files and holds no lock, and most of an import is there.
 _IMPORT_LOCKS = "<frozen importlib._bootstrap>"
-_WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock"))
+_IMPORT = (_IMPORT_LOCKS, "<frozen importlib._bootstrap_external>")
+_WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock", "select"))
 #: The frames of ours whose callee is the handler's.
 _DOORS = frozenset(door.__code__ for door in (enter_handler, enter_handler_async, enter_step, enter_step_async))
 _DOORS |= frozenset(door.__code__ for door in (MarkedSteps.send, MarkedSteps.throw, MarkedSteps.close))
@@ -61,16 +82,21 @@ _DOORS |= frozenset(door.__code__ for door in (MarkedSteps.send, MarkedSteps.thr
 class Interrupter:
     """Hears the two signals of the supervisor. Made and mended on the main thread."""
 
-    def __init__(self, page: Page, attempts: Mapping[int, Attempt], stack: int) -> None:
+    def __init__(
+        self, page: Page, attempts: Mapping[int, Attempt], stack: int, say: Callable[[LeftBehind], None]
+    ) -> None:
         self._pid = os.getpid()
         self._page = page
         self._attempts = attempts
         self._stack = stack
+        self._say = say
         self._main_thread = threading.get_ident()
-        #: Whose second runs, until when, and whether a strike is owed. Written by the main thread alone.
+        #: Whose time runs, until when, and whether a strike is owed. Written by the main thread alone.
         self._number = 0
         self._until = 0.0
         self._is_owed = False
+        #: Of the spared frame that the last answer found.
+        self._mark: Mark | None = None
         #: A signal may find us at the answer to the one before it, which decides for both.
         self._is_answering = False
         self._orders: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
@@ -115,10 +141,12 @@ class Interrupter:
         number = self._page.aimed_at
         if not self._is_on_main(number):
             return
-        if _is_spared(frame):
+        if frame is None or (_is_spared(frame) and not self._is_waiting_at(frame)):
             self._owe(number)
             return
         attempt = self._attempts[number]
+        if module := _module_being_imported(frame):
+            self._say(LeftBehind(attempt.run.workflow, [], module))
         attempt.is_interrupted = True
         self._is_owed = False
         error = Cancelled(attempt.asked_because or INTERRUPTED)
@@ -128,6 +156,17 @@ class Interrupter:
         finally:
             # Or it would be part of a circle: error, traceback, this frame, error.
             del error
+
+    def _is_waiting_at(self, frame: FrameType) -> bool:
+        """An unbroken row of answers has found it there, so it does not run. Never in what we have called."""
+        mark = None if _is_called_by_us(frame) else _mark_of(frame)
+        if mark is None:
+            return False
+        now = boot()
+        if mark is not self._mark or mark.instruction != frame.f_lasti or now > mark.seen_at + UNBROKEN:
+            self._mark, mark.instruction, mark.since = mark, frame.f_lasti, now
+        mark.seen_at = now
+        return now >= mark.since + WAITS_AFTER
 
     def _is_on_main(self, number: int) -> bool:
         """It is meant, its code is on the main thread, and its handler is being called."""
@@ -178,19 +217,69 @@ def _nothing() -> None:
     return None
 
 
-def _is_spared(frame: FrameType | None) -> bool:
-    if frame is None:
-        return True
+class Mark:
+    """Left on a frame to know it again.
+
+    A frame cannot be referred to weakly, and held it would keep whatever its callers hold. So it wears the mark where
+    a debugger would put its own function, and the mark goes with it.
+    """
+
+    __slots__ = ("instruction", "seen_at", "since")
+
+    def __init__(self) -> None:
+        self.instruction = -1
+        self.since = self.seen_at = 0.0
+
+    def __call__(self, *_: object) -> None:
+        """A debugger that comes later calls it."""
+
+
+def _mark_of(frame: FrameType) -> Mark | None:
+    if frame.f_trace is None:
+        frame.f_trace = Mark()
+    return frame.f_trace if isinstance(frame.f_trace, Mark) else None
+
+
+def _is_watching(frame: FrameType | None) -> bool:
+    """It is the function of a profiler or debugger, or was called by it.
+
+    What is raised there comes out of the code that it looks at, and at points where no signal would have been heard:
+    so also between the last line of a `with` and the release of its lock.
+    """
+    watchers = (sys.getprofile(), sys.gettrace())
+    if watchers == (None, None):
+        return False
+    functions = [watcher.__func__ if isinstance(watcher, MethodType) else watcher for watcher in watchers]
+    codes = [function.__code__ for function in functions if isinstance(function, FunctionType)]
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _module_being_imported(frame: FrameType | None) -> str:
+    """By the handler: the one that it asked for, or nothing."""
+    module = ""
+    while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
+        if frame.f_code.co_filename in _IMPORT:
+            name = frame.f_locals.get("name")
+            module = name if type(name) is str else module or "a module"
+        frame = frame.f_back
+    return module
+
+
+def _is_spared(frame: FrameType) -> bool:
     file, name = frame.f_code.co_filename, frame.f_code.co_name
     if file in _SPARED_FILES:
         is_spared = name not in _WAITS
     else:
-        is_spared = file == _IMPORT_LOCKS or file.startswith((_OURS, _ASYNCIO, _LOGGING))
-    return is_spared or _is_called_by_us(frame)
+        is_spared = file == _IMPORT_LOCKS or file.startswith((_OURS, _STORE, _ASYNCIO, _LOGGING))
+    return is_spared or _is_called_by_us(frame) or _is_watching(frame)
 
 
 def _is_called_by_us(frame: FrameType | None) -> bool:
     """Whether we called it, and not for the handler. At the root of every stack we call the loop."""
-    while frame is not None and not frame.f_code.co_filename.startswith((_OURS, _ASYNCIO)):
+    while frame is not None and not frame.f_code.co_filename.startswith((_OURS, _STORE, _ASYNCIO)):
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith(_OURS) and frame.f_code not in _DOORS
+    if frame is None or frame.f_code in _DOORS:
+        return False
+    return frame.f_code.co_filename.startswith((_OURS, _STORE))

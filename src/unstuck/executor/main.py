@@ -92,7 +92,7 @@ class Executor:
         self._books = threading.Lock()
         self._crew = Crew(slots, self._run_on_thread)
         self._main_thread = threading.get_ident()
-        self._interrupter = Interrupter(page, self._attempts, stack)
+        self._interrupter = Interrupter(page, self._attempts, stack, self._say)
         self._leftovers = Leftovers()
         self._surroundings: Surroundings
         self._loop: asyncio.AbstractEventLoop
@@ -106,6 +106,7 @@ class Executor:
         os.set_blocking(self._wake_in, False)
         os.set_blocking(self._wake_out, False)
         self._asleep = False
+        self._is_serving = False
         self._draining = False
         self._stopping = False
         self._stopped = False
@@ -124,7 +125,7 @@ class Executor:
         """Run until drained; never returns."""
         self._registry = registry
         # Not before the app was imported: it may have chosen another event loop policy.
-        self._loop = make_loop(self._page, self._pulse, self._interrupter.mend)
+        self._loop = make_loop(self._page, self._pulse, self._mend)
         try:
             self._run_hooks(registry.on_start)
         except BaseException as error:
@@ -133,6 +134,7 @@ class Executor:
         route_logging()
         self._context = contextvars.copy_context()
         self._surroundings = Surroundings()
+        self._is_serving = True
         self._interrupter.mend()
         watch_threads()
         self._outbox.append(Ready())
@@ -146,20 +148,53 @@ class Executor:
         self._stop()
 
     def _serve_alone(self) -> None:
-        while (attempt := self._solo.get()) is not None:
-            self._interrupter.mend()
-            if attempt.is_async:
-                self._start_on_loop(attempt)
-                while attempt.number in self._attempts:
-                    self._run_loop()
-            else:
-                self._page.put_on_loop(attempt.number)
-                self._run_on_thread(attempt)
-                self._page.put_on_loop(0)
+        is_open = True
+        while is_open:
+            try:
+                is_open = self._serve_next()
+            except BaseException:
+                self._survive()
+                # What was taken from the queue may be lost with the exception; twice in it does no harm.
+                for attempt in tuple(self._waiting.values()):
+                    self._solo.put(attempt)
+                if self._stopping:
+                    self._solo.put(None)
+
+    def _serve_next(self) -> bool:
+        if (attempt := self._solo.get()) is None:
+            return False
+        self._surroundings.disarm()
+        self._mend()
+        if not attempt.is_async:
+            self._page.put_on_loop(attempt.number)
+            self._run_on_thread(attempt)
+            self._page.put_on_loop(0)
+        elif attempt.number in self._waiting:
+            self._start_on_loop(attempt)
+            while attempt.number in self._attempts:
+                self._run_loop()
+        return True
 
     def _run_loop(self) -> None:
-        self._loop.run_forever()
+        try:
+            self._loop.run_forever()
+        except BaseException:
+            self._survive()
         end_if_copied(self._pid)
+
+    def _survive(self) -> None:
+        """What is being raised comes from the handler of a signal, which a job left behind: nothing of ours raises
+        here. It ends a copy of us that a job forked, and one of us whose loop cannot run any more."""
+        is_usable = not (self._loop.is_closed() or self._loop.is_running() or asyncio._get_running_loop())
+        if os.getpid() != self._pid or not is_usable:
+            raise
+        traceback.print_exc()
+
+    def _mend(self) -> None:
+        """With every beat, on the main thread. A coroutine on it may need the signals that it has set."""
+        self._interrupter.mend()
+        if self._is_serving and not self._on_loop:
+            self._surroundings.restore_signals()
 
     def _run_hooks(self, hooks: Iterable[Hook]) -> None:
         for hook in hooks:
@@ -190,8 +225,9 @@ class Executor:
             return
         try:
             if self._started(attempt):
-                context = self._context_of(attempt)
-                self._finished(attempt, context.run(execute, attempt, self._registry))
+                end = self._context_of(attempt).run(execute, attempt, self._registry)
+                self._disarm()
+                self._finished(attempt, end)
         except BaseException:
             # Nothing a handler does leads here. A process that cannot report must end: its death reports for it.
             os._exit(70)
@@ -208,9 +244,15 @@ class Executor:
             if self._started(attempt):
                 end = await execute_async(attempt, self._registry)
                 cancel_leftovers(attempt)
+                self._disarm()
                 self._finished(attempt, end)
         except BaseException:
             os._exit(70)
+
+    def _disarm(self) -> None:
+        """At once, where there is no telling whose alarm it is but for the one that has just ended."""
+        if self._alone:
+            self._surroundings.disarm()
 
     def _left_loop(self, attempt: Attempt, _: object) -> None:
         self._on_loop -= 1

@@ -210,10 +210,11 @@ class Shown(Message, tag=9):
 
 
 class LeftBehind(Message, tag=10):
-    """An attempt of this workflow has ended, and what it had started has not."""
+    """An attempt of this workflow has ended, and what it had started has not; or it was struck within an import."""
 
     workflow: str
     threads: list[str]
+    broken_import: str = ""
 
 
 class Errand(Message, tag=11):

@@ -1,4 +1,4 @@
-"""What all handlers of a process share and any of them may bend: streams, folder, collector, recursion limit.
+"""What all handlers of a process share and any of them may bend: streams, folder, collector, recursion limit, alarms.
 
 It is put back while no handler runs, so that a job is not hurt by one that ended before it came. In between there is
 no telling whose change it is: somebody may need it right now. Only a closed stream is of use to nobody.
@@ -10,7 +10,16 @@ import contextlib
 import gc
 import io
 import os
+import signal
 import sys
+
+from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL
+
+_TIMERS = {
+    signal.SIGALRM: signal.ITIMER_REAL,
+    signal.SIGVTALRM: signal.ITIMER_VIRTUAL,
+    signal.SIGPROF: signal.ITIMER_PROF,
+}
 
 
 class Surroundings:
@@ -21,6 +30,12 @@ class Surroundings:
         self._is_collecting = gc.isenabled()
         self._depth = sys.getrecursionlimit()
         self._folder = _folder()
+        self._timers = [timer for timer in _TIMERS.values() if not signal.getitimer(timer)[0]]
+        #: Of the other two the interrupter takes care.
+        signals = signal.valid_signals() - {INTERRUPT_SIGNAL, STACK_SIGNAL}
+        found = {signum: signal.getsignal(signum) for signum in signals}
+        # None: set by somebody who did not use Python for it, and not to be set by us.
+        self._answers = {signum: answer for signum, answer in found.items() if answer is not None}
 
     def reopen(self) -> None:
         if _is_closed(sys.stdout):
@@ -28,7 +43,23 @@ class Surroundings:
         if _is_closed(sys.stderr):
             sys.stderr = self._streams[1]
 
+    def disarm(self) -> None:
+        """An alarm that nobody waits for any more would strike somebody else."""
+        for timer in self._timers:
+            if signal.getitimer(timer)[0]:
+                signal.setitimer(timer, 0.0)
+
+    def restore_signals(self) -> None:
+        """On the main thread, while no handler is on it: nobody else can have set these. The alarm goes first, or it
+        would find the default answer, which is to end the process."""
+        for signum, answer in self._answers.items():
+            if signal.getsignal(signum) is not answer:
+                if (timer := _TIMERS.get(signum)) in self._timers:
+                    signal.setitimer(timer, 0.0)
+                signal.signal(signum, answer)
+
     def restore(self) -> None:
+        self.disarm()
         sys.stdout, sys.stderr = self._streams
         if self._is_collecting != gc.isenabled():
             (gc.enable if self._is_collecting else gc.disable)()

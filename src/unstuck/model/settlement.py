@@ -71,9 +71,9 @@ class NotStarted:
 
 
 #: own: the process died under this job alone, or the job is known to be the culprit. worker: its whole worker was
-#: lost. suspect: one of several in a process that died. bystander: all of its worker's processes fell at once, and it
-#: had not run by itself before. neighbour: another job is known to be the culprit.
-#: uncharged: the worker had announced its drain, or fenced itself because the store was away.
+#: lost. suspect: one of several in a process that died. bystander: all of its worker's processes fell at once, or new
+#: ones die one after the other, maybe of their start; and it had not run by itself before. neighbour: another job is
+#: known to be the culprit. uncharged: the worker had announced its drain, or fenced itself as the store was away.
 Blame = Literal["own", "worker", "suspect", "bystander", "neighbour", "uncharged"]
 
 

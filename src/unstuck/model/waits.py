@@ -86,6 +86,8 @@ class WaitRecord:
     #: Of lists of approvals: whose it is.
     tenant: str = ""
     workflow: str = ""
+    #: Of lists: where the next page begins, whatever becomes of this wait meanwhile.
+    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ class Approval:
     asked_at: datetime
     until_at: datetime
     on_timeout: OnTimeout
+    #: What `after=` takes to go on behind this one.
+    cursor: str = ""
 
     @classmethod
     def of(cls, record: WaitRecord) -> Approval:
@@ -45,11 +47,12 @@ class Approval:
             record.asked_at,
             record.until_at,
             wait.on_timeout,
+            record.cursor,
         )
 
 
 def approvals(store: Store, tenant: str | None, *, after: str | None = None, limit: int = 100) -> list[Approval]:
-    """The open ones, the oldest first; of all tenants with None. `after`: the job to go on behind."""
+    """The open ones, the oldest first; of all tenants with None. `after`: the cursor of the one to go on behind."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
         raise InvalidInput(f"limit={quoted(limit)} is not a whole number between 1 and {MOST_LISTED}")
     behind = check_wording(after, "after") or ""

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from unstuck.model.errors import UnknownJob
+from unstuck.model import children as model
+from unstuck.model.errors import ErrorType, UnknownJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Child, Wait
 from unstuck.store.database import Row, Transaction
@@ -23,6 +24,8 @@ from unstuck.store.rows import packed
 
 #: The results that a gather hands over, in all.
 MOST_GATHERED = 8 << 20
+#: Far beyond what an honest wait reaches; a look must end.
+MOST_NEEDED = 20_000
 
 
 # --- the parent ends ----------------------------------------------------------------------------------------------
@@ -64,16 +67,52 @@ def watch(t: Transaction, row: Row, wait: Wait) -> None:
     t.run("add_inbox", rows=packed([{"target": None, "job": row["job"]}]))
 
 
-def payload(t: Transaction, wait_row: Row) -> str:
+def check_wait(t: Transaction, job: int, still_open: Sequence[int], *, release_target: bool) -> None:
+    """Whether a wait of this job for these children could ever end, as things stand: TargetDeadlock, InvalidInput."""
+    rows = t.all("ancestors", job=job)
+    if not rows or not still_open:
+        return
+    ancestors = ancestors_of(rows)
+    needed = t.all(
+        "needed_by",
+        jobs=sorted(still_open),
+        targets=[ancestor.keeps for ancestor in ancestors if ancestor.keeps is not None],
+        above=[ancestor.number for ancestor in ancestors],
+        most=MOST_NEEDED,
+    )
+    model.check_wait([_needed(row) for row in needed], ancestors, release_target=release_target)
+
+
+def ancestors_of(rows: Sequence[Row]) -> list[model.Ancestor]:
+    return [model.Ancestor(row["number"], row["uid"], row["keeps"], bool(row["awaits"])) for row in rows]
+
+
+def _needed(row: Row) -> model.Needed:
+    return model.Needed(row["number"], row["uid"], row["target"], row["target_name"])
+
+
+def payload(t: Transaction, wait_row: Row) -> str | None:
     """What a gather hands over, in the order that was asked: JSON, one entry for each child."""
     wanted: list[str] = json.loads(wait_row["spec"]).get("children", [])
     return ends(t, wait_row["job"], wanted)
 
 
-def ends(t: Transaction, parent: int, wanted: Sequence[str]) -> str:
+def ends(t: Transaction, parent: int, wanted: Sequence[str]) -> str | None:
+    """None while one of them has not ended."""
     rows = t.all("ends_of_children", job=parent, children=list(wanted), most=MOST_GATHERED)
+    if any(row["state"] is None for row in rows):
+        return None
     found = {row["uid"]: row for row in rows}
-    return packed([_end(uid, found.get(uid)) for uid in wanted])
+    return "[" + ",".join(_told(uid, found.get(uid)) for uid in wanted) + "]"
+
+
+def _told(uid: str, row: Row | None) -> str:
+    """Whatever a child left behind: who wakes its parent works for everybody, and must get on."""
+    try:
+        return packed(_end(uid, row))
+    except Exception as problem:
+        told = {"error_type": ErrorType.RESULT_NOT_STORABLE, "error_message": f"its end cannot be told: {problem!r}"}
+        return packed({"id": uid, "state": JobState.DEAD, "result": None, **told})
 
 
 def _end(uid: str, row: Row | None) -> dict[str, Any]:
@@ -91,7 +130,7 @@ def _embedded(result: str | None) -> Any:
         return None
     try:
         return msgspec.json.decode(result, type=msgspec.Raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):  # the latter: nested deeper than anybody could read
         return result
 
 

@@ -183,6 +183,8 @@ class Decided:
     failed: set[int] = field(default_factory=set)
     #: None of the children they wait for is left.
     gathered: set[int] = field(default_factory=set)
+    #: Some are.
+    gathering: set[int] = field(default_factory=set)
 
 
 def _decide_round(t: Transaction, tools: Settling, news: set[int]) -> Decided:
@@ -197,9 +199,15 @@ def _decide_round(t: Transaction, tools: Settling, news: set[int]) -> Decided:
     unsure = {job for job in newcomers if _is_unsure(others_of[job], attempts, at_rest)}
     decided = _decide(t, tools, [job for job in now_ones if job in at_rest and job not in unsure], others_of)
     _mark(t, [wait for job in newcomers for wait in others_of[job]], attempts)
-    if busy := [job for job in now_ones if job not in at_rest or job in unsure] + later:
+    refused = waits.refuse(t, tools, decided.gathering.intersection(newcomers))
+    if busy := [job for job in now_ones if job not in at_rest or job in unsure] + refused.busy + later:
         t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in busy]))
-    return replace(decided, woke=decided.woke or bool(later))
+    return replace(
+        decided,
+        moved=decided.moved + len(refused.failed),
+        woke=decided.woke or refused.woke or bool(later),
+        failed=decided.failed | refused.failed,
+    )
 
 
 def _others(t: Transaction, jobs: Sequence[int]) -> dict[int, list[Row]]:
@@ -249,7 +257,7 @@ def _decide(t: Transaction, tools: Settling, jobs: Sequence[int], others_of: dic
     if free:
         t.run("drop_dependencies", jobs=free)
     woke = changes.write(t)
-    return Decided(len(changes.events), woke, {end["job"] for end in changes.ends}, gathered)
+    return Decided(len(changes.events), woke, {end["job"] for end in changes.ends}, gathered, gathering - gathered)
 
 
 def _after_failure(row: Row) -> AfterFailure:

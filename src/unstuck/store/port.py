@@ -586,7 +586,7 @@ class Store(WorkerPort, Protocol):
     def open_waits(
         self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
     ) -> list[WaitRecord]:
-        """The oldest first; `after` is the id of the job to go on behind."""
+        """The oldest first; `after` is the `cursor` of the last one of the page before."""
         ...
 
     def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:

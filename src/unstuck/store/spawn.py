@@ -6,12 +6,9 @@ from collections.abc import Sequence
 
 from unstuck.model.children import (
     MOST_CHILDREN,
-    Ancestor,
-    Needed,
     check_after,
     check_place,
     check_turn,
-    check_wait,
     is_spent,
 )
 from unstuck.model.errors import Conflict, InvalidInput, told
@@ -23,9 +20,6 @@ from unstuck.store import children, submit
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Numbers
 from unstuck.store.port import NewChild
-
-#: Far beyond what an honest wait reaches; a look must end.
-MOST_NEEDED = 20_000
 
 
 def check(child: NewChild) -> None:
@@ -77,7 +71,7 @@ def _check_birth(t: Transaction, child: NewChild, rows: Sequence[Row], numbers: 
     tenant = rows[0]["tenant"]
     if child.job.tenant != tenant:
         raise InvalidInput(f"a child is of its parent's tenant, {tenant}, not of {told(child.job.tenant)}")
-    ancestors = _ancestors(rows)
+    ancestors = children.ancestors_of(rows)
     check_after(child.job.after, ancestors)
     counted = t.one("count_children", parent=child.ref.job, most=MOST_CHILDREN)
     check_place(rows[0]["depth"] + 1, counted["children"] if counted else 0)
@@ -104,22 +98,5 @@ def gather(t: Transaction, ref: AttemptRef, wanted: Sequence[str], release_targe
     still_open = [row["child"] for row in found.values() if row["state"] is None]
     if not still_open:
         return children.ends(t, ref.job, wanted)
-    if rows := t.all("ancestors", job=ref.job):
-        ancestors = _ancestors(rows)
-        needed = t.all(
-            "needed_by",
-            jobs=sorted(still_open),
-            targets=[ancestor.keeps for ancestor in ancestors if ancestor.keeps is not None],
-            above=[ancestor.number for ancestor in ancestors],
-            most=MOST_NEEDED,
-        )
-        check_wait([_needed(row) for row in needed], ancestors, release_target=release_target)
+    children.check_wait(t, ref.job, still_open, release_target=release_target)
     return None
-
-
-def _ancestors(rows: Sequence[Row]) -> list[Ancestor]:
-    return [Ancestor(row["number"], row["uid"], row["keeps"], bool(row["awaits"])) for row in rows]
-
-
-def _needed(row: Row) -> Needed:
-    return Needed(row["number"], row["uid"], row["target"], row["target_name"])

@@ -10,11 +10,12 @@ nobody in a circle; the job itself is woken by whoever works off the inbox, or b
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnknownJob
+from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnknownJob, UnstuckError, told
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
@@ -33,11 +34,15 @@ if TYPE_CHECKING:
 LETTER_LIFE = 86400.0
 #: Who answers when nobody else did.
 BY_TIME = "timeout"
+BY_CHILDREN = "children"
 MAX_KEY = 2 * MAX_NAME
 MAX_QUESTION = 8 << 10
 MOST_CHILDREN = 1000
 MOST_ASKED = 100
-_LAST_INSTANT = 1 << 62
+#: When the last one of a page was asked, and the number of its job.
+_CURSOR = re.compile("([0-9]{1,18}):([0-9]{1,18})")
+#: The end of the year 9999, in microseconds: no later instant can be shown to anybody.
+_LAST_INSTANT = 253_402_300_799_999_999
 
 
 def check(wait: Wait) -> None:
@@ -48,6 +53,8 @@ def check(wait: Wait) -> None:
     _check_text(wait.default or "", "the default", MAX_PAYLOAD)
     for one in wait.who:
         _check_text(one, "the one who is asked", MAX_NAME)
+    for child in wait.children:
+        _check_text(child, "the id of a child", MAX_NAME)
     if wait.timeout is not None and not 0 < wait.timeout <= LONGEST:
         raise InvalidInput(f"a wait of {wait.timeout!r} seconds must be above 0 and at most {LONGEST:g}")
     if wait.until is not None and not 0 <= wait.until <= _LAST_INSTANT:
@@ -134,6 +141,7 @@ def _columns(t: Transaction, one: Asking) -> dict[str, Any]:
         "name": wait.name,
         "address": one.address,
         "spec": packed(spec_of(wait)),
+        "token": row["token"],
         "asked_at": row["now"],
         "until_at": until,
         "answer": Answer.EVENT if letter else None,
@@ -276,9 +284,14 @@ def _answer_gathers(t: Transaction, jobs: Sequence[int]) -> None:
         return
     waiting = {row["job"] for row in t.all("waits_of", jobs=[row["job"] for row in gathers])}
     for row in gathers:
-        if row["job"] not in waiting:
-            answer = {"answer": Answer.ENDED, "payload": children.payload(t, row), "by": "children", "comment": None}
-            t.run("answer_wait", job=row["job"], run=row["run"], key=row["key"], **answer)
+        if row["job"] in waiting:
+            continue
+        ends = children.payload(t, row)
+        if ends is None:  # one was resumed since its end was told: it is waited for again
+            children.watch(t, row, wait_of(row).wait)
+            continue
+        answer = {"answer": Answer.ENDED, "payload": ends, "by": BY_CHILDREN, "comment": None}
+        t.run("answer_wait", job=row["job"], run=row["run"], key=row["key"], **answer)
 
 
 def gathering(t: Transaction, jobs: Sequence[int]) -> set[int]:
@@ -311,6 +324,58 @@ def _wake_all(changes: Changes, t: Transaction, tools: Settling, rows: Sequence[
         )
 
 
+# --- waits that could never end -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    failed: set[int] = field(default_factory=set)
+    #: Their targets are in use at this instant: to be looked at again.
+    busy: list[int] = field(default_factory=list)
+    woke: bool = False
+
+
+def refuse(t: Transaction, tools: Settling, jobs: Iterable[int]) -> Refused:
+    """These jobs, whose rows are locked, have just parked for their children: those whose wait could never end fail.
+    Each was looked at before it parked, but two such looks may have passed each other; of two parks the later one is
+    looked at here when both are there to be seen."""
+    refused = Refused()
+    rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=sorted(jobs))} if jobs else {}
+    gathers = t.all("open_waits_of", jobs=list(rows)) if rows else []
+    # The youngest first: with its end the others, which wait for it, may go on. So each is done with before the next.
+    for gather in reversed(gathers):
+        row = rows[gather["job"]]
+        problem = _never_ends(t, gather)
+        if problem is None:
+            continue
+        if row["is_head"] and not t.all("lock_free_targets", targets=[row["target_number"]]):
+            refused.busy.append(row["number"])
+            continue
+        refused = replace(refused, woke=_end_refused(t, tools, row, gather, problem) or refused.woke)
+        refused.failed.add(row["number"])
+    return refused
+
+
+def _never_ends(t: Transaction, gather: Row) -> UnstuckError | None:
+    others = t.all("waits_of", jobs=[gather["job"]])
+    still_open = [row["on_job"] for row in others if row["state"] is None and row["uid"] is not None]
+    try:
+        children.check_wait(t, gather["job"], still_open, release_target=wait_of(gather).wait.release_target)
+    except UnstuckError as problem:
+        return problem
+    return None
+
+
+def _end_refused(t: Transaction, tools: Settling, row: Row, gather: Row, problem: UnstuckError) -> bool:
+    abandon(t, row["number"], row["run"])
+    changes = Changes()
+    message = clean_text(str(problem), MAX_MESSAGE)
+    _fail(changes, t, tools, row, {**_named(gather), "by": BY_CHILDREN}, type(problem).__name__, message)
+    woke = changes.write(t)
+    children.left(t, changes.ends)
+    return woke
+
+
 def drop_timers(t: Transaction, waits: Iterable[Row]) -> None:
     if rows := [{"due_at": wait["until_at"], "job": wait["job"]} for wait in waits]:
         t.run("take_timers", kind="wait", rows=packed(rows))
@@ -341,7 +406,9 @@ def expire(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int, bool
     changes = Changes()
     failed = [job for job, wait in answered.items() if wait["answer"] == Answer.TIMEOUT]
     for job in failed:
-        _fail(changes, t, tools, rows[job], answered[job])
+        message = _lateness(t, answered[job])
+        facts = {**_named(answered[job]), "by": "janitor"}
+        _fail(changes, t, tools, rows[job], facts, ErrorType.WAIT_TIMEOUT, message)
     _wake_all(changes, t, tools, [rows[job] for job in answered if job not in failed], is_locked=True)
     gathers = [job for job, wait in answered.items() if wait["kind"] == WaitKind.CHILDREN]
     if gathers:
@@ -369,15 +436,21 @@ def _by_time(row: Row) -> dict[str, Any]:
             return {**said, "answer": Answer.TIMEOUT}
 
 
-def _fail(changes: Changes, t: Transaction, tools: Settling, row: Row, answered: Row) -> None:
-    """Nobody came, and nothing else was agreed. Its target and its row are locked."""
-    job, now, record = row["number"], row["now"], wait_of(answered)
-    missing = _missing(t, job) if record.wait.kind is WaitKind.CHILDREN else ()
+def _lateness(t: Transaction, answered: Row) -> str:
+    """Nobody came, and nothing else was agreed."""
+    record = wait_of(answered)
+    missing = _missing(t, answered["job"]) if record.wait.kind is WaitKind.CHILDREN else ()
     limit = (answered["until_at"] - answered["asked_at"]) / 1_000_000
-    message = clean_text(timeout_message(record, limit, missing), MAX_MESSAGE)
-    error = {"error_type": ErrorType.WAIT_TIMEOUT, "error_message": message}
-    facts = {**_named(answered), "by": "janitor", **error}
-    changes.tell(job, row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], facts)
+    return clean_text(timeout_message(record, limit, missing), MAX_MESSAGE)
+
+
+def _fail(
+    changes: Changes, t: Transaction, tools: Settling, row: Row, facts: dict[str, Any], error_type: str, message: str
+) -> None:
+    """A job that waits ends. Its row is locked, and its target where it is the head."""
+    job, now = row["number"], row["now"]
+    error = {"error_type": error_type, "error_message": message}
+    changes.tell(job, row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], {**facts, **error})
     changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
     changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))
     if row["is_head"]:
@@ -415,9 +488,19 @@ def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
 
 
 def page(t: Transaction, tenant: str | None, kind: str, after: str, limit: int) -> list[WaitRecord]:
-    """The oldest first; `after` is the id of the last job of the page before, whose wait may be answered by now."""
-    last = t.one("wait_asked_at", uid=after, kind=kind) if after else None
-    begin = {"after_at": last["asked_at"] if last else 0, "after_job": last["job"] if last else 0}
+    """The oldest first. A cursor says itself where it points to: the wait it was given for may be gone by now."""
+    begin = _place_of(after)
     if tenant is None:
-        return [wait_of(row) for row in t.all("open_waits_everywhere", kind=kind, most=limit, **begin)]
-    return [wait_of(row) for row in t.all("open_waits", tenant=tenant, kind=kind, most=limit, **begin)]
+        rows = t.all("open_waits_everywhere", kind=kind, most=limit, **begin)
+    else:
+        rows = t.all("open_waits", tenant=tenant, kind=kind, most=limit, **begin)
+    return [replace(wait_of(row), cursor=f"{row['asked_at']}:{row['job']}") for row in rows]
+
+
+def _place_of(cursor: str) -> dict[str, int]:
+    if not cursor:
+        return {"after_at": 0, "after_job": 0}
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise InvalidInput(f"after={told(repr(cursor))} is not where a page ended; take it from the last one shown")
+    return {"after_at": int(found[1]), "after_job": int(found[2])}

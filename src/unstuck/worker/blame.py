@@ -19,7 +19,7 @@ _OUR_DOING = {LEASE_GOING, HANDED_BACK, ORDERED}
 
 def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[Holding]) -> list[Report]:
     """`held`: what it had by our books and has not been settled yet."""
-    bodies = [h for h in held if h.has_body or h.ref in event.running]
+    bodies = _bodies(event, held)
     unstarted = [h for h in held if h not in bodies]
     culprits = _culprits(event, post)
     reports = [
@@ -32,6 +32,15 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[Holding]) -
     ]
     why = f"its process died before it started: {event.status}"
     return reports + [Report(holding.ref, NotStarted(why)) for holding in unstarted]
+
+
+def was_alone(event: ExecutorDied, post: Post, held: Sequence[Holding]) -> bool:
+    """Whether a single job ran in it: then it is that job's doing."""
+    return len({h.ref for h in (*_bodies(event, held), *post.bodies)}) == 1
+
+
+def _bodies(event: ExecutorDied, held: Sequence[Holding]) -> list[Holding]:
+    return [h for h in held if h.has_body or h.ref in event.running]
 
 
 def _culprits(event: ExecutorDied, post: Post) -> list[AttemptRef]:
@@ -71,8 +80,9 @@ def _blame(
         return "neighbour"
     if event.expected or post.killed in _OUR_DOING:
         return "uncharged"
-    if event.with_others:
+    if event.with_others or (post.is_another and _are_several(post, bodies)):
         # Whoever ran by itself before is charged: the supervisor lets only one of those run after a zygote's death.
+        # Where the start may be to blame, whoever runs by itself next does so in a process that has outlived it.
         return "suspect" if holding.job.alone else "bystander"
     if post.killed == STALLED_LOOP and holding.ref not in post.on_main:
         return "uncharged"
@@ -97,6 +107,8 @@ def _message(
             return f"{killed}; the culprit was another job in it: {names}"
         case "bystander" | "suspect" if event.with_others:
             return f"{died}; every job of its worker fell with it and nothing says which one did it"
+        case "bystander":
+            return f"{killed}; it was new, as one before it that died, and nothing says whether a job in it did it"
         case "suspect" if _are_several(post, bodies):
             return f"{killed}; several jobs were in it and nothing says which one did it"
         case "uncharged":

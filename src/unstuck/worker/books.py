@@ -21,6 +21,7 @@ from unstuck.worker.residents import Residents
 from unstuck.worker.roster import Post, Roster
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
+from unstuck.worker.starts import YOUNG, trial_after
 from unstuck.worker.view import Limits, View
 
 _SPAWN_REST = 0.1
@@ -51,6 +52,8 @@ class Books:
     start_error: str | None = None
     failed_spawns: int = 0
     spawn_from: float = 0.0
+    #: How long a new process has to live before it is fed, since one died young.
+    trial: float = 0.0
     wary_until: float = 0.0
     looked_at: float = float("inf")
     #: Once an executor was ready: from then on only trouble makes a worker unready.
@@ -84,11 +87,14 @@ class Books:
         self.roster.look(views, now)
         for post in self.roster.posts.values():
             self._weigh(post, now)
+            if post.ready_at is not None and now >= post.ready_at + YOUNG:
+                self.trust(post)
+        self._forget_failures(now)
 
     def _weigh(self, post: Post, now: float) -> None:
         is_over = self.limits.is_exceeded(post.memory)
         post.over_since = (now if post.over_since is None else post.over_since) if is_over else None
-        if post.is_weighed or post.state != "active":
+        if post.is_weighed or post.state != "active" or now < (post.trial_until or 0.0):
             return
         post.is_weighed = True
         if not is_over:
@@ -98,6 +104,46 @@ class Books:
         if limit is not None and post.memory >= limit and post.is_untouched and not self.has_said_heavy:
             self.has_said_heavy = True
             emit("heavy_start", level=logging.WARNING, memory=post.memory, max_memory=limit, pid=post.pid)
+
+    def began(self, post: Post, pid: int, now: float) -> None:
+        """It says that it is ready. It has not succeeded before it was weighed, where memory is limited, nor before
+        its trial is over."""
+        self.has_started = True
+        post.ready_at = now
+        is_barred = self.limits.memory_limit is not None or self.trial > 0.0
+        if not is_barred:
+            self.start_succeeded()
+        if post.state == "starting":
+            post.state, post.pid, post.is_barred = "active", pid, is_barred
+            post.trial_until = now + self.trial if self.trial > 0.0 else None
+            # Not since it was wanted: one that takes long to start would be sent away as soon as it is there.
+            post.idle_since = now + self.trial
+
+    def finished_one(self, post: Post) -> None:
+        post.has_finished = True
+        self.trust(post)
+
+    def trust(self, post: Post) -> None:
+        """Only one that was on trial itself shows that those who start now are well again."""
+        if post.trial_until is not None:
+            self.trial = 0.0
+
+    def died_young(self, post: Post, status: str, now: float, *, is_a_jobs_doing: bool) -> None:
+        """A job that was alone in it is taken for the one that did it, and surely if its process was well before."""
+        was_well = post.trial_until is not None and not post.is_barred
+        if is_a_jobs_doing and was_well:
+            return
+        self.trial = trial_after(post, now, self.trial)
+        if not is_a_jobs_doing:
+            lived = now - (post.ready_at or now)
+            self.start_failed(f"it died {lived:.1f} s after it was ready: {status}", now)
+
+    def _forget_failures(self, now: float) -> None:
+        """All that is needed is there and well, and nothing has to start: what failed to is history."""
+        if self.start_error is None or now < self.spawn_from + YOUNG or not self.roster.posts:
+            return
+        if all(post.state == "active" and not (post.killed or post.is_barred) for post in self.roster.posts.values()):
+            self.start_succeeded()
 
     def start_succeeded(self) -> None:
         self.failed_spawns, self.start_error = 0, None

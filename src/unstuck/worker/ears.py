@@ -8,7 +8,7 @@ from unstuck.clock import wall
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopped
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
-from unstuck.worker.blame import reports_on_death
+from unstuck.worker.blame import reports_on_death, was_alone
 from unstuck.worker.books import Books
 from unstuck.worker.claim import Claimer, Served
 from unstuck.worker.describing import Recycled
@@ -30,6 +30,7 @@ from unstuck.worker.processes import (
 )
 from unstuck.worker.roster import Post
 from unstuck.worker.settle import Settler
+from unstuck.worker.starts import died_young, never_began
 
 #: After a zygote's death suspects run one at a time for so long: whoever did it has shown itself by then, as a rule.
 WARY_FOR = 120.0
@@ -65,7 +66,7 @@ class Ears:
             case Errand():
                 self._errands.take(event)
             case ExecutorReady():
-                self._on_ready(event)
+                self._on_ready(event, now)
             case ExecutorDied():
                 self._on_died(event, now)
             case LeftBehind():
@@ -89,6 +90,8 @@ class Ears:
         books, holding = self._books, self._books.ledger.get(event.ref)
         if holding is None:
             return
+        if post := books.post_of(holding):
+            books.finished_one(post)
         books.roster.unseat(holding, now)
         books.is_congested = False
         if holding.stage in (Stage.STUCK, Stage.REVOKED):
@@ -126,20 +129,17 @@ class Ears:
         emit("imported", workflows=len(event.workflows), mode=event.mode, reason=event.reason)
         self._claimer.serve(Served.of(event.workflows, self._queues))
 
-    def _on_ready(self, event: ExecutorReady) -> None:
-        """Where memory is limited, its start has not succeeded before it was weighed."""
-        books = self._books
-        books.has_started = True
-        is_limited = books.limits.memory_limit is not None
-        if not is_limited:
-            books.start_succeeded()
-        if (post := books.roster.posts.get(event.executor)) and post.state == "starting":
-            post.state, post.pid, post.is_barred = "active", event.pid, is_limited
+    def _on_ready(self, event: ExecutorReady, now: float) -> None:
+        if post := self._books.roster.posts.get(event.executor):
+            self._books.began(post, event.pid, now)
 
     def _on_left_behind(self, event: LeftBehind) -> None:
         """The result is kept; the process goes, unless it is known that these stay for good."""
         post = self._books.roster.posts.get(event.executor)
         if post is None:
+            return
+        if event.broken_import:
+            self._on_broken_import(post, event)
             return
         reason = self._books.residents.judge(post, event.workflow, event.threads)
         post.left_behind = post.left_behind or reason
@@ -152,6 +152,18 @@ class Ears:
             recycled=bool(post.left_behind),
         )
 
+    def _on_broken_import(self, post: Post, event: LeftBehind) -> None:
+        """However often: the next one that imports it there may be told that it cannot be loaded twice."""
+        reason = f"{event.workflow} was interrupted while it imported {event.broken_import}"
+        post.left_behind = post.left_behind or reason
+        emit(
+            "import_broken",
+            level=logging.WARNING,
+            workflow=event.workflow,
+            module=event.broken_import,
+            pid=post.pid,
+        )
+
     def _on_died(self, event: ExecutorDied, now: float) -> None:
         books = self._books
         post = books.roster.close(event.executor)
@@ -162,8 +174,8 @@ class Ears:
             Recycled(event.pid, post.generation, reason, post.jobs_done, wall().isoformat(timespec="seconds"))
         )
         emit("executor_died", executor=event.executor, pid=event.pid, status=event.status, expected=event.expected)
-        self._back_off_spawns(post, event, now)
         ours = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
+        self._judge_start(post, event, ours, now)
         for report in reports_on_death(event, post, ours):
             if books.ledger.end(report.ref):
                 self._report(report)
@@ -172,10 +184,13 @@ class Ears:
                 self._body_ended(holding)
             books.ledger.drop(holding.ref)
 
-    def _back_off_spawns(self, post: Post, event: ExecutorDied, now: float) -> None:
-        """An executor that never became ready will not next time either."""
-        if post.state == "starting" and not post.killed and not event.expected:
+    def _judge_start(self, post: Post, event: ExecutorDied, held: list[Holding], now: float) -> None:
+        """An executor that never became ready, or did not last, will not next time either."""
+        if never_began(event, post):
             self._books.start_failed(event.status, now)
+        elif died_young(event, post, now):
+            post.is_another = self._books.trial > 0.0
+            self._books.died_young(post, event.status, now, is_a_jobs_doing=was_alone(event, post, held))
 
 
 def _outcome(outcome: Outcome, holding: Holding) -> Outcome:

@@ -120,6 +120,7 @@ class Hands:
             if post := self._books.post_of(holding):
                 holding.stack = self._stack_of(post, holding)
         holding.interrupted_at = now
+        holding.interrupts += 1
         emit("interrupted", job=holding.job.id, workflow=holding.job.workflow, stalls=stalls)
         self._fleet.interrupt(holding.executor or 0, holding.ref)
 

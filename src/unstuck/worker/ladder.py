@@ -35,9 +35,10 @@ from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
 from unstuck.worker.view import View
 
-#: Between two interrupts, and never more often than there are looks; in a short grace there must be room for several.
-INTERRUPT_EVERY = 0.5
-INTERRUPTS_IN_A_GRACE = 10
+#: After the first interrupt, or so much of a short grace; after each further one twice as long as before. What cleans
+#: up on its way out must have the time for it, and whoever swallowed the first shall meet another before the verdict.
+INTERRUPT_AGAIN = 2.0
+SHARE_OF_THE_GRACE = 0.3
 SHORTEST_BETWEEN = 0.05
 #: So long before it is needed a stack is asked for: it comes within some milliseconds.
 DUMP_AHEAD = 0.25
@@ -133,7 +134,7 @@ def _kept_since(view: View, post: Post, now: float) -> float:
 
 
 def interrupt_deaf(view: View, now: float) -> Iterator[Action]:
-    """At half of the grace and then again and again: a handler may be where an exception cannot reach it yet."""
+    """At half of the grace, and then ever more rarely: a handler may have swallowed it, or may be cleaning up."""
     for post in view.posts:
         for holding in post.bodies:
             if holding.told_at is None or holding.stage is Stage.STUCK or not may_be_interrupted(post, holding):
@@ -150,8 +151,8 @@ def may_be_interrupted(post: Post, holding: Holding) -> bool:
 def is_interruptible_again(view: View, holding: Holding, now: float) -> bool:
     if holding.interrupted_at is None:
         return True
-    between = min(INTERRUPT_EVERY, patience(view, holding) / INTERRUPTS_IN_A_GRACE)
-    return now >= holding.interrupted_at + max(SHORTEST_BETWEEN, between)
+    first = max(SHORTEST_BETWEEN, min(INTERRUPT_AGAIN, SHARE_OF_THE_GRACE * patience(view, holding)))
+    return now >= holding.interrupted_at + first * 2.0 ** max(0, holding.interrupts - 1)
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------

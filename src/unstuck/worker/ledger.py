@@ -49,8 +49,10 @@ class Holding:
     asking: RequestKind | None = None
     asked: RequestKind | None = None
     told_at: float | None = None
-    #: When its handler was last interrupted, when its stack was last asked for; `stack` once somebody read it.
+    #: When its handler was last interrupted, and how often; when its stack was last asked for; `stack` once somebody
+    #: read it.
     interrupted_at: float | None = None
+    interrupts: int = 0
     dumped_at: float | None = None
     stack: str | None = None
     #: When it was interrupted because it kept others from their loop, without a request of its own.

@@ -22,6 +22,8 @@ from unstuck.worker.threads import Vigil, look_at_threads
 #: How long an executor may take to answer a recall; after that what has not begun comes back without its help.
 ANSWER_WITHIN = 0.1
 MEMORY_EVERY = 0.2
+#: As a column of the database holds it.
+MOST_SERIAL = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -38,8 +40,9 @@ class Fed:
     started: bool = False
     is_back: bool = False
     on_main: bool = False
-    #: How many errands of it are under way.
+    #: How many errands of it are under way, and the serial of the last.
     errands: int = 0
+    serial: int = 0
 
 
 @dataclass(slots=True)
@@ -127,9 +130,15 @@ class Member:
         except KeyError:
             raise BadFrame(f"it spoke of attempt {number}, which it was not given") from None
 
-    def sends(self, number: int) -> Fed:
-        """One more errand of this attempt; an executor of ours keeps back what is too much."""
+    def sends(self, number: int, serial: int) -> Fed:
+        """One more errand of this attempt; an executor of ours keeps back what is too much.
+
+        Two under one serial would be taken for one from here on, and the end of the attempt wait for the other.
+        """
         fed = self.owed(number)
+        if not fed.serial < serial <= MOST_SERIAL:
+            raise BadFrame(f"an errand of serial {serial} after {fed.serial}")
+        fed.serial = serial
         fed.errands += 1
         if fed.errands > MAX_ERRANDS:
             raise BadFrame(f"more than {MAX_ERRANDS} errands of one attempt at once")

@@ -123,11 +123,13 @@ class ExecutorDied:
 
 @dataclass(frozen=True, slots=True)
 class LeftBehind:
-    """An attempt of this workflow has ended, and threads or tasks that it started have not."""
+    """An attempt of this workflow has ended, and threads or tasks that it started have not; or it was interrupted
+    within an import, and what it imported may not be importable in this process any more."""
 
     executor: int
     workflow: str
     threads: tuple[str, ...]
+    broken_import: str = ""
 
 
 FleetEvent = (

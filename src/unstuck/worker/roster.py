@@ -42,8 +42,14 @@ class Post:
     #: Since when it is above its memory limit; whether anybody has looked how much it uses since it was ready.
     over_since: float | None = None
     is_weighed: bool = False
-    #: Takes no jobs before it was weighed: one that is too large from its start would take them with it.
+    #: Takes no jobs before it was weighed, and has outlived its trial if there is one (see starts): one that is too
+    #: large or ill from its start would take them with it.
     is_barred: bool = False
+    ready_at: float | None = None
+    trial_until: float | None = None
+    has_finished: bool = False
+    #: It died young, and so did one before it: its start may be what it died of.
+    is_another: bool = False
     is_vacated: bool = False
     # Read off the process without its help; see ExecutorView.
     loop_age: float = 0.0

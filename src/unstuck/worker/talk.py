@@ -134,7 +134,7 @@ class Talk:
             case Return() | Raise() | Stop() | Park():
                 self._ended(member, message)
             case Errand():
-                fed = member.sends(message.number)
+                fed = member.sends(message.number, message.serial)
                 testimony.check_question(message.question, fed.max_result)
                 self._say(ErrandHeard(member.number, fed.ref, message.serial, message.question))
             case Say():

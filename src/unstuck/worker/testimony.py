@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -25,7 +26,7 @@ from unstuck.executor.messages import LeftBehind as Leaves
 from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import RequestKind
-from unstuck.model.payload import MAX_PAYLOAD, check_name, check_text, clean_text, decode
+from unstuck.model.payload import MAX_DEPTH, MAX_PAYLOAD, check_name, check_text, clean_text, decode
 from unstuck.model.policy import LONGEST, MOST_SPENT
 from unstuck.model.settlement import ErrorInfo, Outcome, Parked, Raised, Returned, Stopped
 from unstuck.model.waits import Wait, WaitKind
@@ -42,7 +43,12 @@ MAX_CHILDREN = 1000
 MAX_UNITS = 100
 MOST_SERIAL = (1 << 31) - 1
 MOST_MICROS = 1 << 58
+#: The end of the year 9999 in microseconds since 1970: beyond it nobody can read an instant.
+LAST_INSTANT = 253_402_300_799_999_999
 _json_syntax = msgspec.json.Decoder(msgspec.Raw)
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
+#: As signed bytes: one level up, one down.
+_UP_AND_DOWN = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 
 
 def outcome_of(message: Return | Raise | Stop | Park, max_result: int) -> Outcome:
@@ -77,7 +83,8 @@ def said(message: Say) -> str:
 
 def left_behind(executor: int, message: Leaves) -> LeftBehind:
     names = tuple(clean_text(name, MAX_NAME) for name in message.threads[:MAX_THREADS])
-    return LeftBehind(executor, clean_text(message.workflow, MAX_NAME), names)
+    broken = clean_text(message.broken_import, MAX_NAME)
+    return LeftBehind(executor, clean_text(message.workflow, MAX_NAME), names, broken)
 
 
 def check_question(question: Question, max_result: int) -> None:
@@ -135,7 +142,7 @@ def _check_wait(wait: Wait) -> None:
     if wait.timeout is not None and not 0 < wait.timeout <= LONGEST:
         raise BadFrame(f"a wait of {wait.timeout} seconds")
     if wait.until is not None:
-        _within(wait.until, 0, MOST_MICROS, "an instant")
+        _within(wait.until, 0, LAST_INSTANT, "an instant")
     if (wait.on_timeout == "default") is not (wait.default is not None):
         raise BadFrame("a default that is none")
     if wait.default is not None:
@@ -194,3 +201,19 @@ def _check_json(text: str, limit: int, what: str) -> None:
             _json_syntax.decode(text)
     except (msgspec.DecodeError, NotStorable, RecursionError) as error:
         raise BadFrame(f"{what} that is not JSON: {error}") from None
+    if _is_too_deep(text):
+        raise BadFrame(f"{what} that is nested deeper than {MAX_DEPTH} levels")
+
+
+def _is_too_deep(text: str) -> bool:
+    """Of text that is JSON. Whoever reads it later may have less of a stack than we have here.
+
+    Results are large and the supervisor is in a hurry: nothing here goes through them value by value.
+    """
+    most = MAX_DEPTH + 1  # an empty list on the deepest level
+    if text.count("[") + text.count("{") <= most:
+        return False
+    # Brackets within texts do not count. Backslashes first: after that every quote begins or ends a text.
+    marks = text.replace("\\\\", "").replace('\\"', "").encode().translate(None, _NO_MARKS)
+    brackets = b"".join(marks.split(b'"')[::2]).translate(_UP_AND_DOWN)
+    return max(accumulate(memoryview(brackets).cast("b")), default=0) > most

@@ -13,8 +13,9 @@ CREATE TABLE unstuck_steps (
     PRIMARY KEY (job, name, ordinal)
 );
 
--- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. answer: how it ended, NULL while it is open;
--- whoever writes it first, under this row's lock, has decided. spec and payload are JSON.
+-- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
+-- orders the waits of a job, which times do not when a clock is set back. answer: how it ended, NULL while it is open; whoever
+-- writes it first, under this row's lock, has decided. spec and payload are JSON.
 CREATE TABLE unstuck_waits (
     job         BIGINT NOT NULL,
     run         BIGINT NOT NULL,
@@ -24,6 +25,7 @@ CREATE TABLE unstuck_waits (
     name        TEXT NOT NULL,
     address     TEXT COLLATE "C",
     spec        TEXT NOT NULL DEFAULT '{}',
+    token       BIGINT NOT NULL,
     asked_at    BIGINT NOT NULL,
     until_at    BIGINT NOT NULL,
     answer      TEXT CHECK (answer IN ('event', 'approved', 'rejected', 'due', 'ended', 'default', 'timeout')),

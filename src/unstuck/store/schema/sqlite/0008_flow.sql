@@ -14,8 +14,9 @@ CREATE TABLE unstuck_steps (
     PRIMARY KEY (job, name, ordinal)
 ) WITHOUT ROWID;
 
--- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. answer: how it ended, NULL while it is open;
--- whoever writes it first, under this row's lock, has decided. spec and payload are JSON.
+-- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
+-- orders the waits of a job, which times do not when a clock is set back. answer: how it ended, NULL while it is open; whoever
+-- writes it first, under this row's lock, has decided. spec and payload are JSON.
 CREATE TABLE unstuck_waits (
     job         INTEGER NOT NULL,
     run         INTEGER NOT NULL,
@@ -25,6 +26,7 @@ CREATE TABLE unstuck_waits (
     name        TEXT NOT NULL,
     address     TEXT,
     spec        TEXT NOT NULL DEFAULT '{}',
+    token       INTEGER NOT NULL,
     asked_at    INTEGER NOT NULL,
     until_at    INTEGER NOT NULL,
     answer      TEXT CHECK (answer IN ('event', 'approved', 'rejected', 'due', 'ended', 'default', 'timeout')),

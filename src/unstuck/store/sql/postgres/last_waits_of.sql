@@ -6,5 +6,5 @@ SELECT w.*
          FROM unstuck_jobs j
          JOIN unstuck_waits w ON w.job = j.id AND w.run = j.run
         WHERE j.id = r.job
-        ORDER BY w.asked_at DESC, w.answered_at DESC
+        ORDER BY w.token DESC
         LIMIT 1) AS w

@@ -1,0 +1,63 @@
+"""Which use of a name this is, the first or the second: by both an attempt finds what earlier attempts have left."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+
+from unstuck.executor.context import running_loop
+from unstuck.model.errors import InvalidInput
+
+Key = tuple[str, str]
+
+
+class Ordinals:
+    """Of one attempt. Uses of one name that overlap must come from one task or thread: only then is their order the
+    same in every attempt, and nobody gets what belongs to another."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[Key] = Counter()
+        #: Whose uses of a name are under way, and how many.
+        self._under_way: dict[Key, tuple[object, int]] = {}
+
+    def take(self, kind: str, name: str) -> int:
+        key, caller = (kind, name), _caller()
+        with self._lock:
+            other, count = self._under_way.get(key, (caller, 0))
+            if other is not caller:
+                raise InvalidInput(
+                    f"{kind} {name!r} is under way in another task or thread: which of them comes first is chance, "
+                    "and so would be which result belongs to which in a later attempt; give each a name of its own"
+                )
+            self._under_way[key] = (caller, count + 1)
+            self._counts[key] += 1
+            return self._counts[key]
+
+    def end(self, kind: str, name: str) -> None:
+        with self._lock:
+            caller, count = self._under_way[kind, name]
+            if count > 1:
+                self._under_way[kind, name] = (caller, count - 1)
+            else:
+                del self._under_way[kind, name]
+
+    def give_back(self, kind: str, name: str, ordinal: int) -> None:
+        """It came to nothing. The next use is the same one again, as it will be in a later attempt that has more luck
+        with it at once; unless others have followed already."""
+        with self._lock:
+            if self._counts[kind, name] == ordinal:
+                self._counts[kind, name] -= 1
+
+    def count(self, kind: str, name: str) -> int:
+        """Of what cannot overlap."""
+        with self._lock:
+            self._counts[kind, name] += 1
+            return self._counts[kind, name]
+
+
+def _caller() -> object:
+    if running_loop() is not None and (task := asyncio.current_task()) is not None:
+        return task
+    return threading.current_thread()

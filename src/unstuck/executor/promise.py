@@ -1,0 +1,46 @@
+"""What a flow call gives where a loop runs: to be awaited. A wait that nobody awaits is none, and must not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any
+
+
+class Promise(Coroutine[Any, Any, Any]):
+    """`begun` is told when somebody begins to await it, `forgotten` when it is gone before that."""
+
+    __slots__ = ("_begun", "_coroutine", "_forgotten")
+
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, Any], *, begun: Callable[[], None], forgotten: Callable[[], None]
+    ) -> None:
+        self._coroutine = coroutine
+        self._begun: Callable[[], None] | None = begun
+        self._forgotten = forgotten
+
+    def _begin(self) -> None:
+        if self._begun is not None:
+            self._begun()
+            self._begun = None
+
+    def send(self, value: Any) -> Any:
+        self._begin()
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._begin()
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._begin()
+        self._coroutine.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        self._begin()
+        return self._coroutine.__await__()
+
+    def __del__(self) -> None:
+        if self._begun is not None:
+            # Or the interpreter would warn of a coroutine whose name says nothing to whoever wrote the handler.
+            self._coroutine.close()
+            self._forgotten()
