@@ -33,7 +33,7 @@ demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
 	@$(BIN)/python -m unstuck demo $(ARGS)
 
 test: $(VENV)/dev.stamp  ## run all tests on both databases (TESTS=path narrows, JOBS=n workers)
-	@$(BIN)/python -m pytest -n $(JOBS) $(TESTS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 check: $(VENV)/dev.stamp  ## format, lint, types, import arrows
 	@$(BIN)/ruff format --check --quiet . || { echo "run: make fix"; exit 1; }
