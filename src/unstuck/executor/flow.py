@@ -42,6 +42,7 @@ from unstuck.executor.ordinals import Ordinals
 from unstuck.executor.promise import Promise
 from unstuck.executor.stepping import Stopped, call_step, inside, is_coroutine
 from unstuck.model import errors
+from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import (
     ApprovalRejected,
     BudgetExceeded,
@@ -58,12 +59,21 @@ from unstuck.model.errors import (
 from unstuck.model.job import NewJob
 from unstuck.model.payload import MAX_PAYLOAD, check_instant, check_name, check_text, encode, plain_text
 from unstuck.model.policy import LONGEST, MOST_SPENT, Backoff
-from unstuck.model.waits import Answer, Child, ChildEnd, ChildRef, Decision, Spent, Wait, WaitKind, WaitRecord
+from unstuck.model.waits import (
+    MOST_STEPS,
+    Answer,
+    Child,
+    ChildEnd,
+    ChildRef,
+    Decision,
+    Spent,
+    Wait,
+    WaitKind,
+    WaitRecord,
+)
 
-MAX_STEPS = 10_000
 MAX_QUESTION = 2000
 MAX_WHO = 100
-MAX_GATHERED = 1000
 MAX_STEP_RETRIES = 1000
 #: Between two tries of a step within one attempt.
 STEP_BACKOFF = Backoff(base=0.1, factor=2.0, cap=10.0)
@@ -162,8 +172,8 @@ class Flow:
     def _make_room(self, name: str) -> None:
         """Before it is called: what cannot be recorded should not happen."""
         with self._lock:
-            if self._recorded >= MAX_STEPS:
-                raise InvalidInput(f"step {name!r} is one too many: a job has {MAX_STEPS:,} steps at most")
+            if self._recorded >= MOST_STEPS:
+                raise InvalidInput(f"step {name!r} is one too many: a job has {MOST_STEPS:,} steps at most")
 
     async def _try(self, name: str, call: Callable[[], Any], timeout: float | None, retries: int) -> Any:
         is_async = is_coroutine(call)
@@ -301,8 +311,8 @@ class Flow:
     def gather(self, children: Sequence[Any], timeout: Any, release_target: bool) -> Any:
         self._begin_wait("gather")
         ids = tuple(_child_id(child) for child in children)
-        if len(ids) > MAX_GATHERED:
-            raise InvalidInput(f"gather of {len(ids):,} children; the limit is {MAX_GATHERED:,}")
+        if len(ids) > MOST_CHILDREN:
+            raise InvalidInput(f"gather of {len(ids):,} children; the limit is {MOST_CHILDREN:,}")
         limit = _limit(timeout)
         with self._lock:
             for child, count in Counter(ids).items():

@@ -11,10 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from unstuck.model.policy import Policy
 
+#: Of one job, over all its runs.
+MOST_STEPS: Final = 10_000
 #: What becomes of a wait whose time has passed: the job fails, or goes on with an answer that was agreed beforehand.
 OnTimeout = Literal["fail", "reject", "approve", "default"]
 

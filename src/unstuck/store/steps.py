@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from unstuck.model.errors import InvalidInput, NotStorable, UnknownJob
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import MAX_NAME, check_text
-from unstuck.model.waits import Journal, StepRecord
+from unstuck.model.waits import MOST_STEPS, Journal, StepRecord
 from unstuck.store import children, usage
 from unstuck.store.database import Row, Transaction
 from unstuck.store.port import NewStep, Verdict
@@ -21,8 +21,6 @@ from unstuck.store.rows import instant, packed, ref_of, wait_of
 
 T = TypeVar("T")
 
-#: A backstop: the context of a handler counts more exactly, and says so more kindly.
-MOST_STEPS = 10_000
 MAX_STEP = 8 << 20
 LONGEST_MS = 1 << 48
 CHUNK_CHARACTERS = 4 << 20
@@ -69,7 +67,8 @@ def _still_open(t: Transaction, steps: Sequence[NewStep]) -> set[AttemptRef]:
 
 
 def _check_room(t: Transaction, steps: Sequence[NewStep]) -> None:
-    """One above the limit is let pass: the last step, repeated because its answer was lost, is no step too many."""
+    """A backstop: the context of a handler counts more exactly. One above the limit is let pass: the last step,
+    repeated because its answer was lost, is no step too many."""
     jobs = sorted({step.ref.job for step in steps})
     rows = t.all("count_steps", jobs=jobs, most=MOST_STEPS + 1) if jobs else ()
     full = {row["job"] for row in rows if row["steps"] > MOST_STEPS}

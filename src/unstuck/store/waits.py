@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnknownJob, UnstuckError, told
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
@@ -37,7 +38,6 @@ BY_TIME = "timeout"
 BY_CHILDREN = "children"
 MAX_KEY = 2 * MAX_NAME
 MAX_QUESTION = 8 << 10
-MOST_CHILDREN = 1000
 MOST_ASKED = 100
 #: When the last one of a page was asked, and the number of its job.
 _CURSOR = re.compile("([0-9]{1,18}):([0-9]{1,18})")
