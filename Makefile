@@ -7,6 +7,8 @@ TESTS  ?= tests
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
+# Tests start thousands of processes: where this is set, each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo test check fix bench lock clean
 
 help:  ## list these targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,13 +41,21 @@ def postgres_server() -> PostgresServer:
     return postgres.server_of_run()
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated database to copy: migrating anew takes longer than most tests."""
+    file = tmp_path_factory.mktemp("template") / "unstuck.db"
+    _migrate(f"sqlite:///{file}")
+    return file
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a fresh, migrated database; for tests with processes of their own."""
     if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path / 'unstuck.db'}"
-        _migrate(url)
-        yield url
+        file = tmp_path / "unstuck.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), file)
+        yield f"sqlite:///{file}"
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
     url = server.create()

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.cli.warm import Hearth
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.cli.shop:app"
@@ -21,6 +24,11 @@ def environment(**changes: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     merged = kept | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "TERM": "xterm-256color"} | changes
     return {name: value for name, value in merged.items() if value is not None}
+
+
+@cache
+def hearth() -> Hearth:
+    return Hearth(environment())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +61,25 @@ class Command:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *words: str, **variables: str | None) -> Answer:
-        finished = subprocess.run(
+        around = self.environment(**variables)
+        finished = (
+            hearth().run(words, self.directory, around, 60)
+            if hearth().can_run(around)
+            else self._start(words, around)
+        )
+        return Answer(finished.returncode, finished.stdout, finished.stderr)
+
+    def _start(self, words: Sequence[str], around: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             self.words(*words),
             cwd=self.directory,
-            env=self.environment(**variables),
+            env=around,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        return Answer(finished.returncode, finished.stdout, finished.stderr)
 
     def words(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "unstuck", *words]

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import APP, Command
+from tests.cli.command import APP, Command, hearth
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_hearth_goes_out() -> Iterator[None]:
+    yield
+    if hearth.cache_info().currsize:
+        hearth().close()
 
 
 @pytest.fixture

@@ -38,6 +38,8 @@ RUN = "UNSTUCK_TEST_RUN"
 EXISTING = "UNSTUCK_TEST_POSTGRES"
 ACCOUNT = "nobody"  # initdb refuses root
 START_WITHIN = 60.0
+MEMORY = Path("/dev/shm")
+ENOUGH = 2 << 30
 
 SETTINGS = {
     "fsync": "off",
@@ -88,7 +90,7 @@ class Run:
 
 def _sweep() -> None:
     """Folders of runs that were killed before they needed a server: nobody else would remove them."""
-    for lock in Path(_open_folder() or tempfile.gettempdir()).glob("unstuck-pg-*/run.lock"):
+    for lock in Path(_open_folder()).glob("unstuck-pg-*/run.lock"):
         folder = lock.parent
         try:
             if (folder / "guard.log").exists() or time.time() - lock.stat().st_mtime < 60:
@@ -296,10 +298,21 @@ def _copied(package: Path, place: Path) -> Path:
     return place / package.name
 
 
-def _open_folder() -> str | None:
-    """The temporary directory, unless only root could enter it."""
+def _open_folder() -> str:
+    """Memory where there is enough of it: a database of its own for each test is four hundred files, which a disk
+    may take half a second for. Else the temporary directory, unless only root could enter it."""
+    if _has_room(MEMORY):
+        return str(MEMORY)
     folder = Path(tempfile.gettempdir())
-    return None if os.getuid() != 0 or _everybody_reaches(folder) else "/tmp"
+    return str(folder) if os.getuid() != 0 or _everybody_reaches(folder) else "/tmp"
+
+
+def _has_room(folder: Path) -> bool:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK) and found.f_bavail * found.f_frsize >= ENOUGH
 
 
 def _everybody_reaches(path: Path) -> bool:
