@@ -47,6 +47,9 @@ def main() -> None:
         pairs.add_argument(
             "--no-keep", dest="keep", action="store_false", help="do not append to results/drain.jsonl"
         )
+    flows = commands.add_parser("flow", help="a step's round trip beside a bare commit")
+    flows.add_argument("--stores", default="postgres,sqlite")
+    flows.add_argument("--rounds", type=int, default=7)
     fair = commands.add_parser("fairness", help="a tenant with 10 jobs beside one with 1 000 000")
     fair.add_argument("--stores", default="postgres,sqlite")
     fair.add_argument("--rounds", type=int, default=7)
@@ -71,6 +74,10 @@ def main() -> None:
             from bench import fairness
 
             sys.exit(not fairness.run(asked.stores.split(","), asked.rounds))
+        case "flow":
+            from bench import flow
+
+            flow.run(asked.stores.split(","), asked.rounds)
         case "feed":
             from bench import feed
 

@@ -1,6 +1,8 @@
-"""The app that our workers import: no-op workflows, one of each colour, and two that are told of a place."""
+"""The app that our workers import: no-op workflows, one of each colour, two of a place, two of many steps."""
 
 from __future__ import annotations
+
+import time
 
 import unstuck
 from bench import probe
@@ -27,3 +29,20 @@ def no_op_for(place: int) -> None:
 def no_op_on(place: int) -> None:
     """The same, one at a time per place."""
     probe.hit()
+
+
+@app.workflow
+def many_steps(ctx: unstuck.Context, count: int) -> float:
+    """Seconds that so many steps took."""
+    began = time.monotonic()
+    for number in range(count):
+        ctx.step("count", int, number)
+    return time.monotonic() - began
+
+
+@app.workflow
+async def many_steps_async(ctx: unstuck.Context, count: int) -> float:
+    began = time.monotonic()
+    for number in range(count):
+        await ctx.step("count", int, number)
+    return time.monotonic() - began
