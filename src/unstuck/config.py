@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from unstuck.model.address import masked as masked
 from unstuck.model.errors import InvalidInput, InvalidPolicy, InvalidSettings
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.payload import check_name
@@ -367,8 +368,10 @@ def _flag(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise ValueError("not a text")
+    if not value.strip():
+        raise ValueError("empty; say what it is, or leave it out")
     return value.strip()
 
 
@@ -443,9 +446,3 @@ def _shown(name: str, value: Any) -> Any:
     if name == "budget" and isinstance(value, tuple):
         return dict(value)
     return masked(value) if name == "database" and isinstance(value, str) else value
-
-
-def masked(url: str) -> str:
-    """A database URL without its password, wherever it stands."""
-    url = re.sub(r"(://[^:/@?#]*):[^?]*@", r"\1:***@", url)
-    return re.sub(r"((?:pass(?:word|file)?|sslpassword)\s*=\s*)('[^']*'|[^&\s]+)", r"\1***", url, flags=re.IGNORECASE)

@@ -49,8 +49,10 @@ def pay(app: App) -> unstuck.Workflow[[int], Receipt]:
 @dataclass
 class _Attempt:
     context: unstuck.Context
+    is_here: bool = True
 
     def write(self, text: str, /) -> None: ...
+    def add(self, framed: str, /) -> None: ...
 
 
 Pay = unstuck.Workflow[[int], Receipt]

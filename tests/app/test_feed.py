@@ -10,8 +10,10 @@ import pytest
 from tests.support.builders import TENANT, a_worker, claim_all, settle
 from unstuck import App
 from unstuck.app import Workflow
+from unstuck.clock import wall
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import ClaimedJob
+from unstuck.model.logs import LogRecord, frame
 from unstuck.model.settlement import Returned
 from unstuck.store.port import Remark, Report
 
@@ -114,6 +116,42 @@ def test_what_a_job_says_is_seen_as_it_comes_until_it_ends(app: App) -> None:
         assert [piece.text for piece in logs] == ["three\n"]
         assert [piece.text for piece in job.logs()] == ["one\ntwo\nthree\n"]
         assert list(job.logs(attempt=2)) == []
+
+
+def test_records_come_one_by_one_and_never_by_halves(app: App) -> None:
+    with app:
+        job = app.job(enqueue(app))
+        worker, attempt = attempt_of(app)
+        first, second = (LogRecord(wall(), level, "paid", {"order": 7}) for level in ("info", "error"))
+        app.store.remark([Remark(attempt.ref, output="half a line")])
+        logs = job.logs(follow=True)
+        assert next(logs).text == "half a line"
+        framed = frame(second)
+        app.store.remark([Remark(attempt.ref, output=f"\n{frame(first)}{framed[:20]}")])
+        assert [next(logs).record for _ in range(2)] == [None, first]
+        app.store.remark([Remark(attempt.ref, output=framed[20:] + "end")])
+        piece = next(logs)
+        assert (piece.attempt, piece.worker, piece.record, piece.text) == (1, "ada", second, "ERROR paid order=7\n")
+        app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output=f"{framed[:30]}")])
+        assert [piece.text for piece in logs] == ["end", framed[1:30]]
+        assert [piece.record for piece in job.logs()] == [None, first, second, None]
+        assert job.output == f"half a line\npaid order=7\nERROR paid order=7\nend{framed[1:30]}"
+
+
+def test_records_are_chosen_by_their_level(app: App) -> None:
+    async def story() -> list[str]:
+        return [piece.text async for piece in app.job(job).alogs(level="WARN")]
+
+    with app:
+        job = enqueue(app)
+        _, attempt = attempt_of(app)
+        said = "".join(frame(LogRecord(wall(), level, "x")) for level in ("debug", "info", "warning", "critical"))
+        app.store.remark([Remark(attempt.ref, output=f"printed\n{said}")])
+        assert [piece.text for piece in app.job(job).logs(level="warning")] == ["WARNING x\n", "CRITICAL x\n"]
+        assert asyncio.run(story()) == ["WARNING x\n", "CRITICAL x\n"]
+        assert len(list(app.job(job).logs(level="debug"))) == 4
+        with pytest.raises(InvalidInput, match="there is no level 'loud'; known: debug, info, warning"):
+            app.job(job).logs(level="loud")
 
 
 def test_coroutines_follow_what_a_job_says(app: App) -> None:

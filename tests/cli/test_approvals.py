@@ -46,7 +46,7 @@ def test_what_waits_for_a_decision_is_shown_with_the_commands_to_decide(unstuck:
 def test_a_decision_reaches_history_and_audit(unstuck: Command, store: SqlStore, stage: Stage) -> None:
     job = stage.asks("Deploy?")
     decided = unstuck("approvals", "reject", job[:-3], "--by", "kim", "--comment", "not today", "--json").object
-    assert (decided["job"], decided["answer"], decided["by"], decided["comment"]) == (
+    assert (decided["job"], decided["answer"], decided["answered_by"], decided["comment"]) == (
         job,
         "rejected",
         "kim",

@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.console import Console
 from tests.cli.command import Command, environment
 from tests.support.builders import a_worker, begin, claimed, settle
 from tests.support.eventually import eventually
-from unstuck.cli.demo import _hints
+from unstuck.cli.demo import _hints, blacklisted
 from unstuck.cli.stage.screen import draw, folded
 from unstuck.cli.stage.snapshot import Snapshot, Watcher
 from unstuck.model.guard import Entry
@@ -241,7 +242,7 @@ def test_a_workflow_that_is_blacklisted_is_news_in_the_words_of_its_notification
     [news] = store.notifications()
     told = [(change.state, change.text) for change in watcher.look().news]
     assert told[-1] == ("BLACKLISTED", news.message)
-    assert watcher.tally.barred == 1
+    assert watcher.tally.barred == {entry.workflow: 1}
     assert watcher.look().news == ()
     store.blacklist_remove(None, entry.workflow, "kim")
     [lifted] = watcher.look().news
@@ -253,6 +254,19 @@ def test_what_stood_on_the_blacklist_before_is_no_news(store: Store) -> None:
     watcher = Watcher(store, "default")
     assert watcher.look().news == ()
     assert [entry.workflow for entry in watcher.look().barred] == ["add"]
+
+
+@pytest.mark.parametrize(
+    ("barred", "told"),
+    [
+        ({"a": 1}, "1 workflow got stuck too often and was blacklisted."),
+        ({"a": 14}, "1 workflow got stuck too often and was blacklisted, 14 times in all."),
+        ({"a": 1, "b": 1}, "2 workflows got stuck too often and were blacklisted."),
+        ({"a": 2, "b": 1}, "2 workflows got stuck too often and were blacklisted, 3 times in all."),
+    ],
+)
+def test_the_summary_tells_workflows_from_the_times_they_were_blacklisted(barred: dict[str, int], told: str) -> None:
+    assert blacklisted(Counter(barred)) == told
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (110, 34)])

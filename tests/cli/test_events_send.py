@@ -39,6 +39,20 @@ def test_an_event_that_nobody_waits_for_is_kept(unstuck: Command) -> None:
     assert (shape["event"], shape["job"], shape["topic"], shape["answered"]) == ("paid", job, None, None)
 
 
+def test_a_slip_in_an_events_name_is_answered_with_what_the_job_waits_for(unstuck: Command, stage: Stage) -> None:
+    job = stage.awaits("paid")
+
+    sent = unstuck("events", "send", job, "piad")
+    assert (sent.code, sent.out) == (0, f"event piad is kept for job {job}: nobody waits for it yet\n")
+    assert f"job {job} waits for event paid" in sent.err
+
+
+def test_an_event_for_a_job_that_waits_on_a_topic_names_the_topic(unstuck: Command, stage: Stage) -> None:
+    job = stage.awaits("paid", topic="till")
+
+    assert f"job {job} waits for event paid on topic till" in unstuck("events", "send", job, "paid").err
+
+
 def test_an_event_on_a_topic_reaches_one_that_waits_there(unstuck: Command, stage: Stage) -> None:
     job = stage.awaits("paid", topic="orders")
     sent = unstuck("events", "send", "--topic", "orders", "paid", "--json").object

@@ -6,23 +6,30 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.cli.command import ROOT, Command
 
 GUIDE = (ROOT / "docs" / "feed.md").read_text()
 BLOCKS: list[tuple[str, str]] = re.findall(r"```(python|sh)\n(.*?)```", GUIDE, re.S)
 SHELL = [text for language, text in BLOCKS if language == "sh"]
-[CODE] = [text for language, text in BLOCKS if language == "python"]
+HELLO, SHOP = [text for language, text in BLOCKS if language == "python"]
+
+
+def environment(unstuck: Command) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return unstuck.environment(PATH=path, PYTHONPATH=f"{ROOT / 'src'}:{unstuck.directory}")
 
 
 def run(unstuck: Command, *words: str, script: str = "") -> str:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         words or ["/bin/sh", "-eu"],
         input=script,
         cwd=unstuck.directory,
-        env=unstuck.environment(PATH=path, PYTHONPATH=f"{ROOT / 'src'}:{unstuck.directory}"),
+        env=environment(unstuck),
         capture_output=True,
         text=True,
         timeout=120,
@@ -33,13 +40,45 @@ def run(unstuck: Command, *words: str, script: str = "") -> str:
 
 
 def test_the_guide_to_the_feed_works_as_written(unstuck: Command) -> None:
-    (unstuck.directory / "hello.py").write_text(CODE)
-    events, logs = SHELL
+    (unstuck.directory / "hello.py").write_text(HELLO)
+    events, *_ = SHELL
     told = run(unstuck, script=events)
     assert "greet  submitted" in told
     assert '"kind": "submitted"' in told
     catch_up = (sys.executable, "-c", "import hello; print(hello.catch_up())")
     assert run(unstuck, *catch_up) == "['greet submitted']\n"
-    assert "it has printed nothing so far" in run(unstuck, script=logs)
+    again = 'unstuck jobs logs "$(unstuck enqueue greet --app hello:app grace)"'
+    assert "it has printed nothing so far" in run(unstuck, script=again)
     assert run(unstuck, *catch_up) == "['greet submitted']\n"
     assert run(unstuck, *catch_up) == "[]\n"
+
+
+@pytest.fixture
+def worker(unstuck: Command) -> Iterator[None]:
+    """As the guide starts it, but in the foreground of its own process."""
+    (unstuck.directory / "shop.py").write_text(SHOP)
+    line = SHELL[1].partition("&")[0]
+    assert line.startswith("unstuck worker ")
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {line}"],
+        cwd=unstuck.directory,
+        env=environment(unstuck),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+
+def test_what_a_job_says_is_what_the_guide_shows(unstuck: Command, worker: None) -> None:
+    *_, shown = re.findall(r"```text\n(.*?)```", GUIDE, re.S)
+    told = run(unstuck, script=SHELL[2])
+    assert told.startswith(shown)
+    assert "--- attempt #1 on " in told.removeprefix(shown)

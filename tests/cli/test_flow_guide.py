@@ -67,7 +67,7 @@ def run(unstuck: Command, script: str) -> str:
 @pytest.mark.usefixtures("worker")
 def test_the_guide_to_flow_works_as_written(unstuck: Command) -> None:
     """A20, A49"""
-    approvals, events, children, budgets, again = SHELL
+    approvals, events, children, partials, budgets, again = SHELL
     told = run(unstuck, approvals)
     assert "Deploy shop-1.4.tar?\n" in told
     assert ", of kim, lee" in told
@@ -88,6 +88,10 @@ def test_the_guide_to_flow_works_as_written(unstuck: Command) -> None:
     assert "[2,1]" in told
     assert "├─ COMPLETED  summarize  " in told
     assert "└─ COMPLETED  summarize#2  " in told
+
+    told = run(unstuck, partials)
+    assert re.findall(r'Z  #1  chapter (\d)  {"words":\d000}$', told, re.M) == ["1", "2", "3"]
+    assert re.search(r'^chapter 3 +#1 .*{"words":3000}$', told, re.M)
 
     told = run(unstuck, budgets + again)
     assert "over its budget, says exit code 1" in told

@@ -12,8 +12,8 @@ from tests.cli.command import APP, Command
 KEYS = {
     "id", "workflow", "state", "shown_state", "tenant", "queue", "target", "priority", "key", "run", "attempts",
     "failures", "losses", "created_at", "available_at", "claimed_at", "started_at", "finished_at", "duration_ms",
-    "worker", "token", "heartbeat_at", "lease_until", "request", "requested_at", "request_reason", "error_type",
-    "error_message", "result", "late", "tags", "limit_key", "on_hold", "is_blocker", "is_blocked",
+    "total_ms", "worker", "heartbeat_at", "lease_until", "request", "requested_at", "request_reason", "error_type",
+    "error_message", "result", "late", "tags", "limit_key", "on_hold", "is_blocker", "is_blocked", "replay_of",
 }  # fmt: skip
 
 
@@ -22,10 +22,10 @@ def test_an_enqueued_job_is_listed_and_shown(unstuck: Command) -> None:
     listed = unstuck("jobs", "list", "--json").object
     assert listed.keys() == KEYS
     assert (listed["id"], listed["state"], listed["workflow"]) == (job, "QUEUED", "add")
-    assert (listed["worker"], listed["token"], listed["lease_until"]) == (None, None, None)
+    assert (listed["worker"], listed["lease_until"]) == (None, None)
     shown = unstuck("jobs", "show", job, "--json").object
-    whole = {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for", "replay_of"}
-    flow = {"steps", "waits", "usage", "children", "parent"}
+    whole = {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for"}
+    flow = {"steps", "waits", "usage", "children", "parent", "partials"}
     assert shown.keys() == KEYS | whole | flow
     assert [event["kind"] for event in shown["history"]] == ["submitted"]
     assert shown["created_at"].endswith("Z")
@@ -60,6 +60,10 @@ def test_cancel_ends_a_queued_job_and_a_second_one_is_a_conflict(unstuck: Comman
     job = unstuck.enqueue("add", "1")
     answer = unstuck("jobs", "cancel", job, "--reason", "not wanted", "--json")
     assert (answer.code, answer.object["state"]) == (0, "CANCELLED")
+    assert answer.object["error_message"].endswith(" (cli): not wanted")
+    shown = unstuck("jobs", "show", job).out
+    assert shown.splitlines()[1] == f"CANCELLED  {answer.object['error_message'].removeprefix('cancelled ')}"
+    assert unstuck("jobs", "history", job).out.splitlines()[-1].endswith(f"Z  {answer.object['error_message']}")
     again = unstuck("jobs", "cancel", job)
     assert again.code == 4
     assert "CANCELLED" in again.err

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from tests.cli.command import Command
-from tests.support.builders import TENANT, boom, chance, everything
+from tests.conftest import StoreClock
+from tests.support.builders import TENANT, a_worker, boom, chance, claim_all, everything, settle
 from tests.support.parking import Stage
+from unstuck.cli.options import amount
+from unstuck.model.errors import InvalidInput
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.store.sql_store import SqlStore
 
@@ -70,6 +75,36 @@ def test_a_family_is_drawn_from_the_top_with_states(unstuck: Command, store: Sql
     assert unstuck("jobs", "tree", "nonsense").code == 3
 
 
+def test_what_its_last_attempt_took_is_told_from_how_long_the_job_was_on_its_way(
+    unstuck: Command, store: SqlStore, stage: Stage, clock: StoreClock
+) -> None:
+    """A job that waited for two hours does not read as if it had taken 5 ms."""
+    quick = stage.end(stage.begun())
+    attempt = stage.begun()
+    stage.park(attempt, Wait(WaitKind.EVENT, "event:paid#1", "paid", timeout=10_000.0))
+    clock.advance(hours=2, minutes=3)
+    worker = a_worker(store, "lee", lease=600.0)
+    assert "took" not in unstuck("jobs", "show", attempt.id).out
+    assert unstuck("events", "send", attempt.id, "paid").code == 0
+    store.ingest()
+    [again] = claim_all(store, worker)
+    settle(store, worker, again.ref)
+
+    shown = unstuck("jobs", "show", attempt.id, "--json").object
+    assert shown["duration_ms"] == 5
+    assert timedelta(hours=2, minutes=3) <= timedelta(milliseconds=shown["total_ms"]) < timedelta(hours=2, minutes=4)
+    text = unstuck("jobs", "show", attempt.id).out
+    assert "took       5 ms (attempt #2 of 2), ended 2h 3m after it was submitted\n" in text
+    assert "took       5 ms\n" in unstuck("jobs", "show", quick).out
+    rows = unstuck("jobs", "list").out.splitlines()
+    assert "5 ms (#2)" in rows[1]
+    assert "5 ms (#" not in rows[2]
+    wide = unstuck("jobs", "list", "--wide").out.splitlines()
+    assert "LAST TOOK" in wide[0]
+    assert "TOTAL" in wide[0]
+    assert "2h 3m" in wide[1]
+
+
 def test_usage_is_shown_against_the_budget(unstuck: Command, store: SqlStore, stage: Stage) -> None:
     """A20"""
     attempt = stage.begun(budget=(("tokens", 1000.0),))
@@ -79,6 +114,61 @@ def test_usage_is_shown_against_the_budget(unstuck: Command, store: SqlStore, st
     assert "1,020 of 1,000 tokens" in shown
     usage = unstuck("jobs", "show", attempt.id, "--json").object["usage"]
     assert (usage["used"], usage["budget"]) == ({"tokens": 1020, "euros": 0.5}, {"tokens": 1000})
+
+
+def test_a_job_over_its_budget_says_how_to_go_on_and_both_ways_work(
+    unstuck: Command, store: SqlStore, stage: Stage
+) -> None:
+    """A20: a resume has the whole budget anew and keeps its steps; a replay can have a larger one."""
+    attempt = stage.begun(budget=(("euros", 5.0), ("tokens", 1000.0)), retries=0)
+    stage.step(attempt, "fetch")
+    store.spend(attempt.ref, 1, {"tokens": 1020})
+    stage.end(attempt)
+    resume, replay = f"unstuck jobs resume {attempt.id}", f"unstuck jobs replay {attempt.id} --budget tokens=MOST"
+
+    shown = unstuck("jobs", "show", attempt.id).out
+    assert "used 1,020 of 1,000 tokens" in shown
+    assert resume in shown
+    assert replay in shown
+    [reason] = unstuck("why", attempt.id, "--json").object["reasons"]
+    assert (reason["remedy"], reason["details"]["other_remedies"]) == (resume, [replay])
+
+    refused = unstuck("jobs", "replay", attempt.id, "--budget", "tokens=MOST")
+    assert (refused.code, refused.out, "like tokens=5000" in refused.err) == (2, "", True)
+    again = unstuck("jobs", "replay", attempt.id, "--budget", "tokens=2500.5", "--budget", "pages=3", "--json").object
+    usage = unstuck("jobs", "show", again["id"], "--json").object["usage"]
+    assert usage == {"used": {}, "budget": {"euros": 5, "pages": 3, "tokens": 2500.5}, "exceeded": None}
+
+    assert unstuck(*resume.split()[1:]).code == 0
+    resumed = unstuck("jobs", "show", attempt.id, "--json").object
+    assert (resumed["run"], resumed["usage"]["used"], len(resumed["steps"])) == (2, {}, 1)
+
+
+def test_a_unit_that_is_new_in_a_budget_is_remarked_upon(unstuck: Command, stage: Stage) -> None:
+    """It may be meant, or a slip that leaves the old limit as it was."""
+    attempt = stage.begun(budget=(("tokens", 1000.0),), retries=0)
+    stage.end(attempt)
+
+    slip = unstuck("jobs", "replay", attempt.id, "--budget", "token=5000")
+    assert slip.code == 0
+    assert f"the budget of job {attempt.id} has no token, only tokens" in slip.err
+    assert "the new job is limited in token too" in slip.err
+    assert "has no" not in unstuck("jobs", "replay", attempt.id, "--budget", "tokens=5000").err
+
+
+def test_a_job_without_a_budget_can_be_given_one(unstuck: Command, stage: Stage) -> None:
+    attempt = stage.begun(retries=0)
+    stage.end(attempt)
+
+    again = unstuck("jobs", "replay", attempt.id, "--budget", "token=5000")
+    assert again.code == 0
+    assert f"job {attempt.id} had no budget; the new job is limited in token" in again.err
+
+
+@pytest.mark.parametrize("wrong", ["tokens", "=5", "tokens=-1", "tokens=nan", "two words=1", "tokens=1e99", ""])
+def test_what_is_no_amount_of_a_unit_is_refused(wrong: str) -> None:
+    with pytest.raises(InvalidInput, match="like tokens=5000"):
+        amount(wrong)
 
 
 def test_ended_jobs_are_replayed_as_new_ones(unstuck: Command) -> None:

@@ -171,7 +171,10 @@ def test_a_database_without_tables_names_the_remedy_and_no_sql(bare: Command, wo
     (bare.directory / "empty.db").touch()
     answer = bare(*words, "--database", "sqlite:///empty.db")
     assert (answer.code, answer.out) == (6, "")
-    assert answer.err == "unstuck: sqlite:///empty.db has no tables yet; make them: unstuck db migrate\n"
+    assert answer.err == (
+        "unstuck: sqlite:///empty.db has no tables yet; make them: unstuck db migrate --database sqlite:///empty.db "
+        "(the first worker makes them too, and so does the first job that is enqueued with --app)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,6 +193,57 @@ def test_what_ends_without_a_job_leaves_no_file(here: Command, words: list[str],
     answer = here(*words)
     assert answer.code == code, answer.err
     assert files(here.directory) == set()
+
+
+def test_a_remedy_names_the_database_that_a_flag_named(here: Command) -> None:
+    answer = here("jobs", "list", "--database", "my jobs.db")
+    assert answer.code != 0
+    assert "make this one: unstuck db migrate --database 'my jobs.db'" in answer.err
+    assert here("db", "migrate", "--database", "my jobs.db").code == 0
+    assert here("jobs", "list", "--database", "my jobs.db").code == 0
+
+
+def test_a_remedy_leaves_out_what_the_environment_says(here: Command) -> None:
+    answer = here("jobs", "list", UNSTUCK_DATABASE="jobs.db")
+    assert answer.err.strip().endswith("make this one: unstuck db migrate")
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "flags"),
+    [
+        (["--app", "shop:app", "--database", "x.db"], {}, " --database x.db"),
+        (["--app", "shop:app", "--tenant", "acme"], {"UNSTUCK_DATABASE": "x.db"}, " --tenant acme"),
+        (["--app", "shop:app"], {"UNSTUCK_DATABASE": "x.db"}, ""),
+        (["--app", "own:app"], {}, " --database sqlite:///own.db"),
+        ([], {"UNSTUCK_APP": "own:app"}, ""),
+    ],
+)
+def test_how_to_follow_a_new_job_can_be_pasted(
+    here: Command, words: list[str], variables: dict[str, str], flags: str
+) -> None:
+    text = (here.directory / "shop.py").read_text()
+    (here.directory / "own.py").write_text(text.replace("App()", "App('sqlite:///own.db')"))
+
+    answer = here("enqueue", "add", "1", *words, **variables)
+    assert answer.err.strip() == f"follow it: unstuck jobs show {answer.word}{flags}"
+    assert here(*answer.err.split()[3:], **variables).code == 0
+
+
+@pytest.mark.parametrize("words", [["jobs", "list"], ["enqueue", "add", "1", "--app", "shop:app"]])
+def test_an_empty_name_of_a_database_is_told_as_what_it_is(here: Command, words: list[str]) -> None:
+    answer = here(*words, "--database", "")
+    assert answer.code == 2
+    assert "database='' (flags): empty; say what it is, or leave it out" in answer.err
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:hunter2@localhost/x?foo=bar", "postgresql://me:hunter2%zz@[::1/x"])
+@pytest.mark.parametrize("words", [["jobs", "list"], ["enqueue", "add", "1"], ["worker"]], ids=lambda words: words[0])
+def test_a_url_that_no_server_can_have_is_wrong_usage(here: Command, words: list[str], url: str) -> None:
+    answer = here(*words, "--database", url, UNSTUCK_APP="shop:app")
+    assert (answer.code, answer.out) == (2, ""), answer.err
+    assert "postgresql://me:***@" in answer.err
+    assert "hunter2" not in answer.err
+    assert "Traceback" not in answer.err
 
 
 def test_without_app_and_database_the_refusal_says_what_is_missing(bare: Command) -> None:

@@ -74,7 +74,7 @@ def test_the_limit_of_the_code_holds_again_when_an_operators_is_lifted(unstuck: 
     ask(unstuck, "workflows", "limit", "fetch", "--concurrency", "4", "--all-tenants")
     ask(unstuck, "workflows", "limit", "fetch", "--none", "--all-tenants")
     limits = ask(unstuck, "limits", "--json").lines
-    assert [(limit["name"], limit["concurrency"], limit["by"]) for limit in limits] == [("fetch", 2, "code")]
+    assert [(limit["name"], limit["concurrency"], limit["set_by"]) for limit in limits] == [("fetch", 2, "code")]
     again = ask(unstuck, "workflows", "limit", "fetch", "--none", "--all-tenants")
     assert "workflow fetch: 2 at once" in again.out
     assert "so says its code" in again.err

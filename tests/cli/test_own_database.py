@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 
+import pytest
+
 from tests.cli.command import Command
 from tests.support.eventually import eventually
 
@@ -50,6 +52,38 @@ def test_the_apps_own_settings_count_for_its_worker_and_flags_outrank_them(bare:
 
     assert "1m 9s  job of a lost machine" in bare("worker", "shop:app", "--check").err
     assert "2m 9s  job of a lost machine" in bare("worker", "shop:app", "--check", "--set", "lease=120").err
+
+
+@pytest.mark.parametrize("database", [None, "sqlite:///other.db"])
+@pytest.mark.parametrize(
+    ("app", "told"),
+    [
+        ("nope:app", "app nope:app cannot be imported: ModuleNotFoundError: No module named 'nope'"),
+        ("shop:nope", "shop has no nope; name the App as module:attribute"),
+        ("shop:greet", "shop:greet is not an App; its type is Workflow"),
+        ("shop:unstuck", "shop:unstuck is not an App; its type is module"),
+    ],
+)
+def test_a_check_fails_if_the_app_cannot_be_had(bare: Command, app: str, told: str, database: str | None) -> None:
+    (bare.directory / "shop.py").write_text(SHOP)
+
+    answer = bare("worker", app, "--check", UNSTUCK_DATABASE=database)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert told in answer.err
+    assert "promises" not in answer.err
+
+
+@pytest.mark.parametrize("database", [None, "sqlite:///other.db"])
+def test_a_worker_of_something_else_than_an_app_ends_at_once(bare: Command, database: str | None) -> None:
+    """No later try would find an App there: it is the wrong name, not a module that is not ready yet."""
+    (bare.directory / "shop.py").write_text(f"import sys\nprint('hello', file=sys.stderr)\n{SHOP}")
+
+    answer = bare("worker", "shop:greet", "--drain", "1s", UNSTUCK_DATABASE=database)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.strip().endswith("shop:greet is not an App; its type is Workflow")
+    assert not (bare.directory / "other.db").exists()
 
 
 def test_an_app_that_cannot_be_imported_ends_a_worker_that_knows_no_database(bare: Command) -> None:

@@ -10,7 +10,7 @@ from tests.cli.command import Command
 from tests.support.eventually import eventually
 
 KEYS = {"job", "state", "is_runnable", "verdict", "reasons", "at"}
-REASON_KEYS = {"code", "sentence", "actor", "since", "until", "remedy", "details"}
+REASON_KEYS = {"code", "sentence", "actor", "since_at", "until_at", "remedy", "details"}
 
 
 def test_the_verdict_comes_first_and_then_who_must_do_what(unstuck: Command) -> None:
@@ -36,7 +36,7 @@ def test_programs_get_the_same_document(unstuck: Command) -> None:
     assert (found["job"], found["state"], found["is_runnable"]) == (job, "QUEUED", False)
     [reason] = found["reasons"]
     assert reason.keys() == REASON_KEYS
-    assert (reason["code"], reason["actor"], reason["until"]) == ("no_worker", "an operator", None)
+    assert (reason["code"], reason["actor"], reason["until_at"]) == ("no_worker", "an operator", None)
     assert found["at"].endswith("Z")
 
 

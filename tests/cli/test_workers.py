@@ -21,7 +21,7 @@ from unstuck.store.port import Order, Store
 PROCESS_KEYS = {
     "pid", "state", "generation", "alone", "memory", "jobs_done", "running", "reason", "silent_ms", "jobs",
 }  # fmt: skip
-JOB_KEYS = {"job", "workflow", "elapsed_ms", "on", "asked", "grace_left_ms", "stuck"}
+JOB_KEYS = {"job", "workflow", "elapsed_ms", "on", "request", "grace_left_ms", "stuck"}
 STACK = "\n".join(f'  File "shop.py", line {line}, in step_{line}\n    step_{line + 1}()' for line in range(1, 11))
 MESSAGE = "Execution did not respond to cancellation within 10 seconds. Worker process recycled."
 
@@ -369,7 +369,7 @@ def test_show_and_history_tell_how_an_attempt_got_stuck(unstuck: Command, stuck:
     assert "in step_1\n" not in told
     assert "in step_1\n" in ask(unstuck, "jobs", "history", stuck.id, "--all").out
     *_, last = ask(unstuck, "jobs", "history", stuck.id, "--json").lines
-    assert (last["kind"], last["attempt"]["error_type"], last["attempt"]["stack"]) == (
+    assert (last["kind"], last["ended"]["error_type"], last["ended"]["stack"]) == (
         "stuck",
         "ExecutionStuck",
         STACK,

@@ -238,6 +238,7 @@ def test_sizes(given: Any, meant: int, folder: Path) -> None:
         ("postgresql://me:secret@host/db", "postgresql://me:***@host/db"),
         ("postgresql://me:s3:c/r@et@host/db", "postgresql://me:***@host/db"),
         ("postgresql://me:p@ss@host:5432/db?sslmode=require", "postgresql://me:***@host:5432/db?sslmode=require"),
+        ("postgresql://me:secret?@host/db", "postgresql://me:***@host/db"),
         ("postgresql://me@host/db?password=secret&x=1", "postgresql://me@host/db?password=***&x=1"),
         ("postgresql://host/db", "postgresql://host/db"),
         ("sqlite:///unstuck.db", "sqlite:///unstuck.db"),

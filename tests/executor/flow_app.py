@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -247,6 +249,34 @@ def parks_and_raises(ctx: Context) -> Any:
 
 
 @workflow
+def loop_of_its_own_forgets(ctx: Context) -> str:
+    async def inner() -> None:
+        ctx.approval("deploy?")
+
+    asyncio.run(inner())
+    return "deployed without approval"
+
+
+@workflow
+async def uses_what_it_did_not_await(ctx: Context, how: str) -> Any:
+    value = ctx.step("count", int, "1")
+    return value + 1 if how == "operator" else value.real
+
+
+@workflow
+async def gathers_what_it_did_not_await(ctx: Context) -> Any:
+    child = ctx.spawn(Drafting())
+    return await ctx.gather(child)
+
+
+@workflow
+async def misuse_in_task_group(ctx: Context) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.sleep(30))
+        group.create_task(ctx.step("not\nprintable", int))
+
+
+@workflow
 async def wait_in_task_group(ctx: Context) -> Any:
     async def nap() -> None:
         await asyncio.sleep(30)
@@ -255,6 +285,31 @@ async def wait_in_task_group(ctx: Context) -> Any:
         group.create_task(nap())
         answer = group.create_task(ctx.wait_for("go"))
     return answer.result()
+
+
+@workflow
+async def waits_side_by_side(ctx: Context, verb: str, names: list[str | None], turned: bool) -> Any:
+    """Two branches, of which either may come first to where they wait."""
+
+    async def branch(place: int, question: str) -> Any:
+        if turned and place == 0:
+            await asyncio.sleep(0.05)
+        match verb:
+            case "approval":
+                return question, (await ctx.approval(question, name=names[place])).by
+            case "wait_for":
+                return question, await ctx.wait_for("go" if names[place] else question, name=names[place])
+            case "gather":
+                return question, await ctx.gather(f"child-{place}")
+            case _:
+                return question, await ctx.park_for(10 + place)
+
+    return await asyncio.gather(branch(0, "staging?"), branch(1, "production?"))
+
+
+@workflow
+async def parks_side_by_side_in_its_own_task(ctx: Context) -> Any:
+    return await asyncio.gather(ctx.park_for(1), ctx.park_for(2), ctx.approval("staging?"))
 
 
 @workflow
@@ -328,6 +383,12 @@ def own_loop(ctx: Context, waits: bool) -> Any:
 @workflow
 def one_step_more(ctx: Context) -> Any:
     return ctx.step("more", add, 1, 1)
+
+
+@workflow
+def parks_for_ever(ctx: Context) -> Any:
+    while True:
+        ctx.park_for(60)
 
 
 @workflow
@@ -409,3 +470,257 @@ def pay_twice_at_most(ctx: Context) -> str:
     except ValueError:
         ctx.step("pay", add, 1, 2)
     return "paid"
+
+
+# partial results
+
+
+@workflow
+def gives_parts(ctx: Context) -> str:
+    value = [1]
+    assert ctx.partial("a", value) is None
+    value.append(2)
+    ctx.partial("b", {"pages": (1, 2)})
+    ctx.partial("a", value)
+    return "whole"
+
+
+@workflow
+async def gives_parts_async(ctx: Context) -> str:
+    value = [1]
+    promise = ctx.partial("a", value)
+    value.append(2)
+    assert await promise is None
+    await ctx.partial("b", {"pages": (1, 2)})
+    await ctx.partial("a", value)
+    return "whole"
+
+
+@workflow
+def gives_parts_in_threads(ctx: Context) -> str:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: ctx.partial(f"p{n}", n), range(8)))
+    return "whole"
+
+
+@workflow
+async def gives_parts_beside_the_loop(ctx: Context) -> str:
+    await asyncio.to_thread(ctx.partial, "p0", 0)
+    await asyncio.gather(*(ctx.partial(f"p{n}", n) for n in range(1, 40)))
+    return "whole"
+
+
+@workflow
+def gives_a_part_in_a_step(ctx: Context) -> Any:
+    return ctx.step("outer", lambda: ctx.partial("inner", 1), timeout=10)
+
+
+@workflow
+def gives_a_bad_part(ctx: Context, how: str) -> str:
+    value: Any = {"unstorable": object(), "too large": "x" * (64 << 10), "not a number": float("nan")}.get(how, 1)
+    name: Any = {"no name": "", "not text": 7}.get(how, "p")
+    ctx.partial(name, value)
+    return "given"
+
+
+@workflow
+async def forgets_to_await_a_part(ctx: Context) -> str:
+    ctx.partial("a", 1)
+    return "done"
+
+
+@workflow
+def gives_a_part_after_a_park(ctx: Context) -> Any:
+    try:
+        ctx.park_for(5)
+    finally:
+        ctx.partial("late", 1)
+
+
+# --- steps beside waits -------------------------------------------------------------------------------------------
+
+
+def slowly(path: str, seconds: float = 0.6) -> str:
+    note(path, "begin")
+    time.sleep(seconds)
+    note(path, "end")
+    return "slow"
+
+
+async def slowly_async(path: str, seconds: float = 0.6) -> str:
+    note(path, "begin")
+    await asyncio.sleep(seconds)
+    note(path, "end")
+    return "slow"
+
+
+def note(path: str, word: str) -> None:
+    with open(path, "a") as file:
+        file.write(word + "\n")
+
+
+async def until_noted(path: str, word: str) -> None:
+    while not (os.path.exists(path) and word in Path(path).read_text()):
+        await asyncio.sleep(0.01)
+
+
+@workflow
+async def steps_beside_a_wait(ctx: Context, path: str) -> Any:
+    return await asyncio.gather(ctx.step("slow", slowly_async, path), ctx.wait_for("go"))
+
+
+@workflow
+async def steps_in_a_thread_beside_a_wait(ctx: Context, path: str) -> Any:
+    return await asyncio.gather(ctx.step("slow", slowly, path), ctx.wait_for("go"))
+
+
+@workflow
+async def steps_in_a_group_with_waits(ctx: Context, path: str) -> Any:
+    """What is asked for once it is to park would cancel the step, if it were refused at once."""
+
+    async def another() -> None:
+        await until_noted(path, "begin")
+        await asyncio.sleep(0.1)
+        await ctx.step("another", note, path, "another")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ctx.step("slow", slowly_async, path))
+        group.create_task(ctx.wait_for("go"))
+        group.create_task(ctx.wait_for("stop"))
+        group.create_task(another())
+
+
+@workflow
+def parks_beside_a_step_of_a_pool(ctx: Context, path: str, seconds: float = 0.6) -> Any:
+    pool = ThreadPoolExecutor(1)
+    got = pool.submit(ctx.step, "slow", slowly, path, seconds)
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    ctx.park_for(5)
+    return got.result()
+
+
+@workflow
+def runs_a_loop_with_a_step_beside_a_wait(ctx: Context, path: str, seconds: float = 0.6) -> Any:
+    async def inner() -> Any:
+        return await asyncio.gather(ctx.step("slow", slowly_async, path, seconds), ctx.wait_for("go"))
+
+    return asyncio.run(inner())
+
+
+@workflow
+async def parks_beside_a_long_step(ctx: Context, path: str, seconds: float) -> Any:
+    await asyncio.gather(ctx.step("slow", slowly_async, path, seconds), ctx.wait_for("go"))
+
+
+@workflow
+async def spends_in_a_step_beside_a_wait(ctx: Context) -> Any:
+    async def spends() -> str:
+        await asyncio.sleep(0.2)
+        await ctx.partial("half", 1)
+        await ctx.spend(tokens=1)
+        ctx.check()
+        return "spent"
+
+    return await asyncio.gather(ctx.step("spends", spends), ctx.wait_for("go"))
+
+
+@workflow
+async def cuts_off_its_wait(ctx: Context, path: str) -> Any:
+    step = asyncio.create_task(ctx.step("slow", slowly_async, path))
+    await until_noted(path, "begin")
+    try:
+        async with asyncio.timeout(0.1):
+            await ctx.wait_for("go")
+    except TimeoutError:
+        await ctx.step("else", note, path, "else")
+    await step
+    await ctx.wait_for("go")
+
+
+@workflow
+async def cuts_off_its_wait_and_its_step(ctx: Context, path: str) -> str:
+    try:
+        async with asyncio.timeout(0.2):
+            await asyncio.gather(ctx.step("slow", slowly_async, path), ctx.wait_for("go"))
+    except TimeoutError:
+        return "cut off"
+    return "not cut off"
+
+
+@workflow
+async def steps_beside_a_wait_in_a_task(ctx: Context, path: str, seconds: float) -> None:
+    task = asyncio.create_task(ctx.wait_for("go"))
+    await ctx.step("slow", slowly_async, path, seconds)
+    await task
+
+
+@workflow
+async def fails_in_a_step_beside_a_wait(ctx: Context) -> Any:
+    async def fails() -> None:
+        await asyncio.sleep(0.2)
+        raise ValueError("no")
+
+    await asyncio.gather(ctx.step("fails", fails), ctx.wait_for("go"))
+
+
+# --- cut off and called again -------------------------------------------------------------------------------------
+
+
+@workflow
+async def repeats_a_step_that_was_cut_off(ctx: Context, path: str) -> Any:
+    calls: list[int] = []
+
+    def call() -> int:
+        calls.append(1)
+        note(path, "called")
+        return len(calls)
+
+    for _ in range(2):
+        task = asyncio.create_task(ctx.step("a", call))
+        await until_noted(path, "asked")
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait([task])
+    note(path, "again")
+    return [await ctx.step("a", call), await ctx.step("a", call)]
+
+
+@workflow
+async def repeats_a_spawn_that_was_cut_off(ctx: Context, path: str) -> Any:
+    task = asyncio.create_task(ctx.spawn(Drafting(), 1))
+    await until_noted(path, "asked")
+    task.cancel()
+    await asyncio.wait([task])
+    note(path, "again")
+    return [(await ctx.spawn(Drafting(), 2)).id, (await ctx.spawn(Drafting(), 3)).id]
+
+
+@workflow
+async def cancels_before_the_first_turn(ctx: Context, what: str) -> Any:
+    def begin() -> Any:
+        match what:
+            case "step":
+                return ctx.step("a", lambda: 1)
+            case "spawn":
+                return ctx.spawn(Drafting())
+            case "gather":
+                return ctx.gather("child-1")
+            case _:
+                return ctx.wait_for("go")
+
+    async def one(count: int) -> None:
+        tasks = [asyncio.create_task(begin()) for _ in range(count)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    if what in ("step", "spawn"):
+        await asyncio.create_task(one(2))
+    elif what == "wait_for":
+        await one(2)
+    else:
+        await one(1)
+    begin().close()
+    got = await begin()
+    return getattr(got, "id", got)

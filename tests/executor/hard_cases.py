@@ -511,3 +511,25 @@ def daemon_with_our_descriptors() -> int:
         os._exit(0)
     os.wait()
     return int(os.read(reader, 20))
+
+
+@workflow()
+async def leaves_a_task_that_is_reborn() -> None:
+    """It answers its cancel by starting another."""
+
+    async def forever() -> None:
+        await asyncio.sleep(60)
+
+    async def phoenix() -> None:
+        try:
+            await forever()
+        finally:
+            kept.append(asyncio.create_task(forever(), name="reborn"))
+
+    kept.append(asyncio.create_task(phoenix()))
+    await asyncio.sleep(0)
+
+
+@workflow()
+async def sets_a_task_factory() -> None:
+    asyncio.get_running_loop().set_task_factory(None)

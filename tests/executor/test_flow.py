@@ -20,6 +20,7 @@ from unstuck.executor.messages import (
     Gather,
     GatherAnswer,
     JournalPage,
+    KeepPart,
     LoadJournal,
     RecordStep,
     Refused,
@@ -58,7 +59,7 @@ class Desk:
         match question:
             case LoadJournal(after=after):
                 return JournalPage(self.pages[after])
-            case RecordStep():
+            case RecordStep() | KeepPart():
                 return Done()
             case Spawn(name=name, ordinal=ordinal, job=job):
                 return ChildAnswer(Child(f"child-{ordinal}", name, ordinal, 1, "QUEUED", job.workflow))
@@ -444,6 +445,10 @@ def test_a_step_too_many_is_not_even_called(watch: FlowWatch, shared: int, desk:
         Spend({"tokens": float("nan")}),
         Gather(["c" * 1000], False),
         LoadJournal(-1),
+        KeepPart("", "1"),
+        KeepPart("x", "{"),
+        KeepPart("x", '"' + "x" * (64 << 10) + '"'),
+        KeepPart("x", "[" * 200 + "]" * 200),
     ],
 )
 def test_nonsense_costs_the_executor_that_said_it(question: Any) -> None:

@@ -6,13 +6,17 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.executor.test_flow import Desk, FlowWatch, answered, desk, parked, refused, watch
+from tests.support.eventually import eventually
 from unstuck.executor.messages import (
     BadFrame,
+    ChildAnswer,
+    Done,
     Gather,
     GatherAnswer,
     Park,
@@ -20,11 +24,13 @@ from unstuck.executor.messages import (
     Refused,
     Reply,
     Return,
+    Spawn,
 )
 from unstuck.model.errors import NotStorable
+from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import MAX_DEPTH, encode
-from unstuck.model.settlement import Parked, Returned
-from unstuck.model.waits import Answer, Journal, Wait, WaitKind, WaitRecord
+from unstuck.model.settlement import Parked, Raised, Returned, Stopped
+from unstuck.model.waits import MOST_WAITS, Answer, Child, Journal, Wait, WaitKind, WaitRecord
 from unstuck.worker.testimony import check_question, outcome_of
 
 __all__ = ["desk", "watch"]
@@ -226,3 +232,223 @@ def test_a_finally_can_still_log_after_a_park(watch: FlowWatch, shared: int, des
     finished = watch.run(shared, "speaks_after_a_park")
     assert parked(finished).timeout == 5.0
     assert "key=True" in watch.output(finished)
+
+
+# --- too many -----------------------------------------------------------------------------------------------------
+
+
+def test_a_wait_too_many_is_refused_and_never_tried_again(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    """The last one that is granted parks as any; of the one after it nobody hears but the handler."""
+    records = [answered(f"time#{n}", WaitKind.TIME, Answer.DUE) for n in range(1, MOST_WAITS + 1)]
+    desk.pages = [Journal(waits=tuple(records[:-1]))]
+    assert parked(watch.run(shared, "parks_for_ever")).key == f"time#{MOST_WAITS}"
+    desk.pages = [Journal(waits=tuple(records))]
+    finished = watch.run(shared, "parks_for_ever")
+    kind, message = refused(finished)
+    assert (kind, "10,000 times at most" in message) == ("InvalidInput", True)
+    assert isinstance(finished.outcome, Raised)
+    assert finished.outcome.retry is False
+
+
+# --- waits side by side -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("verb", ["approval", "park_for", "gather"])
+def test_a_wait_of_chance_order_is_refused_before_it_gets_the_answer_of_another(
+    watch: FlowWatch, shared: int, desk: Desk, verb: str, turned: bool
+) -> None:
+    """The yes for staging is there. In tasks of their own, either branch may be the first to ask in this attempt."""
+    desk.pages = [Journal(waits=(answered("approval#1", WaitKind.APPROVAL, Answer.APPROVED, by="kim"),))]
+    kind, message = refused(watch.run(shared, "waits_side_by_side", verb, [None, None], turned))
+    assert (kind, f"ctx.{verb} in a task beside the handler" in message) == ("InvalidInput", True)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_waits_with_names_of_their_own_get_their_own_answers_in_any_order(
+    watch: FlowWatch, shared: int, desk: Desk, turned: bool
+) -> None:
+    first = answered("s", WaitKind.APPROVAL, Answer.APPROVED, by="kim")
+    desk.pages = [Journal(waits=(first,))]
+    wait = parked(watch.run(shared, "waits_side_by_side", "approval", ["s", "p"], turned))
+    assert (wait.key, wait.name) == ("p", "production?")
+    desk.pages = [Journal(waits=(first, answered("p", WaitKind.APPROVAL, Answer.APPROVED, by="lee")))]
+    outcome = watch.run(shared, "waits_side_by_side", "approval", ["s", "p"], turned).outcome
+    assert outcome == Returned('[["staging?","kim"],["production?","lee"]]')
+
+
+def test_events_of_different_names_may_be_waited_for_side_by_side(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    assert (
+        parked(watch.run(shared, "waits_side_by_side", "wait_for", [None, None], True)).key == "event:production?#1"
+    )
+
+
+def test_waits_that_are_called_in_the_handler_itself_may_be_awaited_together(
+    watch: FlowWatch, shared: int, desk: Desk
+) -> None:
+    rested = [answered(f"time#{n}", WaitKind.TIME, Answer.DUE) for n in (1, 2)]
+    desk.pages = [Journal(waits=tuple(rested))]
+    assert parked(watch.run(shared, "parks_side_by_side_in_its_own_task")).key == "approval#1"
+
+
+def test_a_misuse_that_comes_out_of_a_task_group_is_never_tried_again(watch: FlowWatch, shared: int) -> None:
+    finished = watch.run(shared, "misuse_in_task_group")
+    assert isinstance(finished.outcome, Raised)
+    assert finished.outcome.retry is False, finished.outcome
+
+
+def test_a_sync_handler_with_a_loop_of_its_own_may_not_forget_an_await_either(watch: FlowWatch, shared: int) -> None:
+    assert refused(watch.run(shared, "loop_of_its_own_forgets")) == (
+        "InvalidInput",
+        "ctx.approval was not awaited: in a coroutine write `await ctx.approval(…)`",
+    )
+
+
+@pytest.mark.parametrize("how", ["operator", "attribute"])
+def test_who_uses_what_was_not_awaited_is_told_of_the_await(watch: FlowWatch, shared: int, how: str) -> None:
+    finished = watch.run(shared, "uses_what_it_did_not_await", how)
+    kind, message = refused(finished)
+    assert (kind, "ctx.step was not awaited" in message) == ("InvalidInput", True)
+    assert isinstance(finished.outcome, Raised)
+    assert finished.outcome.retry is False
+    assert "'Promise'" in (finished.outcome.error.stack or "")
+
+
+# --- steps beside waits -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+def recorded(desk: Desk) -> list[tuple[str, int, Any]]:
+    return [(step.name, step.ordinal, json.loads(step.result)) for step in desk.questions(RecordStep)]
+
+
+@pytest.mark.parametrize(
+    ("workflow", "key"),
+    [
+        ("steps_beside_a_wait", "event:go#1"),
+        ("steps_in_a_thread_beside_a_wait", "event:go#1"),
+        ("steps_in_a_group_with_waits", "event:go#1"),
+        ("parks_beside_a_step_of_a_pool", "time#1"),
+        ("runs_a_loop_with_a_step_beside_a_wait", "event:go#1"),
+    ],
+)
+def test_a_job_does_not_park_before_its_steps_under_way_are_recorded(
+    watch: FlowWatch, shared: int, desk: Desk, notes: Path, workflow: str, key: str
+) -> None:
+    assert parked(watch.run(shared, workflow, str(notes))).key == key
+    assert recorded(desk) == [("slow", 1, "slow")]
+    assert notes.read_text() == "begin\nend\n"
+
+
+@pytest.mark.parametrize(
+    "workflow",
+    [
+        "parks_beside_a_long_step",
+        "parks_beside_a_step_of_a_pool",
+        "runs_a_loop_with_a_step_beside_a_wait",
+        "steps_beside_a_wait_in_a_task",
+    ],
+)
+@pytest.mark.parametrize("kind", [RequestKind.CANCEL, RequestKind.INTERRUPT])
+def test_a_request_to_stop_reaches_a_wait_that_lets_a_step_end(
+    watch: FlowWatch, desk: Desk, notes: Path, workflow: str, kind: RequestKind
+) -> None:
+    own = watch.executor()
+    ref = watch.feed(own, workflow, str(notes), 30)
+    watch.wait(lambda: notes.exists() or None)
+    watch.fleet.cancel(own, ref, kind, "enough")
+    assert watch.finished(ref, within=5).outcome == Stopped(kind, "enough")
+    assert recorded(desk) == []
+
+
+def test_a_step_beside_a_wait_may_go_on_spending_and_giving_parts(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    assert parked(watch.run(shared, "spends_in_a_step_beside_a_wait")).key == "event:go#1"
+    assert recorded(desk) == [("spends", 1, "spent")]
+    assert desk.used == 1
+
+
+def test_a_wait_that_its_handler_cuts_off_before_it_has_parked_is_none(
+    watch: FlowWatch, shared: int, desk: Desk, notes: Path
+) -> None:
+    """Nor does it count: the event would be sent to a wait that a later attempt does not come to."""
+    assert parked(watch.run(shared, "cuts_off_its_wait", str(notes))).key == "event:go#1"
+    assert recorded(desk) == [("else", 1, None), ("slow", 1, "slow")]
+
+
+def test_a_wait_that_is_cut_off_together_with_its_step_is_none(
+    watch: FlowWatch, shared: int, desk: Desk, notes: Path
+) -> None:
+    assert watch.result(shared, "cuts_off_its_wait_and_its_step", str(notes)) == "cut off"
+
+
+def test_a_step_that_fails_beside_a_wait_leaves_the_job_waiting(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    assert parked(watch.run(shared, "fails_in_a_step_beside_a_wait")).key == "event:go#1"
+    assert recorded(desk) == []
+
+
+# --- cut off and called again -------------------------------------------------------------------------------------
+
+
+class _Unanswered(Exception):
+    pass
+
+
+def _answer_late(watch: FlowWatch, executor: int, workflow: str, notes: Path, kind: type, answer: Reply) -> Any:
+    """The first errand of this kind only once its handler asks for the same again."""
+
+    def silent(question: Any) -> None:
+        if isinstance(question, kind):
+            raise _Unanswered
+
+    watch.desk.says = silent
+    ref = watch.feed(executor, workflow, str(notes))
+    with pytest.raises(_Unanswered):
+        watch.finished(ref)
+    with notes.open("a") as file:
+        file.write("asked\n")
+    eventually(lambda: "again" in notes.read_text())
+    watch.desk.says = lambda _: None
+    watch.fleet.answer(executor, ref, watch.desk.heard[-1].serial, answer)
+    outcome = watch.finished(ref).outcome
+    assert isinstance(outcome, Returned), outcome
+    return json.loads(outcome.result or "null")
+
+
+def test_a_step_that_was_cut_off_while_it_was_recorded_is_not_called_again(
+    watch: FlowWatch, shared: int, desk: Desk, notes: Path
+) -> None:
+    """The handler goes on with what the journal has."""
+    got = _answer_late(watch, shared, "repeats_a_step_that_was_cut_off", notes, RecordStep, Done())
+    assert (got, recorded(desk)) == ([1, 2], [("a", 1, 1), ("a", 2, 2)])
+
+
+def test_a_spawn_that_was_cut_off_while_it_was_asked_for_gives_the_same_child(
+    watch: FlowWatch, shared: int, desk: Desk, notes: Path
+) -> None:
+    child = ChildAnswer(Child("first", "scan", 1, 1, "QUEUED", "scan"))
+    got = _answer_late(watch, shared, "repeats_a_spawn_that_was_cut_off", notes, Spawn, child)
+    assert (got, [spawn.ordinal for spawn in desk.questions(Spawn)]) == (["first", "child-2"], [1, 2])
+
+
+@pytest.mark.parametrize("what", ["step", "spawn"])
+def test_a_task_cancelled_before_its_first_turn_gives_back_the_use_of_its_name(
+    watch: FlowWatch, shared: int, desk: Desk, what: str
+) -> None:
+    assert watch.result(shared, "cancels_before_the_first_turn", what) == {"step": 1, "spawn": "child-1"}[what]
+    assert [use.ordinal for use in desk.questions(RecordStep) + desk.questions(Spawn)] == [1]
+
+
+@pytest.mark.parametrize(("what", "key"), [("gather", "children#1"), ("wait_for", "event:go#1")])
+def test_a_wait_cancelled_before_its_first_turn_gives_back_its_key(
+    watch: FlowWatch, shared: int, desk: Desk, what: str, key: str
+) -> None:
+    assert parked(watch.run(shared, "cancels_before_the_first_turn", what)).key == key
+
+
+def test_who_gathers_what_was_not_awaited_is_told_of_the_await(watch: FlowWatch, shared: int) -> None:
+    kind, message = refused(watch.run(shared, "gathers_what_it_did_not_await"))
+    assert (kind, "ctx.spawn was not awaited" in message) == ("InvalidInput", True)

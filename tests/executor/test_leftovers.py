@@ -90,3 +90,19 @@ def test_threads_of_a_neighbour_of_our_crew_and_of_the_pool_are_nobodys_leftover
     watch.hear_for(0.8)
 
     assert left(watch, executor) == []
+
+
+def test_a_task_that_a_cancelled_task_has_started_is_told(watch: Watch) -> None:
+    executor = watch.executor()
+    watch.run(executor, "leaves_a_task_that_is_reborn")
+
+    assert "reborn" in watch.hear_one(LeftBehind, within=3.0, executor=executor).threads[0]
+
+
+def test_a_task_factory_that_a_job_has_set_does_not_hide_what_the_next_leaves(watch: Watch) -> None:
+    executor = watch.executor()
+    watch.run(executor, "sets_a_task_factory")
+    watch.hear_for(0.5)  # beats
+    watch.run(executor, "leaves_a_deaf_task")
+
+    assert watch.hear_one(LeftBehind, within=3.0, executor=executor).workflow == "leaves_a_deaf_task"

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from tests.support.eventually import eventually
 from unstuck.model.job import AttemptRef, ClaimedJob
+from unstuck.model.logs import as_text
 from unstuck.model.policy import Policy
 from unstuck.worker.fleet import Fleet
 from unstuck.worker.processes import (
@@ -132,6 +133,10 @@ class Watch:
         return [e.text for e in self.events if isinstance(e, Said) and e.ref == ref and e.kind == kind]
 
     def output(self, finished: Finished) -> str:
+        """For people, as the store's readers give it."""
+        return as_text(self.framed(finished))
+
+    def framed(self, finished: Finished) -> str:
         return "".join(self.said(finished.ref, "output")) + (finished.output or "")
 
     def imported(self) -> Imported:

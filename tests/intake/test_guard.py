@@ -71,10 +71,10 @@ def test_a_setting_is_kept_as_what_it_means(guard: Guard, name: str, given: Any,
         (THRESHOLD, True, "is not a whole number"),
         (THRESHOLD, -1, "is not a whole number"),
         (THRESHOLD, 2.5, "is not a whole number"),
-        ("stuck_circuit_breaker_window_minutes", 0, "is not a number between 0.01 and 43200"),
+        ("stuck_circuit_breaker_window_minutes", 0, "is not a number between 0.01 and 43,200"),
         ("stuck_circuit_breaker_window_minutes", float("nan"), "is not a number"),
         ("breaker_counts_crashes", "maybe", "is not true or false"),
-        ("breaker_probe_after", "soon", "is not a number between 1 and 2.592e.06, or none"),
+        ("breaker_probe_after", "soon", "is not a number between 1 and 2,592,000, or none"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_and_nothing_changes(

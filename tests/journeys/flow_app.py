@@ -38,6 +38,32 @@ async def release_async(ctx: unstuck.Context, path: str) -> list[str]:
     return [built, decision.by, await ctx.step("deploy", work, path, "deploy")]
 
 
+@app.workflow(max_lost=100, suspect_runs=1000)
+def pages(ctx: unstuck.Context, path: str, count: int) -> int:
+    """Gives page after page; its first attempt stays in the middle until somebody ends it, the second parks once."""
+    for number in range(1, count + 1):
+        ctx.partial(f"page {number}", {"number": number})
+        ctx.partial("finished", number)
+        if number == 2 and not Path(path).exists():
+            mark(path, "halfway")
+            ctx.sleep(60)
+    ctx.park_for(0.1)
+    ctx.partial("last", "the end")
+    return count
+
+
+@app.workflow(max_lost=100, suspect_runs=1000)
+async def pages_async(ctx: unstuck.Context, path: str, count: int) -> int:
+    for number in range(1, count + 1):
+        await asyncio.gather(ctx.partial(f"page {number}", {"number": number}), ctx.partial("finished", number))
+        if number == 2 and not Path(path).exists():
+            mark(path, "halfway")
+            await ctx.sleep(60)
+    await ctx.park_for(0.1)
+    await ctx.partial("last", "the end")
+    return count
+
+
 @app.workflow(max_lost=1000, suspect_runs=1000, timeout=300)
 def many_steps(ctx: unstuck.Context, path: str, count: int, kills: int) -> list[int]:
     """One process after the other is killed under it, until there were so many kills."""
@@ -170,5 +196,33 @@ def park_a_moment(ctx: unstuck.Context, path: str) -> str:
 
 
 @app.workflow
+def parks_for(ctx: unstuck.Context, path: str, seconds: float) -> str:
+    mark(path, "begun")
+    ctx.park_for(seconds)
+    return "rested"
+
+
+@app.workflow
+def parks_often(ctx: unstuck.Context, times: int) -> int:
+    for n in range(times):
+        ctx.park_for(0.02 + 0.03 * (n % 3))
+    return times
+
+
+@app.workflow
+def rests_and_asks(ctx: unstuck.Context, path: str) -> str:
+    """Three short waits: two for a time, one for an event that does not come."""
+    mark(path, "begun")
+    ctx.park_for(1)
+    ctx.park_for(0.3)
+    return str(ctx.wait_for("never", timeout=0.5, default="silence"))
+
+
+@app.workflow
 def add(a: int, b: int) -> int:
     return a + b
+
+
+@app.workflow
+def gives_too_much(ctx: unstuck.Context) -> None:
+    ctx.partial("all of it", "x" * (64 << 10))

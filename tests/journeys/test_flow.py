@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.journeys.flow_app import app as flow_app
 from tests.support.eventually import eventually
-from tests.support.workers import Worker
+from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Answer
@@ -22,6 +23,8 @@ from unstuck.store.port import Store
 
 APP = "tests.journeys.flow_app:app"
 T = "default"
+#: Whatever comes in time under these did not come by a sweep.
+SELDOM = replace(COMPRESSED, lease=120.0, sweep=60.0)
 Start = Callable[..., Worker]
 
 
@@ -231,3 +234,43 @@ def test_a_parked_job_begins_anew_when_its_time_has_come(start: Start, jobs: Job
     start(app=APP)
     assert result_of(jobs, job) == "rested"
     assert len(marks.of("begun")) == 2
+
+
+@spawn_once
+def test_a_short_park_and_a_short_deadline_take_as_long_as_they_say(
+    start: Start, jobs: Jobs, marks: Marks, db: Store
+) -> None:
+    """The sweep is a minute long: the worker that parked the job looks after it when its time has come."""
+    start(app=APP, times=SELDOM)
+    first = jobs.enqueue("park_a_moment", marks.path)
+    assert result_of(jobs, first) == "rested"  # all is up now
+    job = jobs.enqueue("rests_and_asks", marks.path)
+    assert result_of(jobs, job, within=20) == "silence"
+    asked = db.waits_of(T, job)
+    took = [(wait.answered_at - wait.asked_at).total_seconds() for wait in asked if wait.answered_at]
+    assert [at_least <= seconds < 5 for at_least, seconds in zip((1, 0.3, 0.5), took, strict=True)] == [True] * 3, (
+        took
+    )
+
+
+def test_a_park_whose_worker_is_killed_is_ended_by_another_that_knew_of_it(
+    start: Start, jobs: Jobs, marks: Marks
+) -> None:
+    """The other one looks when it starts, and rests no longer than until the park ends."""
+    job = jobs.enqueue("parks_for", marks.path, 10.0)
+    first = start("first", app=APP, times=SELDOM)
+    jobs.until(job, JobState.WAITING, within=30)
+    first.kill_all()
+    start("second", app=APP, times=SELDOM)
+    assert result_of(jobs, job, within=30) == "rested"
+    assert len(marks.of("begun")) == 2
+
+
+def test_hundreds_of_short_parks_on_two_workers_leave_nobody_behind(start: Start, jobs: Jobs) -> None:
+    """A deadline that nobody looks after would be found by a sweep only, a minute later."""
+    for _ in range(2):
+        start(app=APP, times=SELDOM, concurrency=8)
+    ids = jobs.enqueue_many("parks_often", 10, times=40)
+    until = time.monotonic() + 40
+    for job in ids:
+        assert result_of(jobs, job, within=max(1.0, until - time.monotonic())) == 10

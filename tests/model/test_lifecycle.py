@@ -32,13 +32,18 @@ def test_an_illegal_move_says_what_is_possible() -> None:
         (JobState.PAUSED, "cancel, resolve, resume, retry"),
         (JobState.FAILED, "resolve, resume, retry"),
         (JobState.CANCELLED, "resume, retry"),
-        (JobState.COMPLETED, "nothing: it has ended"),
     ],
 )
 def test_a_refusal_names_only_what_a_person_can_ask(state: JobState, possible: str) -> None:
     with pytest.raises(IllegalMove) as refused:
         target_of("j1", state, Move.WAKE)
     assert str(refused.value).endswith(f"cannot wake; it can: {possible}")
+
+
+def test_of_a_job_that_completed_nothing_can_be_asked() -> None:
+    with pytest.raises(IllegalMove) as refused:
+        target_of("j1", JobState.COMPLETED, Move.CANCEL)
+    assert str(refused.value) == "job j1: a COMPLETED job cannot cancel: it has ended"
 
 
 def test_a_history_folds_to_the_state_it_leads_to() -> None:

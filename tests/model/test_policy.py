@@ -27,6 +27,12 @@ from unstuck.model.policy import Backoff, Policy
         ("expires_after", -5, "expires_after=-5 is not between"),
         ("backoff_factor", 0.5, "backoff_factor=0.5 is not between"),
         ("retry_on_timeout", "yes", "retry_on_timeout='yes' is not true or false"),
+        ("budget", 5, 'budget=5 is not {unit: most}, such as {"tokens": 5000}'),
+        ("budget", 0, "budget=0 is not {unit: most}"),
+        ("budget", "tokens", "budget='tokens' is not {unit: most}"),
+        ("budget", ["tokens"], "budget=['tokens'] is not {unit: most}"),
+        ("budget", ["ab"], "budget=['ab'] is not {unit: most}"),
+        ("budget", {"two words": 5}, "'two words' is not the name of a unit"),
         ("tiemout", 5, "there is no option tiemout; known: approval_timeout, backoff_base"),
     ],
 )

@@ -107,6 +107,30 @@ def test_the_stronger_of_the_durable_and_the_reported_request_decides() -> None:
     assert settled(Stopped(asked=INTERRUPT)).state is JobState.PAUSED
 
 
+@pytest.mark.parametrize(
+    "outcome", [Returned("1"), Stopped(), NotStarted(), Parked(Wait(WaitKind.EVENT, "event:paid#1", "paid"))]
+)
+def test_a_cancelled_job_says_who_asked_and_why(outcome: Outcome) -> None:
+    def told(**asked: Any) -> str | None:
+        error = settle(Standing(Policy(), **asked), outcome).error
+        return error.message if error else None
+
+    assert (
+        told(request=CANCEL, request_by="Ada", request_reason="wrong customer") == "cancelled by Ada: wrong customer"
+    )
+    assert told(request=CANCEL, request_by="Ada") == "cancelled by Ada"
+    assert told(request=CANCEL) == "cancelled by request"
+
+
+def test_a_cancel_that_only_the_worker_knows_is_not_laid_to_whoever_asked_for_less() -> None:
+    standing = Standing(Policy(), request=TIMEOUT, request_by="worker", request_reason="too long")
+
+    error = settle(standing, Stopped(asked=CANCEL)).error
+
+    assert error is not None
+    assert error.message == "cancelled by request"
+
+
 def test_an_interrupted_job_says_so_in_the_words_users_know() -> None:
     error = settled(Stopped(), INTERRUPT).error
 

@@ -34,6 +34,8 @@ SELECT 1000 + n, 1 + n / 100, 1, 'w', 1 + n % 100, 1, 'cancel', CASE WHEN n % 40
   FROM generate_series(0, 19999) n;
 INSERT INTO unstuck_steps (job, name, ordinal, run, token, at, duration_ms, result)
 SELECT 1 + n / 100, 'step', 1 + n % 100, 1, 1, n, 1, '{{}}' FROM generate_series(0, 19999) n;
+INSERT INTO unstuck_parts (job, name, number, run, token, serial, at, value)
+SELECT 1 + n / 100, 'part ' || n % 100, 1 + n % 100, 1, 1, 1 + n % 100, n, '{{}}' FROM generate_series(0, 19999) n;
 INSERT INTO unstuck_usage (job, run, unit, used, token, serial)
 SELECT n, 1, 'tokens', 1, 1, 1 FROM generate_series(1, 20000) n;
 INSERT INTO unstuck_dependencies (job, on_job) SELECT 1000 + n, 5000 + n FROM generate_series(1, 3000) n;
@@ -56,6 +58,17 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("usage", {"job": 7, "run": 1}, 2),
     ("add_usage", {"job": 7, "run": 1, "token": 1, "serial": 2, "rows": '[{"unit":"tokens","amount":1}]'}, 2),
     ("policy_of_job", {"job": 7}, 2),
+    ("parts_so_far", {"job": 7}, 110),
+    ("has_part", {"job": 7, "name": "part 3"}, 2),
+    (
+        "keep_part",
+        {"job": 7, "name": "new", "number": 101, "run": 1, "token": 1, "serial": 101, "value": "1"},
+        2,
+    ),
+    ("parts_of", {"job": 7, "after": 90, "most": 100}, 12),
+    ("drop_parts", {"job": 7}, 110),
+    ("blank_parts", {"job": 20_000}, 2),
+    ("forget_parts", {"jobs": "[7, 8]"}, 210),
     ("child_named", {"parent": 7, "name": "w", "ordinal": 3}, 4),
     ("child_by_id", {"parent": 1, "uid": "uid-1003"}, 4),
     ("children_of", {"job": 7}, 210),
@@ -79,6 +92,7 @@ BIG = {
     "unstuck_running",
     "unstuck_children",
     "unstuck_steps",
+    "unstuck_parts",
     "unstuck_usage",
     "unstuck_dependencies",
 }

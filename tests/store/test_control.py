@@ -26,6 +26,7 @@ def test_cancel_of_a_queued_job_is_immediate_and_it_is_never_claimed(
     ended = store.cancel(TENANT, job.id, by="me", reason="changed my mind")
 
     assert (ended.state, ended.error_type) == (JobState.CANCELLED, "Cancelled")
+    assert ended.error_message == "cancelled by me: changed my mind"
     clock.advance(seconds=100)
     store.release_due()
     assert claim_all(store, worker) == []
@@ -37,7 +38,8 @@ def test_cancel_of_a_paused_job_is_immediate(store: SqlStore) -> None:
     """A16"""
     job = submitted(store)
     store.interrupt(TENANT, job.id, by="me")
-    assert store.cancel(TENANT, job.id, by="me").state is JobState.CANCELLED
+    ended = store.cancel(TENANT, job.id, by="me")
+    assert (ended.state, ended.error_message) == (JobState.CANCELLED, "cancelled by me")
     assert store.counts()[JobState.PAUSED] == 0
 
 
@@ -69,7 +71,7 @@ def test_a_cancel_is_never_lost_whatever_the_attempt_does(store: SqlStore, outco
     assert [a.ref for a in store.asked(worker.number)] == [attempt.ref]
     settle(store, worker, attempt.ref, outcome)
     ended = record(store, attempt.id)
-    assert ended.state is JobState.CANCELLED
+    assert (ended.state, ended.error_message) == (JobState.CANCELLED, "cancelled by me: stop")
     assert ended.result == ('"late"' if isinstance(outcome, Returned) else None)
     assert ended.request is None
     assert claim_all(store, worker) == []

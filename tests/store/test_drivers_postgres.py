@@ -13,14 +13,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.support import notes
 from tests.support.eventually import eventually
 from tests.support.postgres import Postgres, PostgresServer
-from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
+from unstuck.model.errors import InvalidSettings, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
 from unstuck.store.postgres import PostgresDatabase
@@ -277,6 +279,64 @@ def test_prepared_statements_can_be_turned_off_in_the_url(url: str, setting: str
 
     assert (opened.write(prepared) > 0) is some
     opened.close()
+
+
+def shown(url: str, setting: str) -> str:
+    """A setting of the server, as a session that was opened with this URL has it."""
+    opened = open_database(url)
+
+    def ask(tx: Any) -> str:
+        return str(tx._connection.execute(f"SHOW {setting}").fetchone()[setting])
+
+    try:
+        return opened.read(ask)
+    finally:
+        opened.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "setting", "value"),
+    [
+        ("&options=-c%20work_mem%3D5MB", "work_mem", "5MB"),
+        ("&application_name=my%20app", "application_name", "my app"),
+        ("&prepare=off&application_name=a%2Bb", "application_name", "a+b"),
+        ("&application_name=last&prepare=off", "application_name", "last"),
+    ],
+)
+def test_what_the_url_says_reaches_the_server_as_it_was_written(
+    url: str, query: str, setting: str, value: str
+) -> None:
+    assert shown(f"{url}{query}", setting) == value
+
+
+def test_a_url_may_leave_the_host_to_a_local_socket(url: str) -> None:
+    given = conninfo_to_dict(url)
+    name = given.pop("dbname")
+
+    assert shown(f"postgresql:///{name}?prepare=off&{urlencode(given)}", "application_name") == "unstuck"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://me:hunter2@localhost/x?foo=bar", 'parameter: "foo"'),
+        ("postgresql://me:hunter2@[::1/x", "IPv6"),
+        ("postgresql://me:hunter2%zz@localhost/x", "%25"),
+        ("postgresql://me:hunter2@localhost/x?application_name=a%zz", '"a%zz"'),
+        ("postgresql://me:hunter2/b@localhost/x", "%2F"),
+        ("postgresql://me:p@hunter2@localhost/x", "%40"),
+        ("postgresql://me@localhost:none/x", "port"),
+        ("postgresql://me:hunter2@localhost:99999/x", "port"),
+        ("postgresql://me:hunter2?@localhost/x?foo", "foo"),
+        ("postgresql://localhost/x?password=hunter2&foo=bar", "foo"),
+    ],
+)
+def test_a_url_that_cannot_hold_is_refused_without_its_password(url: str, told: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        open_database(url)
+    assert "hunter2" not in str(refused.value)
+    assert told in str(refused.value)
+    assert refused.value.__cause__ is None
 
 
 def test_the_session_has_its_own_limits(url: str) -> None:

@@ -335,7 +335,7 @@ def test_a_person_who_sits_on_the_guard_delays_a_verdict_and_loses_nothing(pg: S
     ada = a_worker(pg, lease=1e9)
     pg.submit([a_job(workflow=BAD) for _ in range(5)])
     attempts = claim_all(pg, ada)
-    impatient = SqlStore(open_database(pg_url, store_call=1.0))
+    impatient = SqlStore(open_database(pg_url, store_call=4.0))
     try:
         with psycopg.connect(pg_url) as person:
             person.execute("SELECT pg_advisory_xact_lock(1970173813)")

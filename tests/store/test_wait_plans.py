@@ -23,7 +23,8 @@ SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
 JOBS = 20_000
 OPEN = JOBS - 3000
 #: The last 3000 jobs wait, a third of them each for an event, for one on a topic, for a person; the others have
-#: waited twice each. Every tenth of all has letters. A few timers are due, most are not.
+#: waited twice each, and one of those that wait did so 3000 times before. Every tenth of all has letters. A few
+#: timers are due, most are not.
 FILL = f"""
 INSERT INTO unstuck_routes (tenant, queue, workflow) SELECT 't' || n, 'q', 'w' FROM generate_series(1, 20) n;
 INSERT INTO unstuck_policies (digest, body, timeout_us, grace_us) VALUES ('d', '{{}}', 1, 1);
@@ -42,6 +43,9 @@ SELECT id, 1, 'wait#1', tenant, CASE id % 3 WHEN 0 THEN 'approval' ELSE 'event' 
        CASE id % 3 WHEN 1 THEN 'job:' || uid WHEN 2 THEN 'topic:orders' END, 1, id,
        CASE WHEN id > {JOBS} - 20 THEN id ELSE 1 << 60 END
   FROM unstuck_jobs WHERE id > {OPEN};
+INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, token, asked_at, until_at, answer, answered_at)
+SELECT id, 1, 'time#' || k, tenant, 'time', '', -k, id, id, 'due', id
+  FROM unstuck_jobs CROSS JOIN generate_series(1, 3000) k WHERE id = {JOBS} - 1;
 INSERT INTO unstuck_timers (kind, due_at, job) SELECT 'wait', until_at, job FROM unstuck_waits WHERE answer IS NULL;
 INSERT INTO unstuck_letters (tenant, address, event, payload, run, by, sent_at, expires_at)
 SELECT tenant, 'job:' || uid, 'paid', '1', 1, 'ada', id, CASE WHEN id < 20 THEN 1 ELSE CAST(1 AS BIGINT) << 60 END
@@ -69,8 +73,10 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("open_waits_of", {"jobs": NUMBERS}, 20),
     ("waiting_jobs", {"jobs": NUMBERS}, 20),
     ("last_waits_of", {"jobs": NUMBERS}, 20),
-    ("lock_due_wait_targets", {"batch": 100}, 60),
+    ("due_wait_targets", {"batch": 100}, 60),
     ("due_waits", {"targets": [1], "batch": 100}, 60),
+    ("next_timer", {"kind": "wait"}, 1),
+    ("count_waits", {"rows": PLACES, "most": 10}, 20),
     ("drop_wait_timers", {"job": JOBS, "run": 1}, 3),
     ("drop_open_wait", {"job": JOBS, "run": 1}, 3),
     ("drop_letters", {"tenant": "t11", "address": "job:uid-19990", "run": 2}, 3),

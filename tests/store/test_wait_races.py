@@ -280,6 +280,26 @@ def test_a_job_that_somebody_holds_is_woken_as_soon_as_he_lets_go(one: SqlStore,
     assert state(one, locked.id) is JobState.QUEUED
 
 
+def test_who_holds_a_target_holds_up_no_other_wait(postgres_url: str) -> None:
+    """The waits of all others end; that of the job whose target is held does when it is let go."""
+    store = SqlStore(open_database(postgres_url, store_call=1.0))
+    try:
+        worker = a_worker(store, lease=1e6)
+        jobs = store.submit([a_job(target=target) for target in ("held", "other", None)])
+        work_off(store)
+        parks = [Report(one.ref, Parked(replace(PAID, timeout=0.001))) for one in claim(store, worker)]
+        assert {answer.state for answer in store.settle(worker.number, parks)} == {JobState.WAITING}
+        with psycopg.connect(postgres_url) as psql:
+            psql.execute("SELECT 1 FROM unstuck_targets WHERE name = 'held' FOR UPDATE")
+            assert store.expire_waits() == 2
+            assert [state(store, job.id) for job in jobs] == [JobState.WAITING, JobState.FAILED, JobState.FAILED]
+            assert store.next_wait() == 0
+        assert store.expire_waits() == 1
+        check_invariant(store)
+    finally:
+        store.close()
+
+
 def test_two_looks_at_once_wake_a_job_once(one: SqlStore, other: SqlStore) -> None:
     worker = a_worker(one, lease=1e6)
     for _ in range(10):

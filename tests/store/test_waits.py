@@ -17,8 +17,9 @@ from unstuck.model.errors import ErrorType, InvalidInput, NotStorable, NotWaitin
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import NotStarted, Parked, Returned
-from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
+from unstuck.model.waits import MOST_WAITS, Answer, Wait, WaitKind, WaitRecord
 from unstuck.store.port import NewChild, NewStep, Report, Verdict
+from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore
 
 PAID = Wait(WaitKind.EVENT, "event:paid#1", "paid")
@@ -434,6 +435,72 @@ def test_more_waits_than_a_batch_all_expire(store: SqlStore, clock: StoreClock) 
     assert store.expire_waits(batch=10) == 25
 
 
+def test_who_parks_learns_when_somebody_must_look_after_it(store: SqlStore, clock: StoreClock) -> None:
+    worker = a_worker(store, lease=1e6)
+    attempt = claimed(store, worker)
+    first, again = (settle(store, worker, attempt.ref, Parked(replace(PAID, timeout=20.0))) for _ in range(2))
+    assert (first.wait_ends_in, again.wait_ends_in) == (20.0, 0.0), "a repeat does not know it any more"
+    assert store.next_wait() == pytest.approx(20, abs=5)
+    clock.advance(seconds=21)
+    assert store.next_wait() == 0
+
+    early = claimed(store, worker)
+    send(store, early.id)
+    returned = claimed(store, worker)
+    assert settle(store, worker, early.ref, Parked(PAID)).wait_ends_in is None
+    assert settle(store, worker, returned.ref, Returned("1")).wait_ends_in is None
+    past = claimed(store, worker)
+    assert settle(store, worker, past.ref, Parked(Wait(WaitKind.TIME, "time#1", until=0))).wait_ends_in == 0
+
+
+def waited_before(store: SqlStore, job: int, times: int) -> None:
+    """So often, in its first run, and each time in an attempt of its own."""
+    columns = {"job": job, "run": 1, "tenant": TENANT, "kind": "time", "name": "", "address": None, "spec": "{}"}
+    columns |= {"asked_at": 1, "until_at": 1, "answer": "due", "payload": None, "answered_at": 1, "by": "timeout"}
+    rows = [{**columns, "key": f"time#{n}", "token": n} for n in range(1, times + 1)]
+
+    def write(t: Any) -> None:
+        t.run("add_waits", rows=packed(rows))
+        t._connection.execute(f"UPDATE unstuck_jobs SET token = {times} WHERE id = {job}")
+
+    store._database.write(write)
+
+
+def test_a_run_waits_only_so_often_and_fails_then_for_good(store: SqlStore) -> None:
+    """The one before the last is granted, as is every one of another job in the same batch."""
+    worker = a_worker(store, lease=1e6)
+    jobs = [submitted(store, retries=5) for _ in range(3)]
+    for job, before in zip(jobs, (MOST_WAITS, MOST_WAITS - 1, 0), strict=True):
+        waited_before(store, number_of(store, job.id), before)
+    attempts = claim(store, worker)
+
+    answers = store.settle(worker.number, [Report(a.ref, Parked(replace(PAID, key="last"))) for a in attempts])
+
+    states = {attempt.id: answer.state for attempt, answer in zip(attempts, answers, strict=True)}
+    assert [states[job.id] for job in jobs] == [JobState.FAILED, JobState.WAITING, JobState.WAITING]
+    failed = record(store, jobs[0].id)
+    assert (failed.state, failed.error_type) == (JobState.FAILED, "InvalidInput")
+    assert "10,000 times at most" in (failed.error_message or "")
+    assert len(store.waits_of(TENANT, jobs[0].id)) == MOST_WAITS
+    assert "retrying" not in kinds(store, jobs[0].id)
+    check_invariant(store)
+
+
+def test_a_later_run_waits_as_often_again(store: SqlStore) -> None:
+    worker = a_worker(store, lease=1e6)
+    job = submitted(store)
+    waited_before(store, number_of(store, job.id), MOST_WAITS)
+    (attempt,) = claim(store, worker)
+    settle(store, worker, attempt.ref, Parked(PAID))
+    store.resume(TENANT, job.id, by="ada")
+    (attempt,) = claim(store, worker)
+    assert settle(store, worker, attempt.ref, Parked(replace(PAID, key="2:" + PAID.key))).state is JobState.WAITING
+
+
+def number_of(store: SqlStore, job: str) -> int:
+    return int(rows_of(store, f"SELECT id FROM unstuck_jobs WHERE uid = '{job}'")[0][0])
+
+
 # --- targets ------------------------------------------------------------------------------------------------------
 
 
@@ -506,7 +573,8 @@ def test_a_waiting_job_is_cancelled_at_once(store: SqlStore, clock: StoreClock, 
     """A16"""
     worker = a_worker(store)
     attempt = parked(store, worker, wait)
-    assert store.cancel(TENANT, attempt.id, by="ada").state is JobState.CANCELLED
+    ended = store.cancel(TENANT, attempt.id, by="ada", reason="wrong customer")
+    assert (ended.state, ended.error_message) == (JobState.CANCELLED, "cancelled by ada: wrong customer")
     assert store.waits_of(TENANT, attempt.id) == store.open_waits(TENANT) == []
     check_invariant(store)
     with pytest.raises(NotWaiting):

@@ -43,6 +43,9 @@ class Stage:
     def step(self, attempt: ClaimedJob, name: str, result: str = "null", ordinal: int = 1) -> None:
         assert self.store.record_steps([NewStep(attempt.ref, name, ordinal, result, 12)]) == [Verdict.DONE]
 
+    def part(self, attempt: ClaimedJob, name: str, value: str, serial: int) -> None:
+        assert self.store.keep_part(attempt.ref, serial, name, value) is Verdict.DONE
+
     def spawn(self, attempt: ClaimedJob, workflow: str, ordinal: int = 1) -> Child:
         child = self.store.spawn(NewChild(attempt.ref, workflow, ordinal, a_job(workflow=workflow)))
         assert child is not None

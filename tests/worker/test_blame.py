@@ -57,6 +57,18 @@ def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:
     assert set(blames(post, died(post)).values()) == {"suspect"}
 
 
+def test_whose_handler_had_ended_while_others_ran_is_charged_with_nothing() -> None:
+    """Its end was not heard any more. What it left behind may have done it: by itself it is charged."""
+    post = a_post(1, ended := a_holding(), ran := a_holding(), again := a_holding(alone=True))
+    event = died(post, ended=(ended.ref, again.ref))
+    assert blames(post, event) == {ended.ref.job: "bystander", ran.ref.job: "suspect", again.ref.job: "suspect"}
+    outcome = reports_on_death(event, post, [ended, ran, again])[0].outcome
+    assert isinstance(outcome, Lost)
+    assert "its handler had ended just before" in outcome.error.message
+    everybody = died(post, ended=(ended.ref, ran.ref, again.ref))
+    assert set(blames(post, everybody).values()) == {"suspect"}
+
+
 def test_who_falls_with_the_zygote_is_a_bystander_until_it_runs_alone() -> None:
     """Any job of the worker may have done it; run alone one after the other, the next fall names its culprit."""
     for isolation in ("shared", "process"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.builders import TENANT, a_worker, claimed, record
 from unstuck.clock import MachineClock
-from unstuck.model.errors import StoreError, StoreUnavailable
+from unstuck.model.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.store.port import Remark, Report, Settled, Verdict
@@ -26,6 +26,7 @@ class Spoiled:
         self._store = store
         self.refuses = refuses
         self.before_remark: Callable[[], object] = lambda: None
+        self.lost_answers = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -37,7 +38,11 @@ class Spoiled:
 
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
         self.before_remark()
-        return self._store.remark(remarks)
+        answers = self._store.remark(remarks)
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise OutcomeUnknown("the connection was lost")
+        return answers
 
 
 def a_settler(store: Any, worker: int) -> Settler:
@@ -136,3 +141,24 @@ def test_what_a_handler_said_is_stored_before_the_report_that_ends_it(store: Sql
     [attempt] = store.attempts(TENANT, job.id)
     assert attempt.output == "first\nsecond\n"
     assert store.progress_of(TENANT, job.id) == "0.5"
+
+
+def test_what_a_handler_said_stands_once_although_the_answer_to_it_was_lost(store: SqlStore) -> None:
+    """What is new by then is said together with what may be there already."""
+    worker = a_worker(store)
+    job, other = claimed(store, worker, workflow="w"), claimed(store, worker, workflow="v")
+    spoiled = Spoiled(store)
+    settler = a_settler(spoiled, worker.number)
+    settler.say(job.ref, "output", "first\n")
+    settler.tick()
+    for word in ("sécond\n", "third\n"):
+        settler.say(job.ref, "output", word)
+        settler.say(other.ref, "output", word)
+        spoiled.lost_answers = 1
+        run(settler, 1)
+    settler.report([Report(job.ref, Returned("1"), output="fourth\n"), Report(other.ref, Returned("1"))])
+
+    run(settler, 2)
+
+    assert [attempt.output for attempt in store.attempts(TENANT, job.id)] == ["first\nsécond\nthird\nfourth\n"]
+    assert [attempt.output for attempt in store.attempts(TENANT, other.id)] == ["sécond\nthird\n"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unstuck.intake.arguments import decode_result
 from unstuck.intake.flow import Flow
 from unstuck.model.errors import InvalidInput
+from unstuck.model.parts import Part
 from unstuck.model.waits import Signalled, StepRecord, WaitRecord
 from unstuck.observe.flow import Approval, approvals
 from unstuck.store.port import EVERY
@@ -35,6 +36,22 @@ class Step:
     def of(cls, record: StepRecord) -> Step:
         result = decode_result(record.result)
         return cls(record.name, record.ordinal, result, record.run, record.token, record.at, record.duration_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A part of a job's result, given before its end. `number` grows with each; `attempt` gave it."""
+
+    name: str
+    value: Any
+    number: int
+    run: int
+    attempt: int
+    at: datetime
+
+    @classmethod
+    def of(cls, part: Part) -> Partial:
+        return cls(part.name, decode_result(part.value), part.number, part.run, part.token, part.at)
 
 
 class Approvals:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from unstuck.app.flow import Step
+from unstuck.app.flow import Partial, Step
 from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result, encode_result
 from unstuck.intake.control import Control
 from unstuck.intake.flow import Flow
 from unstuck.intake.workers import live_stack
-from unstuck.model.errors import JobFailed, StillRunning, StoreError
+from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.reasons import Why
 from unstuck.model.waits import Child, Spent, WaitRecord
+from unstuck.observe.follow import afollow, follow
 from unstuck.observe.logs import LogPiece, Logs, pieces
 from unstuck.observe.lookup import Lookup
-from unstuck.observe.wait import Watch, await_end, wait_for_end
+from unstuck.observe.parts import Parts
+from unstuck.observe.wait import await_end, wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.app import App
@@ -91,7 +93,7 @@ class Job(Generic[R_co]):
 
     @property
     def output(self) -> str | None:
-        """What the last attempt printed and logged."""
+        """What the last attempt that said anything printed and logged, for people."""
         return next((a.output for a in reversed(self.attempts) if a.output), None)
 
     @property
@@ -106,29 +108,22 @@ class Job(Generic[R_co]):
     def attempts(self) -> list[AttemptRecord]:
         return self._lookup.attempts(self.id)
 
-    def logs(self, *, follow: bool = False, attempt: int | None = None) -> Iterator[LogPiece]:
-        """What its attempts printed and logged; with `follow` also what comes, until the job has ended."""
-        return pieces(Logs(self._lookup, self.id, attempt), follow=follow, clock=Patience())
+    def logs(
+        self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
+    ) -> Iterator[LogPiece]:
+        """What its attempts printed and logged; with `follow` also what comes, until the job has ended.
 
-    async def alogs(self, *, follow: bool = False, attempt: int | None = None) -> AsyncIterator[LogPiece]:
+        With a `level` only records of this level and above.
+        """
+        return pieces(Logs(self._lookup, self.id, attempt, level, follow=follow), Patience())
+
+    async def alogs(
+        self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
+    ) -> AsyncIterator[LogPiece]:
         """`logs` for coroutines."""
-        import asyncio
-
-        logs, watch = Logs(self._lookup, self.id, attempt), Watch(None, MachineClock())
-        while True:
-            try:
-                found, ended = await self._app.in_thread(logs.look)
-                watch.saw()
-            except StoreError as error:
-                watch.lost(error)
-            else:
-                for piece in found:
-                    yield piece
-                if ended or not follow:
-                    return
-                if found:
-                    watch = Watch(None, MachineClock())
-            await asyncio.sleep(watch.pause() or 0.0)
+        logs = Logs(self._lookup, self.id, attempt, level, follow=follow)
+        async for piece in afollow(lambda: self._app.in_thread(logs.look)):
+            yield piece
 
     def wait(self, timeout: float | None = None) -> JobRecord:
         """The job once it has ended, however it did; StillRunning when the time is over first."""
@@ -169,9 +164,10 @@ class Job(Generic[R_co]):
     def retry(self, *, by: str | None = None) -> JobRecord:
         return self._see(self._control.retry(self.id, by=by))
 
-    def replay(self, *, by: str | None = None) -> Job[R_co]:
-        """A new job with the same workflow, arguments and policy as this one, which must have ended."""
-        stored = self._flow.replay(self.id, by=by)
+    def replay(self, *, by: str | None = None, budget: Mapping[str, float] | None = None) -> Job[R_co]:
+        """A new job with the same workflow, arguments and policy as this one, which must have ended. `budget`: the
+        units in which it may use more, or less."""
+        stored = self._flow.replay(self.id, by=by, budget=budget)
         return Job(self._app, stored.id, self.tenant, returns=self._returns, created=stored.created)
 
     def approve(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
@@ -184,6 +180,20 @@ class Job(Generic[R_co]):
     def steps(self) -> list[Step]:
         """What it has finished, in the order it did."""
         return [Step.of(record) for record in self._lookup.steps(self.id)]
+
+    def partials(self) -> dict[str, Any]:
+        """What its handler has given of its result so far, by name, in the order it was last given."""
+        return {part.name: decode_result(part.value) for part in self._lookup.parts(self.id)}
+
+    def follow_partials(self) -> Iterator[Partial]:
+        """What is there and what comes, until the job has ended; a name that is given again comes again."""
+        return map(Partial.of, follow(Parts(self._lookup, self.id).look, Patience()))
+
+    async def afollow_partials(self) -> AsyncIterator[Partial]:
+        """`follow_partials` for coroutines."""
+        parts = Parts(self._lookup, self.id)
+        async for part in afollow(lambda: self._app.in_thread(parts.look)):
+            yield Partial.of(part)
 
     def waits(self) -> list[WaitRecord]:
         """All that it ever waited for, the oldest first; `answer` None: it still does."""

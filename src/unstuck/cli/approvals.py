@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import gates, options, output, shapes
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
 from unstuck.model.reasons import how_to_decide, what_then
@@ -39,6 +39,8 @@ def list_(
         whose = None if all_tenants else session.tenant
         found = approvals(session.store, whose, after=after, limit=limit + 1)
         now = session.now()
+        if not found and not all_tenants:
+            gates.warn_if_unheard_of(session, "tenant", session.tenant)
     shown = found[:limit]
     if json_:
         for approval in shown:
@@ -105,7 +107,7 @@ def _print_card(approval: Approval, now: datetime) -> None:
         ("no", how_to_decide("reject", approval.job, approval.key, approval.tenant)),
     ]
     for label, value in facts:
-        output.say(f"  {label:<9} {output.visible(value)}")
+        output.say(f"  {label:<9} {output.indented(output.visible(value), 12)}")
 
 
 def _tenant(approval: Approval) -> str:

@@ -16,11 +16,13 @@ def audit(
     verb: Annotated[
         str | None, option("--verb", metavar="VERB", help='one, e.g. "jobs.cancel", or a noun: "blacklist"')
     ] = None,
-    subject: Annotated[str | None, option("--subject", metavar="NAME", help="what it was done to")] = None,
+    subject: Annotated[
+        str | None, option("--subject", metavar="NAME", help="what it was done to: a job's id, a queue's name")
+    ] = None,
     limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
 ) -> None:
     """What operators did, the newest first. Without --tenant: of all tenants."""
     with opened(database, tenant) as session:
@@ -42,5 +44,7 @@ def audit(
             )
             for a in found
         ],
-        empty="nothing was done so far",
+        empty="nothing of that kind was done"
+        if verb is not None or subject is not None
+        else "nothing was done so far",
     )

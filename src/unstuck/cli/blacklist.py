@@ -26,7 +26,7 @@ Limit = Annotated[int, option("--limit", "-n", help="at most so many", least=1, 
 def list_(
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
 ) -> None:
     """What is on it: why, by whom, since when."""
     with opened(database, tenant) as session:
@@ -40,7 +40,7 @@ def add(
     reason: Annotated[str | None, option("--reason", metavar="TEXT", help="why, for those who are refused")] = None,
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
     all_tenants: AllTenants = False,
 ) -> None:
     """Shut a workflow out on every path. What runs goes on; what waits fails, or is held by its own policy."""
@@ -65,7 +65,7 @@ def remove(
     workflow: Name,
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
     all_tenants: AllTenants = False,
 ) -> None:
     """Let a workflow run again. Its stuck executions count from 0, and what was held goes on."""
@@ -78,7 +78,8 @@ def remove(
             output.emit_json(shapes.entry(entry))
         return
     for entry in removed:
-        output.say(f"workflow {workflow} is off the blacklist {_whose(entry)}; it stood there for: {entry.reason}")
+        reason = output.visible(entry.reason)
+        output.say(f"workflow {workflow} is off the blacklist {_whose(entry)}; it stood there for: {reason}")
     for entry in left:
         output.note(f"it is still blacklisted {_whose(entry)}")
 
@@ -89,12 +90,13 @@ def history(
     limit: Limit = 50,
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
 ) -> None:
     """Everything that ever was on it, the newest first."""
     with opened(database, tenant) as session:
         found, now = session.guard.history(workflow, limit=limit), session.now()
-    _print(found, now, json_, empty="nothing was ever blacklisted")
+    never = "nothing was ever blacklisted" if workflow is None else f"workflow {workflow} was never blacklisted"
+    _print(found, now, json_, empty=never)
 
 
 def _print(found: Iterable[Entry], now: datetime, as_json: bool, *, empty: str) -> None:

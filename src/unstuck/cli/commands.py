@@ -24,7 +24,7 @@ COMMANDS = [
     Command(
         "jobs",
         "jobs",
-        "list, show, history, steps, tree, wait, logs, cancel, resume, replay, …",
+        "list, show, history, steps, partials, tree, wait, logs, cancel, resume, …",
         "Look and act",
     ),
     Command("approvals", "approvals", "what jobs ask of people: list, approve, reject", "Look and act"),

@@ -150,6 +150,18 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
             from unstuck.model.lifecycle import JobState
 
             return [state.value for state in JobState]
+        case "verb":
+            from unstuck.model.guard import VERBS
+
+            return [*VERBS, *{verb.split(".")[0] for verb in VERBS}]
+        case "kind":
+            from unstuck.model.lifecycle import EventKind
+
+            return [kind.value for kind in EventKind]
+        case "error":
+            from unstuck.model.errors import ErrorType
+
+            return [error.value for error in ErrorType]
         case "preset":
             from unstuck.config import PRESETS
 

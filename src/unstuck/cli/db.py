@@ -6,7 +6,7 @@ from typing import Annotated
 
 from unstuck.cli import exits, options, output
 from unstuck.cli.parser import option
-from unstuck.cli.session import Session, opened, settings_of
+from unstuck.cli.session import Session, how_to_migrate, opened, settings_of
 
 app = options.group("The database's schema: bring it up to date, ask which it is, check it.")
 
@@ -64,7 +64,8 @@ def check(json_: options.Json = False, database: options.Database = None) -> int
     elif found >= wanted:
         output.say(f"schema version {found} fits this code")
     else:
-        output.note(f"schema version {found} is behind this code, which needs {wanted}; run: unstuck db migrate")
+        remedy = how_to_migrate(session.settings)
+        output.note(f"schema version {found} is behind this code, which needs {wanted}; run: {remedy}")
     return exits.OK if found >= wanted else exits.UNHEALTHY
 
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -219,10 +220,15 @@ def _summarize(watcher: Watcher, started: datetime, url: str) -> None:
         f"{tally.stuck} got stuck and harmed nobody, {open_} will go on when a worker is back."
     )
     if tally.barred:
-        output.say(
-            f"{output.count(tally.barred, 'workflow')} got stuck too often and {_were(tally.barred)} blacklisted."
-        )
+        output.say(blacklisted(tally.barred))
     output.say(f"look around:  {_activation()}unstuck jobs list --database {url}")
+
+
+def blacklisted(barred: Counter[str]) -> str:
+    """Of each workflow how often: the shop lifts its own, and they get stuck again."""
+    workflows, times = len(barred), barred.total()
+    often = f", {times} times in all" if times > workflows else ""
+    return f"{output.count(workflows, 'workflow')} got stuck too often and {_were(workflows)} blacklisted{often}."
 
 
 def _were(number: int) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from unstuck.cli import options, output, shapes
 from unstuck.cli.jobs import finish
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import Asked, Session, exists, session_on, settings_of
+from unstuck.cli.session import Asked, Session, exists, repeated, session_on, settings_of
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.payload import decode
 
@@ -85,7 +85,7 @@ def enqueue(
             output.emit_json(shapes.job(session.job(ident), session.now()) | {"created": created})
         else:
             output.say(ident)
-            output.note(f"follow it: unstuck jobs show {ident}")
+            output.note(f"follow it: unstuck jobs show {ident}{repeated(settings, 'database', 'tenant')}")
     return 0
 
 

@@ -10,6 +10,7 @@ from unstuck.cli.meaning import narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput, told
+from unstuck.model.waits import Wait, WaitKind
 from unstuck.observe.feed import NOW, START, Feed, Reader, check_kinds
 from unstuck.store.port import FeedEvent, FeedFilter
 
@@ -101,6 +102,7 @@ def send(
     with opened(database, tenant) as session:
         ident = None if whom is None else session.job(whom).id
         sent = session.flow.signal(name, content, job=ident, topic=topic, by=by)
+        waiting = [] if ident is None or sent.job is not None else _awaited(session, ident)
     if json_:
         output.emit_json({"event": name, "job": ident, "topic": topic, "answered": sent.job, "number": sent.number})
     elif sent.job is not None:
@@ -108,6 +110,9 @@ def send(
     else:
         where = f"topic {topic}" if ident is None else f"job {ident}"
         output.say(f"event {name} is kept for {where}: nobody waits for it yet")
+        for wait in waiting:
+            on = f" on topic {wait.topic}" if wait.topic else ""
+            output.note(f"job {ident} waits for event {wait.name}{on}")
         output.note("the first wait for it takes it, within 24 hours")
 
 
@@ -118,6 +123,12 @@ def _addressed(first: str, second: str | None, topic: str | None) -> tuple[str |
     if topic is not None and second is not None:
         raise InvalidInput(f"an event is sent to a job or to a topic: leave out {told(first)} or --topic")
     return (None, first) if second is None else (first, second)
+
+
+def _awaited(session: Session, job: str) -> list[Wait]:
+    """The events that a job waits for now: the one that was sent may be a slip of the pen."""
+    waits = session.store.waits_of(session.tenant, job)
+    return [record.wait for record in waits if record.answer is None and record.wait.kind is WaitKind.EVENT]
 
 
 def _read(payload: str) -> Any:
@@ -145,7 +156,7 @@ def _print(event: FeedEvent, as_json: bool) -> None:
     if as_json:
         output.emit_json(shape(event))
         return
-    output.say(f"{output.rfc3339(event.at)}  {event.job}  {event.workflow}  {narrate(event.event)}")
+    output.say(f"{output.rfc3339(event.at)}  {event.job}  {event.workflow}  {output.visible(narrate(event.event))}")
 
 
 def shape(event: FeedEvent) -> dict[str, Any]:

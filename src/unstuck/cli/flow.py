@@ -24,11 +24,13 @@ class Flow:
     spent: Spent = field(default_factory=lambda: Spent({}, {}))
     children: list[Child] = field(default_factory=list)
     parent: str | None = None
+    parts: int = 0
 
     @classmethod
     def of(cls, session: Session, record: JobRecord) -> Flow:
         look, job = session.lookup, record.id
-        return cls(look.steps(job), look.waits(job), look.usage(job), look.children(job), look.parent(job))
+        family = look.children(job), look.parent(job)
+        return cls(look.steps(job), look.waits(job), look.usage(job), *family, look.count_parts(job))
 
     def shape(self) -> dict[str, Any]:
         return {
@@ -37,11 +39,13 @@ class Flow:
             "usage": shapes.usage(self.spent),
             "children": [shapes.child(child) for child in self.children],
             "parent": self.parent,
+            "partials": self.parts,
         }
 
     def facts(self, record: JobRecord) -> list[tuple[str, str | None]]:
         return [
             ("steps", self._finished(record)),
+            ("partials", f"{self.parts:,} so far: unstuck jobs partials {record.id}" if self.parts else None),
             *((("used" if place == 0 else ""), used) for place, used in enumerate(_used(self.spent))),
             ("parent", self.parent),
             ("children", self._children(record)),

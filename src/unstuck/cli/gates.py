@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from unstuck.cli import options, output, parser, shapes
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
-from unstuck.model.errors import InvalidInput, quoted
+from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.spelling import about, given
 from unstuck.store.port import BY_CODE, EVERY, Limit, LimitKind, Pause, PauseKind
 
@@ -196,7 +196,7 @@ def warn_if_unheard_of(session: Session, kind: str, name: str) -> None:
 
     close = get_close_matches(name, known, 1) or (sorted(known) if len(known) <= FEW else [])
     hint = f"; known: {', '.join(close)}" if close else ""
-    output.note(f"nobody has used {kind} {name} so far{hint}")
+    output.note(f"nobody has used {kind} {told(name)} so far{hint}")
 
 
 def names_of(session: Session, kind: str, like: str = "") -> set[str] | None:
@@ -226,7 +226,7 @@ def queue_names(session: Session) -> set[str]:
 
 def pause_text(pauses: Iterable[Pause], now: datetime) -> str | None:
     """Short, for a column: who, and until when."""
-    return "; ".join(f"by {p.by}, {_end(p, now)}" for p in pauses) or None
+    return "; ".join(f"by {output.visible(p.by)}, {_end(p, now)}" for p in pauses) or None
 
 
 def _end(pause: Pause, now: datetime) -> str:

@@ -11,7 +11,7 @@ from unstuck.cli import exits, options, output
 from unstuck.cli.anatomy import ALIVE, import_error, is_ready, start_error
 from unstuck.cli.db import versions
 from unstuck.cli.parser import option
-from unstuck.cli.session import Session, opened
+from unstuck.cli.session import Session, how_to_migrate, opened
 from unstuck.cli.workers import is_worth_showing
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.job import WorkerRecord
@@ -101,9 +101,8 @@ def _reachable(session: Session) -> Check:
 def _schema(session: Session) -> Check:
     found, wanted = versions(session)
     if found < wanted:
-        return Check(
-            "schema", False, f"version {found} is behind this code, which needs {wanted}: unstuck db migrate"
-        )
+        remedy = how_to_migrate(session.settings)
+        return Check("schema", False, f"version {found} is behind this code, which needs {wanted}: {remedy}")
     return Check("schema", True, f"version {found}")
 
 

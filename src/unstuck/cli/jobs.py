@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from unstuck.cli import exits, options, output, shapes
+from unstuck.cli import exits, gates, options, output, shapes
 from unstuck.cli.excerpt import shortened
 from unstuck.cli.flow import Flow, called, draw
 from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
-from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
+from unstuck.model.errors import ErrorType, InvalidInput, SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.parts import Part
 from unstuck.model.standing import Dependency
 from unstuck.observe.flow import family
+from unstuck.observe.follow import follow
 from unstuck.observe.logs import LogPiece, Logs, pieces
+from unstuck.observe.parts import Parts
 
 app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
 
@@ -51,7 +55,7 @@ def list_(
     database: options.Database = None,
     tenant: options.Tenant = None,
 ) -> None:
-    """The newest jobs, or those you ask for."""
+    """The newest jobs, or those you ask for. TOOK is the last attempt's: (#3) was the third."""
     with opened(database, tenant) as session:
         now = session.now()
         page = session.lookup.jobs(
@@ -67,6 +71,8 @@ def list_(
             limit=limit,
             after=after,
         )
+        if not page.jobs:
+            _warn_of_misspelt(session, workflow, queue, error)
     if json_:
         for record in page.jobs:
             output.emit_json(shapes.job(record, now))
@@ -75,6 +81,16 @@ def list_(
         output.table(headers, rows, empty="no such jobs; `unstuck enqueue WORKFLOW` makes one")
     if page.next:
         output.note(f"there are more: --after {page.next}")
+
+
+def _warn_of_misspelt(session: Session, workflow: str | None, queue: str | None, error: str | None) -> None:
+    """An empty list reads like good news: say so when a filter names what nobody has ever used."""
+    for kind, name in (("workflow", workflow), ("queue", queue), ("tenant", session.tenant)):
+        if name is not None:
+            gates.warn_if_unheard_of(session, kind, name)
+    own = {known.casefold(): known.value for known in ErrorType}
+    if error is not None and error not in set(ErrorType) and (meant := own.get(error.casefold())):
+        output.note(f"errors are spelt as their classes: did you mean {meant}?")
 
 
 def _ago(now: datetime, seconds: float | None) -> datetime | None:
@@ -88,7 +104,7 @@ def _narrow(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], l
             shapes.shown_state(r, now),
             r.workflow,
             output.age(r.created_at, now),
-            output.duration(_run_time(r, now)),
+            _last_took(r, now),
             _first_line(f"{r.error_type}: {r.error_message}") if r.error_type else None,
         ]
         for r in records
@@ -108,6 +124,7 @@ def _wide(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], lis
             r.token,
             output.rfc3339(r.created_at),
             output.duration(_run_time(r, now)),
+            output.duration(_on_its_way(r)),
             r.worker,
             f"{r.error_type}: {r.error_message}" if r.error_type else None,
         ]
@@ -122,7 +139,8 @@ def _wide(records: tuple[JobRecord, ...], now: datetime) -> tuple[list[str], lis
         "PRIORITY",
         "ATTEMPTS",
         "CREATED",
-        "TOOK",
+        "LAST TOOK",
+        "TOTAL",
         "WORKER",
         "ERROR",
     ]
@@ -135,6 +153,30 @@ def _run_time(record: JobRecord, now: datetime) -> float | None:
     if record.state is JobState.RUNNING and (since := record.started_at or record.claimed_at):
         return max(0.0, (now - since).total_seconds())
     return None
+
+
+def _last_took(record: JobRecord, now: datetime) -> str:
+    """For a column; numbered where it is not all that the job did."""
+    text = output.duration(_run_time(record, now))
+    return f"{text} (#{record.token})" if record.token > 1 and text != "-" else text
+
+
+def _on_its_way(record: JobRecord) -> float | None:
+    """From when it was submitted to its end."""
+    total = shapes.total_ms(record)
+    return None if total is None else total / 1000
+
+
+def _duration(record: JobRecord, now: datetime) -> str | None:
+    """12 ms (attempt #3 of 3), ended 2h 3m after it was submitted: its waits and earlier attempts count there."""
+    run, total = _run_time(record, now), _on_its_way(record)
+    if run is None:
+        return None
+    which = f" (attempt #{record.token} of {record.token})" if record.token > 1 else ""
+    if total is None:
+        return f"{output.duration(run)} so far{which}"
+    later = f", ended {output.duration(total)} after it was submitted" if total >= run + 1 else ""
+    return f"{output.duration(run)}{which}{later}"
 
 
 def _first_line(text: str, limit: int = 60) -> str:
@@ -192,10 +234,10 @@ class Order:
 def _print_head(record: JobRecord, now: datetime, progress: str | None, order: Order, flow: Flow) -> None:
     shown = shapes.shown_state(record, now)
     output.say(f"{output.styled(record.workflow, 'bold')}  {record.id}")
-    output.say(f"{output.state(shown)}  {explain(record, now)}\n")
+    output.say(f"{output.state(shown)}  {output.visible(explain(record, now))}\n")
     for label, value in [*flow.awaited(record, now), *_facts(record, now, progress, order), *flow.facts(record)]:
         if value is not None:
-            output.say(f"  {label:<10} {output.visible(str(value))}")
+            output.say(f"  {label:<10} {output.indented(output.visible(str(value)), 13)}")
 
 
 def _facts(record: JobRecord, now: datetime, progress: str | None, order: Order) -> list[tuple[str, str | None]]:
@@ -210,7 +252,7 @@ def _facts(record: JobRecord, now: datetime, progress: str | None, order: Order)
          if record.state is JobState.QUEUED else None),
         ("started", output.rfc3339(record.started_at)),
         ("finished", output.rfc3339(record.finished_at)),
-        ("took", output.duration(run) if (run := _run_time(record, now)) is not None else None),
+        ("took", _duration(record, now)),
         ("worker", record.worker),
         ("lease", f"until {output.rfc3339(record.lease_until)}" if record.lease_until else None),
         ("queue", f"{record.queue}, priority {record.priority}, tenant {record.tenant}"),
@@ -263,7 +305,7 @@ def _print_attempts(attempts: list[AttemptRecord], shown: int | None, *, whole: 
         return
     output.say(f"\nAttempts{_rest(len(attempts), shown, 'attempts')}")
     for a in attempts[-(shown or len(attempts)) :]:
-        error = output.visible(f": {a.error_type}: {a.error_message}") if a.error_type else ""
+        error = output.indented(output.visible(f": {a.error_type}: {a.error_message}"), 6) if a.error_type else ""
         output.say(f"  #{a.token}  {output.rfc3339(a.claimed_at)}  on {a.worker}: {_outcome(a)}{_took(a)}{error}")
         _print_stack(a, whole, "      ")
 
@@ -295,7 +337,7 @@ def steps(
     """The steps that a job has finished. Later attempts get their results instead of running them again."""
     with opened(database, tenant) as session:
         record = session.job(job)
-        found = session.lookup.steps(record.id)
+        found, now = session.lookup.steps(record.id), session.now()
     if json_:
         for step in found:
             output.emit_json(shapes.step(step))
@@ -307,7 +349,7 @@ def steps(
                 called(s.name, s.ordinal),
                 s.run,
                 f"#{s.token}",
-                output.rfc3339(s.at),
+                output.age(s.at, now),
                 output.duration(s.duration_ms / 1000),
                 _first_line(s.result),
             )
@@ -315,6 +357,51 @@ def steps(
         ],
         empty="it has finished no step so far; ctx.step(name, function) makes one",
     )
+
+
+@app.command()
+def partials(
+    job: options.JobName,
+    follow_: Annotated[bool, option("--follow", "-f", help="go on until the job ends")] = False,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """The parts of its result that a job has given before its end. A name that is given again has a new value."""
+    with opened(database, tenant) as session:
+        ident = session.job(job).id
+        if follow_:
+            _print_as_they_come(follow(Parts(session.lookup, ident).look), json_)
+            return
+        found = session.lookup.parts(ident)
+    if json_:
+        _print_as_they_come(found, json_)
+        return
+    output.table(
+        ["NAME", "ATTEMPT", "AT", "VALUE"],
+        [(p.name, f"#{p.token}", output.rfc3339(p.at), _first_line(p.value)) for p in found],
+        empty=_NO_PART,
+    )
+
+
+_NO_PART = "it has given no part of its result so far; ctx.partial(name, value) does"
+
+
+def _print_as_they_come(parts: Iterable[Part], as_json: bool) -> None:
+    is_none = True
+    for part in parts:
+        is_none = False
+        _print_part(part, as_json)
+    if is_none and not as_json:
+        output.note(_NO_PART)
+
+
+def _print_part(part: Part, as_json: bool) -> None:
+    if as_json:
+        output.emit_json(shapes.part(part))
+    else:
+        line = f"{output.rfc3339(part.at)}  #{part.token}  {part.name}  {_first_line(part.value)}"
+        output.say(output.visible(line))
 
 
 @app.command()
@@ -338,21 +425,44 @@ def tree(
 @app.command()
 def replay(
     jobs: options.JobNames,
+    budget: Annotated[
+        list[tuple[str, float]] | None,
+        option(
+            "--budget",
+            read=options.amount,
+            metavar="UNIT=MOST",
+            help="may use so much, e.g. tokens=5000; may be repeated",
+        ),
+    ] = None,
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
 ) -> int:
-    """Run ended jobs once more, as new jobs with the same workflow, arguments and policy. Prints their ids."""
+    """Run ended jobs once more, as new jobs with the same workflow, arguments and policy. Prints the new ids."""
 
     def again(session: Session, ident: str) -> None:
-        new = session.flow.replay(ident).id
+        new = session.job(session.flow.replay(ident, budget=dict(budget or ())).id)
         if json_:
-            output.emit_json({"job": new, "replay_of": ident})
+            output.emit_json(shapes.job(new, session.now()))
         else:
-            output.say(new)
-            output.note(f"job {new} does again what {ident} did")
+            output.say(new.id)
+            output.note(f"job {new.id} does again what {ident} did")
+        _remark_on_units(session.job(ident), [unit for unit, _ in budget or ()])
 
     return _each_of(jobs, database, tenant, again)
+
+
+def _remark_on_units(record: JobRecord, named: list[str]) -> None:
+    """A new unit may be meant, or a slip that leaves the old limit as it was."""
+    known = [unit for unit, _ in record.policy.budget]
+    for unit in sorted(set(named) - set(known)):
+        if known:
+            others = ", ".join(known)
+            output.note(
+                f"the budget of job {record.id} has no {unit}, only {others}; the new job is limited in {unit} too"
+            )
+        else:
+            output.note(f"job {record.id} had no budget; the new job is limited in {unit}")
 
 
 @app.command()
@@ -371,7 +481,7 @@ def history(
     if json_:
         for event in events:
             ended = _ended_by(event, attempts)
-            output.emit_json(shapes.event(event) | {"attempt": shapes.attempt(ended) if ended else None})
+            output.emit_json(shapes.event(event) | {"ended": shapes.attempt(ended) if ended else None})
         return
     for event in events:
         ended = _ended_by(event, attempts)
@@ -401,7 +511,7 @@ def _print_output(attempts: list[AttemptRecord], lines: int = 20) -> None:
     more = f" (the last {lines} of {len(text)} lines; `unstuck jobs logs` shows all)" if len(text) > lines else ""
     output.say(f"\nOutput of attempt #{last.token}{more}")
     for line in text[-lines:]:
-        output.say(f"  {line}")
+        output.say(f"  {output.visible(line)}")
 
 
 @app.command()
@@ -440,29 +550,67 @@ def finish(session: Session, record: JobRecord, as_json: bool, waited: float | N
 def logs(
     job: options.JobName,
     follow: Annotated[bool, option("--follow", "-f", help="go on until the job ends")] = False,
-    attempt: Annotated[int | None, option("--attempt", help="only this one")] = None,
+    attempt: Annotated[int | None, option("--attempt", least=1, help="only this one")] = None,
+    level: Annotated[
+        str | None, option("--level", metavar="LEVEL", help="only records of this level and above, e.g. warning")
+    ] = None,
+    times: Annotated[bool, option("--times", "-t", help="when each record was logged")] = False,
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
 ) -> None:
     """What a job printed and logged, attempt by attempt."""
-    printed: set[int] = set()
     with opened(database, tenant) as session:
-        logs = Logs(session.lookup, session.job(job).id, attempt)
-        for piece in pieces(logs, follow=follow):
-            _print_piece(piece, json_, is_first=piece.attempt not in printed)
-            printed.add(piece.attempt)
-    if not printed and not json_:
-        output.note("it has printed nothing so far")
+        ident = session.job(job).id
+        if attempt is not None and not follow:
+            _check_attempt(attempt, session.lookup.attempts(ident), ident)
+        logs = Logs(session.lookup, ident, attempt, level, follow=follow)
+        if json_:
+            for piece in pieces(logs):
+                output.emit_json(shapes.log_piece(piece))
+            return
+        told = _Told(times)
+        for piece in pieces(logs):
+            told.tell(piece)
+        told.end_line()
+    if told.attempt is None:
+        output.note("it has said nothing like that" if level else "it has printed nothing so far")
 
 
-def _print_piece(piece: LogPiece, as_json: bool, *, is_first: bool) -> None:
-    if as_json:
-        output.emit_json({"attempt": piece.attempt, "text": piece.text})
-        return
-    if is_first:
-        output.note(f"--- attempt #{piece.attempt} on {piece.worker}")
-    output.say(piece.text.rstrip("\n"))
+def _check_attempt(asked: int, known: list[AttemptRecord], job: str) -> None:
+    if asked not in (tokens := [record.token for record in known]):
+        there = f"it has {', '.join(map(str, tokens))}" if tokens else "it has none so far"
+        raise InvalidInput(f"job {job} has no attempt {asked}; {there}")
+
+
+class _Told:
+    """What has been printed of a job's output so far."""
+
+    def __init__(self, times: bool) -> None:
+        self.attempt: int | None = None
+        self._times = times
+        self._mid_line = False
+
+    def tell(self, piece: LogPiece) -> None:
+        if piece.attempt != self.attempt:
+            self.attempt = piece.attempt
+            self.end_line()
+            output.note(f"--- attempt #{piece.attempt} on {piece.worker}")
+        if self._times and piece.record:
+            print(output.styled(output.rfc3339(piece.record.at) or "", "dim"), end="  ")
+        # For a pipe exactly as it was printed, half lines included; a terminal would obey what is in it.
+        print(_harmless(piece.text) if sys.stdout.isatty() else piece.text, end="", flush=True)
+        self._mid_line = not piece.text.endswith("\n")
+
+    def end_line(self) -> None:
+        if self._mid_line:
+            output.say("")
+            self._mid_line = False
+
+
+def _harmless(text: str) -> str:
+    """A progress bar that overwrites itself becomes a line per state."""
+    return output.visible(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="kept in the history")]
@@ -495,7 +643,7 @@ def interrupt(
 @app.command()
 def resume(
     jobs: options.JobNames,
-    from_start: Annotated[bool, option("--from-start", help="forget finished steps")] = False,
+    from_start: Annotated[bool, option("--from-start", help="forget finished steps and partial results")] = False,
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
@@ -583,4 +731,5 @@ def _print_changed(session: Session, record: JobRecord, as_json: bool) -> None:
     if as_json:
         output.emit_json(shapes.job(record, now))
     else:
-        output.say(f"{record.id}  {output.state(shapes.shown_state(record, now))}  {explain(record, now)}")
+        meaning = output.visible(explain(record, now))
+        output.say(f"{record.id}  {output.state(shapes.shown_state(record, now))}  {meaning}")

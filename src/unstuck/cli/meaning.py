@@ -7,15 +7,17 @@ from datetime import datetime
 
 from unstuck.cli.output import age
 from unstuck.model.errors import ErrorType
-from unstuck.model.job import EventRecord, JobRecord
+from unstuck.model.job import DEFAULT_TENANT, EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.reasons import how_to_raise
+from unstuck.model.spelling import given
 
 
 def explain(record: JobRecord, now: datetime) -> str:
     """One sentence: what this state means for this job, and what happens or can be done next."""
     match record.state:
         case JobState.PENDING if record.on_hold:
-            return "accepted, held back on purpose; let it go: unstuck jobs release"
+            return f"accepted, held back on purpose; let it go: {_command('jobs release', record)}"
         case JobState.PENDING:
             return "accepted, waits for other jobs to end"
         case JobState.QUEUED if record.held:
@@ -25,7 +27,7 @@ def explain(record: JobRecord, now: datetime) -> str:
         case JobState.QUEUED if record.available_at > now:
             return f"starts {age(record.available_at, now)}"
         case JobState.QUEUED if record.is_blocked:
-            return f"a job that failed or paused blocks its target {record.target}: unstuck why"
+            return f"a job that failed or paused blocks its target {record.target}: {_command('why', record)}"
         case JobState.QUEUED:
             return f"ready since {age(record.available_at, now)}; a worker that serves queue {record.queue} takes it"
         case JobState.RUNNING if record.request:
@@ -35,25 +37,40 @@ def explain(record: JobRecord, now: datetime) -> str:
         case JobState.RUNNING:
             return f"attempt #{record.token} on {record.worker or 'a worker'}"
         case JobState.WAITING:
-            return "parked: holds no slot; what it waits for: unstuck why"
+            return f"parked: holds no slot; what it waits for: {_command('why', record)}"
         case JobState.PAUSED | JobState.FAILED | JobState.TIMEOUT if record.is_blocker:
             return f"and blocks target {record.target} until somebody resumes, resolves or skips it"
         case JobState.PAUSED:
-            return "interrupted; goes on with: unstuck jobs resume"
+            return f"interrupted; goes on with: {_command('jobs resume', record)}"
         case JobState.COMPLETED:
             return "its result is stored" + (", after its time limit" if record.late else "")
         case JobState.FAILED if record.held:
-            return "ignored its cancel; its process is being ended. Where it was: unstuck stack"
+            return f"ignored its cancel; its process is being ended. Where it was: {_command('stack', record)}"
         case JobState.FAILED if record.error_type == ErrorType.EXECUTION_STUCK:
-            return "it got stuck. Where it was: unstuck stack; another try: unstuck jobs retry"
+            return (
+                f"it got stuck. Where it was: {_command('stack', record)}; "
+                f"another try: {_command('jobs retry', record)}"
+            )
+        case JobState.FAILED if record.error_type == ErrorType.BUDGET_EXCEEDED:
+            return (
+                "it used more than it may\n"
+                f"  with its whole budget anew, finished steps kept: {_command('jobs resume', record)}\n"
+                f"  all of it again, with a larger budget:           {how_to_raise(record)}"
+            )
         case JobState.FAILED:
-            return "for good; another try: unstuck jobs retry"
+            return f"for good; another try: {_command('jobs retry', record)}"
         case JobState.TIMEOUT:
-            return "stopped at its time limit; another try: unstuck jobs retry"
+            return f"stopped at its time limit; another try: {_command('jobs retry', record)}"
         case JobState.CANCELLED:
-            return "by request" + (f": {record.request_reason}" if record.request_reason else "")
+            return _told(record.error_message or "by request").removeprefix("cancelled ")
         case JobState.DEAD:
             return "a dead letter: it was never run"
+
+
+def _command(verb: str, record: JobRecord) -> str:
+    """To paste as it stands, whatever tenant the shell is of."""
+    whose = "" if record.tenant == DEFAULT_TENANT else f" {given('--tenant', record.tenant)}"
+    return f"unstuck {verb} {record.id}{whose}"
 
 
 def _times(count: int) -> str:
@@ -87,6 +104,7 @@ _SENTENCES = {
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}
+_OF_A_CANCEL = {"by", "reason", "error_type", "error_message"}
 
 
 def narrate(event: EventRecord) -> str:
@@ -96,8 +114,10 @@ def narrate(event: EventRecord) -> str:
     if event.kind == EventKind.WOKEN and "answer" in event.data:
         return f"woken: {_answered(event.data)}"
     known = {kind.value: text for kind, text in _SENTENCES.items()}
-    facts = ", ".join(f"{k} {_told(v)}" for k, v in event.data.items() if k not in _UNTOLD and v not in (None, ""))
-    sentence = known.get(event.kind, event.kind)
+    sentence, untold = known.get(event.kind, event.kind), _UNTOLD
+    if event.kind == EventKind.CANCELLED and event.data.get("error_message"):  # it says by whom, and why
+        sentence, untold = _told(event.data["error_message"]), _UNTOLD | _OF_A_CANCEL
+    facts = ", ".join(f"{k} {_told(v)}" for k, v in event.data.items() if k not in untold and v not in (None, ""))
     return f"{sentence} ({facts})" if facts else sentence
 
 

@@ -17,7 +17,7 @@ def list_(
     limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
 ) -> None:
     """What nobody has taken note of yet, the newest first."""
     with opened(database, tenant) as session:
@@ -46,10 +46,10 @@ def list_(
 
 @app.command()
 def ack(
-    number: Annotated[str, Argument(metavar="NUMBER", help="of the notification")],
+    number: Annotated[str, Argument(metavar="NUMBER", help="of the notification, as the list shows it")],
     json_: options.Json = False,
     database: options.Database = None,
-    tenant: options.Tenant = None,
+    tenant: options.OneTenant = None,
 ) -> None:
     """Take note of one, so that others need not."""
     wanted = gates.whole_number(number, "the notification")
@@ -58,4 +58,5 @@ def ack(
     if json_:
         output.emit_json(shapes.notification(found))
     else:
-        output.say(f"notification {found.number} ({found.title}: {found.workflow}) was noted by {found.acked_by}")
+        by = output.visible(found.acked_by or "?")
+        output.say(f"notification {found.number} ({found.title}: {found.workflow}) was noted by {by}")

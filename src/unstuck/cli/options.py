@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 from unstuck.cli.parser import Argument, Command, option
-from unstuck.model.errors import InvalidInput, told
+from unstuck.model.budget import check_amounts
+from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.job import DEFAULT_TENANT as DEFAULT_TENANT
 
 T = TypeVar("T")
@@ -20,6 +21,17 @@ def seconds(text: str | float) -> float:
     found = _read(read, text)
     if not 0 <= found <= LONGEST or not str(text).isascii():
         raise InvalidInput(f"{told(text)}: not a duration between 0 and {LONGEST / 86400:.0f} days")
+    return found
+
+
+def amount(text: str) -> tuple[str, float]:
+    """tokens=5000: a unit and how much of it."""
+    unit, _, most = text.partition("=")
+    try:
+        found = (unit.strip(), float(most))
+        check_amounts(dict([found]))
+    except (ValueError, InvalidInput):
+        raise InvalidInput(f"{quoted(text)} is not a unit and a number, like tokens=5000") from None
     return found
 
 
@@ -53,6 +65,10 @@ AppName = Annotated[
 Tenant = Annotated[
     str | None,
     option("--tenant", metavar="NAME", help="whose jobs  [UNSTUCK_TENANT; default]"),
+]
+OneTenant = Annotated[
+    str | None,
+    option("--tenant", metavar="NAME", help="of this tenant only  [UNSTUCK_TENANT; of all]"),
 ]
 Json = Annotated[bool, option("--json", help="for programs: stable keys")]
 JobName = Annotated[str, Argument(metavar="JOB", help="a job's id, or enough of its beginning")]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any
 
+from unstuck.cli.columns import CUT, GAP, IDS, fitted
 from unstuck.cli.streams import tell
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def console(stream: IO[str] | None = None) -> Console:
 
 def note(text: str) -> None:
     """A remark for the person at the keyboard; programs read stdout. One that cannot be written changes nothing."""
-    tell(text)
+    tell(visible(text))
 
 
 def say(text: str) -> None:
@@ -81,6 +82,11 @@ def visible(text: str) -> str:
 def _spelt(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def indented(text: str, by: int) -> str:
+    """Text of several lines, so that those after the first stand below it and cannot be taken for something else."""
+    return text.replace("\n", "\n" + " " * by)
 
 
 def emit_json(value: Mapping[str, Any]) -> None:
@@ -104,24 +110,47 @@ def rfc3339(at: datetime | None) -> str | None:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Columns for people; with nothing to show, a sentence that says what to do."""
+    """Columns for people; with nothing to show, a sentence that says what to do. A pipe gets every cell whole."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    if not cells:
+        note(empty)
+    elif (widths := _widths(headers, cells)) is None:
+        _print_stacked(headers, cells)
+    else:
+        _print_grid(headers, cells, widths)
+
+
+def _widths(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int] | None:
+    from rich.cells import cell_len
+
+    natural = [max(cell_len(text) for text in column) for column in zip(headers, *cells, strict=True)]
+    screen = console()
+    return fitted(headers, natural, screen.width) if sys.stdout.isatty() else natural
+
+
+def _print_grid(headers: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for header in headers:
-        # One line per job in a terminal: what is cut there, `jobs show` has whole; a pipe gets all of it.
-        is_cut = header == "ERROR" and sys.stdout.isatty()
-        grid.add_column(header, overflow="ellipsis" if is_cut else "fold", no_wrap=is_cut or header not in _FOLDING)
-    for row in rows:
-        grid.add_row(*(Text(_cell(value), style=STYLES.get(_cell(value), "")) for value in row))
-    if not grid.row_count:
-        note(empty)
-        return
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    for header, width in zip(headers, widths, strict=True):
+        # One line per job: what is cut here, other commands show whole. An id without its tail can still be pasted.
+        how: Any = "ellipsis" if header in CUT else "crop" if header in IDS else "fold"
+        grid.add_column(header, width=width, overflow=how, no_wrap=how != "fold")
+    for row in cells:
+        grid.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
     _print_without_trailing_blanks(grid)
 
 
-_FOLDING = {"ERROR", "SUMMARY", "INFO", "WORKFLOWS"}
+def _print_stacked(headers: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Too many columns for this window: a line for each thing that a row says."""
+    wide = max(map(len, headers))
+    for place, row in enumerate(cells):
+        if place:
+            say("")
+        for header, text in zip(headers, row, strict=True):
+            if text not in ("-", "0"):
+                say(f"{styled(header.ljust(wide), 'bold')}  {state(text)}")
 
 
 def _cell(value: object) -> str:

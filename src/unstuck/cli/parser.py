@@ -167,6 +167,8 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong by raising; who prints it and with which exit code is decided elsewhere."""
 
     def error(self, message: str) -> NoReturn:
+        if message.endswith("expected one argument"):
+            message += "; a value that begins with a dash is tied to it: --option=-5"
         raise Usage(told(message.replace(_SHIELD, ""), _LONGEST_COMPLAINT), self.prog, self.format_usage())
 
 

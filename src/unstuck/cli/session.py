@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from unstuck.cli.excerpt import told
 from unstuck.intake.control import Control
-from unstuck.model.errors import InvalidInput, SchemaMismatch, StoreError, StoreUnavailable, UnknownWorkflowName
+from unstuck.model.errors import (
+    InvalidInput,
+    NotAnApp,
+    SchemaMismatch,
+    StoreError,
+    StoreUnavailable,
+    UnknownWorkflowName,
+)
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
+from unstuck.model.spelling import given
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.wait import wait_for_end
 
@@ -180,7 +188,7 @@ def session_on(settings: Settings, *, missing: Missing = "refuse") -> Iterator[S
     if missing == "create":
         prepare_database(settings)
     elif missing == "refuse":
-        _must_exist(settings.database)
+        _must_exist(settings)
     store = open_store(settings.database, settings.times, application="unstuck cli")
     session = Session(settings, store, settings.tenant)
     try:
@@ -198,21 +206,25 @@ def _remedy(session: Session) -> SchemaMismatch | None:
     except StoreError:
         return None
     if found == 0:
-        return SchemaMismatch(f"{session.shown_database} has no tables yet; make them: unstuck db migrate")
+        return SchemaMismatch(
+            f"{session.shown_database} has no tables yet; make them: {how_to_migrate(session.settings)} "
+            "(the first worker makes them too, and so does the first job that is enqueued with --app)"
+        )
     return _behind(session, found, wanted) if found < wanted else None
 
 
 def _behind(session: Session, found: int, wanted: int) -> SchemaMismatch:
     return SchemaMismatch(
         f"the schema of {session.shown_database} is version {found}, this code needs {wanted}; "
-        "run: unstuck db migrate"
+        f"run: {how_to_migrate(session.settings)}"
     )
 
 
-def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False) -> Settings:
+def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False, insist: bool = False) -> Settings:
     """Defaults < preset < file < environment < the app's own code < these flags; a flag of None was not given.
 
-    The app is asked when the command needs all of its settings, or when nothing else names a database.
+    The app is asked when the command needs all of its settings, or when nothing else names a database; `insist`: one
+    that cannot be imported is an error, even if the database is known.
     """
     from unstuck.config import load
 
@@ -222,8 +234,10 @@ def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False) -> Settings:
         return settings
     try:
         own = own_settings(settings.app, settings.times.import_limit)
+    except NotAnApp:
+        raise
     except InvalidInput:
-        if is_known:  # a worker tries the import again, later each time, and shows it in `unstuck workers`
+        if is_known and not insist:  # a worker tries again, later each time, and shows it in `unstuck workers`
             return settings
         raise
     return load(flags, app=own)
@@ -231,11 +245,15 @@ def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False) -> Settings:
 
 def own_settings(app: str, limit: float) -> dict[str, Any]:
     """What `App(…)` says in the code, asked in a process of its own: importing user code may do anything."""
+    from unstuck.executor.loading import NOT_AN_APP
+
     command = [sys.executable, "-m", "unstuck.executor.loading", app]
     try:
         asked = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         raise InvalidInput(f"app {app} cannot be imported: it took longer than {limit:g} s") from None
+    if asked.returncode == NOT_AN_APP and (words := asked.stdout.split()):
+        raise NotAnApp(app, words[-1])
     if asked.returncode != 0:
         raise InvalidInput(told(f"app {app} cannot be imported", asked.stderr or f"exit code {asked.returncode}"))
     given: dict[str, Any] = json.loads(asked.stdout.strip().splitlines()[-1])
@@ -257,13 +275,28 @@ def prepare_database(settings: Settings) -> None:
         store.close()
 
 
-def _must_exist(url: str) -> None:
+def _must_exist(settings: Settings) -> None:
     """A mistyped path must not make a new, empty database that then looks like lost jobs."""
-    if not exists(url):
+    if not exists(settings.database):
         raise StoreUnavailable(
-            f"there is no database {_path_of(url)}; say which with --database or UNSTUCK_DATABASE, "
-            "or make this one: unstuck db migrate"
+            f"there is no database {_path_of(settings.database)}; say which with --database or UNSTUCK_DATABASE, "
+            f"or make this one: {how_to_migrate(settings)}"
         )
+
+
+def how_to_migrate(settings: Settings) -> str:
+    return f"unstuck db migrate{repeated(settings, 'database')}"
+
+
+def repeated(settings: Settings, *options: str) -> str:
+    """The options that a command which is shown must repeat: those that only this command line knows, not those that
+    the environment or a file will say again. A password stays hidden."""
+    from unstuck.config import masked
+
+    own = {name for name, origin in settings.origins.items() if origin == "flags"}
+    if "app" in own and settings.origins.get("database") == "app":
+        own.add("database")
+    return "".join(f" {given(f'--{name}', masked(getattr(settings, name)))}" for name in options if name in own)
 
 
 def exists(url: str) -> bool:

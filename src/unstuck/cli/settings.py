@@ -16,7 +16,7 @@ app = options.group(
     default="list",
 )
 
-Name = Annotated[str, Argument(metavar="NAME", help="the setting's name")]
+Name = Annotated[str, Argument(metavar="NAME", help="the setting's name, as the list shows it")]
 
 
 @app.command("list")

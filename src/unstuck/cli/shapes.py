@@ -1,4 +1,16 @@
-"""What --json prints: stable keys, UTC instants, states in upper case. Additions are fine, changes are not."""
+"""What --json prints: stable keys, one name for one thing. Additions are fine, changes are not.
+
+- A job's id is `id` where the object is a job (a job, a child, a branch of a tree) and `job` where it is about one (a
+  wait, an event, a stack); where its part has a word of its own, that: `parent`, `replay_of`, `head`, `blocked_by`.
+- Others go by their names: `name` where the object is the thing, else its noun (`workflow`, `queue`, `tenant`,
+  `worker`, `target`). What is counted has a `number`; an attempt is called by its own, `attempt`, everywhere.
+- Instants are UTC and end in `_at`: `at` when it happened, `since_at` and `until_at` from when to when; the end of
+  something that is renewed ends in `_until` (`lease_until`).
+- Who did it is `by`, beside `at` or `since_at`; where more than one thing is done to it, `set_by` beside `set_at`.
+- Durations that were measured are whole milliseconds and end in `_ms`; those that were chosen are seconds.
+- States are upper case, other closed sets lower case. What a job, an app or an operator chose (arguments, results,
+  payloads, details) is given as it is. `null`: there is none; keys are never left out.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +25,11 @@ from unstuck.cli.output import rfc3339
 from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
-from unstuck.model.lifecycle import JobState
+from unstuck.model.parts import Part
 from unstuck.model.standing import Dependency
-from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
+from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
+from unstuck.observe.logs import LogPiece
 from unstuck.store.port import Limit, Order, Pause, TargetRecord
 
 
@@ -36,6 +49,7 @@ def job(record: JobRecord, now: datetime) -> dict[str, Any]:
         "on_hold": record.on_hold,
         "is_blocker": record.is_blocker,
         "is_blocked": record.is_blocked,
+        "replay_of": record.replay_of,
         "run": record.run,
         "attempts": record.token,
         "failures": record.failures,
@@ -46,8 +60,8 @@ def job(record: JobRecord, now: datetime) -> dict[str, Any]:
         "started_at": rfc3339(record.started_at),
         "finished_at": rfc3339(record.finished_at),
         "duration_ms": record.duration_ms,
+        "total_ms": total_ms(record),
         "worker": record.worker,
-        "token": record.token if record.state is JobState.RUNNING else None,
         "heartbeat_at": rfc3339(record.heartbeat_at),
         "lease_until": rfc3339(record.lease_until),
         "request": record.request.value if record.request else None,
@@ -76,7 +90,6 @@ def job_whole(
         "kwargs": call.get("kwargs", {}),
         "policy": asdict(record.policy),
         "progress": loads(progress),
-        "replay_of": record.replay_of,
         "waits_for": [{"job": d.job, "state": d.state.value if d.state else None} for d in waits_for],
         "attempt_list": [attempt(a) for a in attempts],
         "history": [event(e) for e in history],
@@ -84,11 +97,37 @@ def job_whole(
 
 
 def attempt(record: AttemptRecord) -> dict[str, Any]:
-    return asdict(record) | {"claimed_at": rfc3339(record.claimed_at), "ended_at": rfc3339(record.ended_at)}
+    facts = asdict(record) | {"claimed_at": rfc3339(record.claimed_at), "ended_at": rfc3339(record.ended_at)}
+    number, _ = facts.pop("token"), facts.pop("framed")
+    return {"attempt": number} | facts | {"output": record.output}
+
+
+def log_piece(piece: LogPiece) -> dict[str, Any]:
+    """One record, or a stretch of printed text, which has neither time nor level."""
+    record = piece.record
+    return {
+        "attempt": piece.attempt,
+        "worker": piece.worker,
+        "text": piece.text,
+        "at": rfc3339(record.at) if record else None,
+        "level": record.level if record else None,
+        "logger": record.logger if record else None,
+        "message": record.message if record else None,
+        "fields": record.fields if record else None,
+    }
 
 
 def event(record: EventRecord) -> dict[str, Any]:
-    return asdict(record) | {"at": rfc3339(record.at)}
+    """A line of a job's history; `attempt` is null before the first."""
+    return {
+        "job": record.job,
+        "number": record.number,
+        "kind": record.kind,
+        "run": record.run,
+        "attempt": record.token or None,
+        "at": rfc3339(record.at),
+        "data": record.data,
+    }
 
 
 def workflow(record: WorkflowRecord) -> dict[str, Any]:
@@ -100,7 +139,9 @@ def pause(record: Pause) -> dict[str, Any]:
 
 
 def limit(record: Limit) -> dict[str, Any]:
-    return asdict(record) | {"set_at": rfc3339(record.set_at)}
+    facts = asdict(record) | {"set_at": rfc3339(record.set_at)}
+    by = facts.pop("by")
+    return facts | {"set_by": by}
 
 
 def target(record: TargetRecord) -> dict[str, Any]:
@@ -161,7 +202,7 @@ def body(found: anatomy.Body) -> dict[str, Any]:
         "workflow": found.workflow,
         "elapsed_ms": round(found.seconds * 1000),
         "on": found.on,
-        "asked": found.asked,
+        "request": found.asked,
         "grace_left_ms": None if left is None else round(left * 1000),
         "stuck": found.is_stuck,
     }
@@ -179,12 +220,12 @@ def recycled(found: anatomy.Recycled) -> dict[str, Any]:
 
 def order(record: Order, worker: str) -> dict[str, Any]:
     return {
-        "order": record.number,
+        "number": record.number,
         "kind": record.kind,
         "worker": worker,
         "subject": record.subject,
-        "by": record.by,
         "given_at": rfc3339(record.given_at),
+        "given_by": record.by,
         "done_at": rfc3339(record.done_at),
         "refused": record.is_refused,
         "answer": record.answer,
@@ -231,6 +272,17 @@ def step(record: StepRecord) -> dict[str, Any]:
     }
 
 
+def part(record: Part) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "value": loads(record.value),
+        "number": record.number,
+        "run": record.run,
+        "attempt": record.token,
+        "at": rfc3339(record.at),
+    }
+
+
 def wait(record: WaitRecord) -> dict[str, Any]:
     asked = record.wait
     return {
@@ -238,7 +290,8 @@ def wait(record: WaitRecord) -> dict[str, Any]:
         "run": record.run,
         "kind": asked.kind.value,
         "key": asked.key,
-        "name": asked.name or None,
+        "event": asked.name if asked.kind is WaitKind.EVENT else None,
+        "question": asked.name if asked.kind is WaitKind.APPROVAL else None,
         "topic": asked.topic,
         "who": list(asked.who),
         "children": list(asked.children),
@@ -248,7 +301,7 @@ def wait(record: WaitRecord) -> dict[str, Any]:
         "answer": record.answer.value if record.answer else None,
         "payload": loads(record.payload),
         "answered_at": rfc3339(record.answered_at),
-        "by": record.by,
+        "answered_by": record.by,
         "comment": record.comment,
     }
 
@@ -284,6 +337,13 @@ def branch(record: Branch) -> dict[str, Any]:
         "left_out": record.left_out,
         "children": [branch(below) for below in record.children],
     }
+
+
+def total_ms(record: JobRecord) -> int | None:
+    """From when it was submitted to its end, with all that it waited for; `duration_ms` is its last attempt's."""
+    if record.finished_at is None:
+        return None
+    return max(0, round((record.finished_at - record.created_at).total_seconds() * 1000))
 
 
 def loads(text: str | None) -> Any:

@@ -97,7 +97,7 @@ def _print_groups(session: Session, by: TallyBy, after: str, limit: int, as_json
     found = session.lookup.tallies(by, after=after, limit=limit)
     if as_json:
         for tally in found:
-            output.emit_json({"by": by, "name": tally.name, **_numbers(tally)})
+            output.emit_json({"kind": by, "name": tally.name, **_numbers(tally)})
     else:
         now = session.now()
         rows = [

@@ -97,7 +97,7 @@ def show(
         return
     output.say(f"target {output.styled(found.name, 'bold')}  {output.state(state_of(found))}")
     for label, text in _facts(found, head, now):
-        output.say(f"  {label:<8} {text}")
+        output.say(f"  {label:<8} {output.visible(text)}")
     _print_line(found, line, now)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -54,16 +53,16 @@ def _print(found: Why, as_json: bool) -> None:
         output.emit_json(shape(found))
         return
     output.say(f"{found.job}  {output.state(found.state.value)}")
-    output.say(output.styled(found.verdict, "bold"))
+    output.say(output.styled(output.visible(found.verdict), "bold"))
     for reason in found.reasons:
         output.say("")
         _print_reason(reason, found.at)
 
 
 def _print_reason(reason: Reason, now: datetime) -> None:
-    output.say(f"  {output.styled(reason.code.value, 'cyan')}  {reason.sentence}")
+    output.say(f"  {output.styled(reason.code.value, 'cyan')}  {output.visible(reason.sentence)}")
     for label, value in _facts(reason, now):
-        output.say(f"    {label:<6} {value}")
+        output.say(f"    {label:<6} {output.visible(value)}")
 
 
 def _facts(reason: Reason, now: datetime) -> list[tuple[str, str]]:
@@ -85,6 +84,18 @@ def shape(found: Why) -> dict[str, Any]:
         "state": found.state.value,
         "is_runnable": found.is_runnable,
         "verdict": found.verdict,
-        "reasons": [asdict(reason) for reason in found.reasons],
+        "reasons": [_reason(reason) for reason in found.reasons],
         "at": output.rfc3339(found.at),
+    }
+
+
+def _reason(reason: Reason) -> dict[str, Any]:
+    return {
+        "code": reason.code.value,
+        "sentence": reason.sentence,
+        "actor": reason.actor.value,
+        "since_at": output.rfc3339(reason.since),
+        "until_at": output.rfc3339(reason.until),
+        "remedy": reason.remedy,
+        "details": reason.details,
     }

@@ -87,6 +87,7 @@ def worker(
             **_pairs(set_ or []),
         },
         ask_app=True,
+        insist=check,
     )
     if not settings.app:
         raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")

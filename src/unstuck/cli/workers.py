@@ -96,7 +96,7 @@ def _load(worker: WorkerRecord) -> str:
 def _print_problem(what: str, problem: str) -> None:
     output.say(output.styled(f"  {what}; it is tried again, later each time:", "red"))
     for line in users_part(problem).splitlines():
-        output.say(f"    {line}")
+        output.say(f"    {output.visible(line)}")
 
 
 def _print_process(process: Process) -> None:
@@ -136,7 +136,7 @@ def _print_recycled(gone: list[Recycled], now: datetime) -> None:
     for process in list(reversed(gone))[:GONE]:
         since = f", {output.age(process.at, now)}" if process.at else ""
         done = f"generation {process.generation}, {process.jobs_done:,} done"
-        output.say(f"    process {process.pid or '?'}  {done}{since}: {process.reason}")
+        output.say(f"    process {process.pid or '?'}  {done}{since}: {output.visible(process.reason)}")
 
 
 # --- orders -------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def _print_answer(session: Session, order: Order, as_json: bool) -> int:
     elif order.is_refused:
         output.note(f"unstuck: worker {name}: {order.answer}")
     else:
-        output.say(f"{name}: {order.answer}")
+        output.say(f"{name}: {output.visible(order.answer or '')}")
     return exits.NOT_FOUND if order.is_refused else exits.OK
 
 

@@ -67,7 +67,9 @@ def list_(
 def _print_gates(names: Sequence[str], pauses: list[Pause], limits: list[Limit], now: datetime) -> None:
     """Below the table: most workflows have none."""
     lines = [f"paused  {p.name} {gates.pause_text([p], now)}" for p in pauses if p.name in names]
-    lines += [f"limit   {x.name}: {gates.limit_text(x)}, set by {x.by}" for x in limits if x.name in names]
+    lines += [
+        f"limit   {x.name}: {gates.limit_text(x)}, set by {output.visible(x.by)}" for x in limits if x.name in names
+    ]
     if lines:
         output.say("\n" + "\n".join(lines))
 

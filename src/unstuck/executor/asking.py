@@ -20,7 +20,7 @@ from unstuck.executor.messages import MAX_ERRANDS, Question, Reply
 class Slip:
     """Where one answer arrives."""
 
-    __slots__ = ("_answers", "_bell", "_future", "loop")
+    __slots__ = ("_answers", "_bell", "_followers", "_future", "loop")
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop | None = running_loop()
@@ -28,10 +28,22 @@ class Slip:
         self._bell = threading.Event() if self.loop is None else None
         #: The first counts; appending is atomic, whoever comes second.
         self._answers: list[Any] = []
+        self._followers: list[Slip] = []
+
+    def follow(self) -> Slip:
+        """For somebody else, maybe elsewhere, who wants the same answer: this one's reader may be gone."""
+        slip = Slip()
+        # In this order, and in `put` in the other: whoever is second sees the first.
+        self._followers.append(slip)
+        if self._answers:
+            slip.put(self._answers[0])
+        return slip
 
     def put(self, answer: Any) -> None:
         """By any thread. None: there will be no answer."""
         self._answers.append(answer)
+        for slip in tuple(self._followers):
+            slip.put(self._answers[0])
         if self._bell is not None:
             self._bell.set()
         elif self.loop is not None:
@@ -60,7 +72,8 @@ class Asking:
     def __init__(self, send: Callable[[int, Question], bool], home: asyncio.AbstractEventLoop | None) -> None:
         self._send = send
         self._home = home
-        self._lock = threading.Lock()
+        # Reentrant: the collector may close a coroutine here that was waiting.
+        self._lock = threading.RLock()
         self._serial = 0
         self._under_way: dict[int, Slip] = {}
         #: More than may be under way at once.
@@ -70,14 +83,18 @@ class Asking:
 
     async def ask(self, question: Question) -> Reply | None:
         """None: it was asked to stop, or has ended, before an answer came."""
+        answer: Reply | None = await self.wait(self.send(question))
+        return answer
+
+    def send(self, question: Question) -> Slip:
+        """It is on its way, whoever waits for the answer then."""
         slip = Slip()
         with self._lock:
             if len(self._under_way) < MAX_ERRANDS:
                 self._dispatch(slip, question)
             else:
                 self._backlog.append((slip, question))
-        answer: Reply | None = await self.wait(slip)
-        return answer
+        return slip
 
     async def wait(self, slip: Slip, timeout: float | None = None) -> Any:
         """For the answer, or for the request to stop."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstuck.clock import boot
 from unstuck.executor.asking import Asking
-from unstuck.executor.capture import Output
+from unstuck.executor.capture import Output, say_past
 from unstuck.executor.context import Context, running_loop
 from unstuck.executor.flow import Flow
 from unstuck.executor.messages import Park, Question, Raise, Reply, Return, Run, Stop
@@ -44,6 +44,8 @@ MAX_MESSAGE = 8 << 10
 MAX_STACK = 32 << 10
 MAX_FRAMES = 80
 _OUR_FOLDER = os.path.dirname(__file__)
+#: What a retry would only meet again.
+_IN_VAIN = (Fail, ChildrenFailed, InvalidInput)
 
 End = Return | Raise | Stop | Park
 #: Hands an errand of an attempt to the control thread, by the attempt's number and its own serial.
@@ -70,6 +72,7 @@ class Attempt:
         "loop",
         "number",
         "output",
+        "pid",
         "place",
         "post",
         "progress",
@@ -91,6 +94,7 @@ class Attempt:
         self.loop = loop
         self.lease_until = lease_until
         self.post = post
+        self.pid = os.getpid()
         self.started_at = 0.0
         self.thread = 0
         #: Its handler is being called: only then may it be interrupted, and whether it was.
@@ -109,11 +113,18 @@ class Attempt:
         return self.handler is not None and self.handler.is_async
 
     @property
+    def is_here(self) -> bool:
+        """Not in what its handler has forked: threads that are no more may hold every lock there."""
+        return os.getpid() == self.pid
+
+    @property
     def context(self) -> Context:
         if self._context is None:
             with _birth:
                 if self._context is None:
-                    self._context = self._make_context()
+                    made = self._make_context()
+                    # Only now: a finalizer or a signal's handler may have asked meanwhile, on this very thread.
+                    self._context = self._context or made
         return self._context
 
     def _make_context(self) -> Context:
@@ -130,9 +141,10 @@ class Attempt:
             deadline=None if run.timeout is None else self.started_at + run.timeout,
             loop=self.loop,
             say=self.tell,
-            write=self.write,
+            add=self.add,
             lease_until=self.lease_until,
             make_flow=self._make_flow,
+            pid=self.pid,
         )
 
     def _make_flow(self, context: Context) -> Flow:
@@ -144,6 +156,7 @@ class Attempt:
             self.handler.pack,
             self.run.max_result,
             is_home=self._is_home,
+            is_beside=self._is_beside,
             abandon=self._abandon,
         )
 
@@ -152,9 +165,11 @@ class Attempt:
 
     def _abandon(self) -> None:
         """It parks. If that is said in a task beside its handler's, the handler would not hear of it."""
-        task = self.task
-        if task is not None and running_loop() is self.loop and asyncio.current_task() is not task:
-            task.cancel()
+        if self.task is not None and self._is_beside():
+            self.task.cancel()
+
+    def _is_beside(self) -> bool:
+        return self.task is not None and running_loop() is self.loop and asyncio.current_task() is not self.task
 
     @property
     def parked(self) -> Wait | None:
@@ -163,7 +178,7 @@ class Attempt:
 
     def check_awaited(self) -> None:
         flow = self._context._flow if self._context is not None else None
-        if flow is not None and flow.parked is None:
+        if flow is not None and flow.parked is None and self.is_here:
             flow.check_awaited()
 
     def answered(self, serial: int, answer: Reply) -> None:
@@ -180,11 +195,24 @@ class Attempt:
         self.progress = progress
 
     def write(self, text: str) -> None:
-        if self.output is None:
-            with _birth:
-                if self.output is None:
-                    self.output = Output()
-        self.output.write(text)
+        (self.output or self._make_output()).write(text)
+
+    def add(self, framed: str) -> None:
+        if self.is_here:
+            (self.output or self._make_output()).add(framed)
+        else:
+            say_past(framed)
+
+    def _make_output(self) -> Output:
+        with _birth:
+            if self.output is None:
+                made = Output(self._is_asked)
+                # As with the context: what was printed meanwhile is in the other.
+                self.output = self.output or made
+            return self.output
+
+    def _is_asked(self) -> bool:
+        return self._context is not None and self._context.cancelled
 
     def let_go(self) -> None:
         """Break the circles it is part of: at thousands of jobs a second the collector would have to find them."""
@@ -192,16 +220,28 @@ class Attempt:
             self._context._flow.asking.close()
         self._context = None
         self.task = None
+        if self.output is not None:
+            self.output.let_go()
 
     def elapsed_ms(self) -> int:
         return max(0, int((boot() - self.started_at) * 1000))
 
     def rest(self) -> str | None:
-        return self.output.rest() if self.output else None
+        return self.output.rest() if self.output and self.is_here else None
 
 
-#: The control thread's cancel and the handler's own thread may want the context at once.
-_birth = threading.Lock()
+#: The control thread's cancel and the handler's own thread may want the context at once; and a finalizer that comes
+#: in the middle must not wait for its own thread.
+_birth = threading.RLock()
+
+
+def _renew_birth() -> None:
+    """In a forked child: who held it is not there to give it back."""
+    global _birth
+    _birth = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_birth)
 
 
 def execute(attempt: Attempt, registry: Registry) -> End:
@@ -215,8 +255,10 @@ def execute(attempt: Attempt, registry: Registry) -> End:
                 for middleware in registry.middleware:
                     around.enter_context(middleware(attempt.context))
                 value = enter_handler(attempt, handler, args, kwargs)
+        # It may have run a loop of its own.
+        attempt.check_awaited()
     except BaseException as error:
-        return _parked(attempt) or _failed(attempt, error)
+        return _parked(attempt) or _failed(attempt, _blamed(attempt, error))
     return _parked(attempt) or _returned(attempt, handler, value)
 
 
@@ -233,7 +275,7 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
                 value = await enter_handler_async(attempt, handler, args, kwargs)
         attempt.check_awaited()
     except BaseException as error:
-        return _parked(attempt) or _failed(attempt, error)
+        return _parked(attempt) or _failed(attempt, _blamed(attempt, error))
     return _parked(attempt) or _returned(attempt, handler, value)
 
 
@@ -291,6 +333,18 @@ def _returned(attempt: Attempt, handler: Handler, value: Any) -> End:
     return Return(attempt.number, attempt.elapsed_ms(), text, attempt.rest())
 
 
+def _blamed(attempt: Attempt, error: BaseException) -> BaseException:
+    """Who forgot an await and uses what it would have given gets an error that does not say so, and would again."""
+    if type(error) not in (TypeError, AttributeError) or "'Promise'" not in str(error):
+        return error
+    try:
+        attempt.check_awaited()
+    except InvalidInput as better:
+        better.__cause__ = error
+        return better
+    return error
+
+
 def _failed(attempt: Attempt, error: BaseException) -> End:
     try:
         return _explained(attempt, error)
@@ -301,7 +355,11 @@ def _failed(attempt: Attempt, error: BaseException) -> End:
 
 def _undescribed(attempt: Attempt, error: BaseException, trouble: BaseException) -> Raise:
     message = f"its failure could not be described ({_class_name(trouble)})"
-    return Raise(attempt.number, attempt.elapsed_ms(), _class_name(error), message, None, None, None, None)
+    try:
+        output = attempt.rest()
+    except BaseException:
+        output = None
+    return Raise(attempt.number, attempt.elapsed_ms(), _class_name(error), message, None, None, None, output)
 
 
 def _class_name(error: BaseException) -> str:
@@ -356,8 +414,8 @@ def _own_word(attempt: Attempt, error: BaseException) -> tuple[bool | None, floa
     """What the handler itself says about a retry; None leaves it to the policy."""
     if isinstance(error, Retry):
         return True, _seconds(error.after)
-    # The same children would be gathered again, and the same call be refused again.
-    if isinstance(error, Fail | ChildrenFailed | InvalidInput):
+    # The same children would be gathered again, and the same call be refused again; also in a task group.
+    if isinstance(error, _IN_VAIN) or (isinstance(error, BaseExceptionGroup) and error.subgroup(_IN_VAIN)):
         return False, None
     retry_on = attempt.handler.retry_on if attempt.handler else None
     return (None if retry_on is None else isinstance(error, retry_on)), None

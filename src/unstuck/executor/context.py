@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable
@@ -9,8 +10,9 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
-from unstuck.clock import boot
-from unstuck.model.errors import Cancelled, UnstuckError, Unwind
+from unstuck.clock import boot, wall
+from unstuck.model.errors import Cancelled, InvalidInput, UnstuckError, Unwind
+from unstuck.model.logs import LogRecord, frame
 from unstuck.model.payload import encode
 
 if TYPE_CHECKING:
@@ -48,13 +50,14 @@ class Context:
     """One attempt, as its handler sees it."""
 
     __slots__ = (
+        "_add",
         "_asked",
         "_flow",
         "_lease_until",
         "_loop",
         "_make_flow",
+        "_pid",
         "_say",
-        "_write",
         "attempt",
         "deadline",
         "fence",
@@ -82,9 +85,10 @@ class Context:
         deadline: float | None = None,
         loop: Any = None,
         say: Callable[[str], None] | None = None,
-        write: Callable[[str], None] | None = None,
+        add: Callable[[str], None] | None = None,
         lease_until: Callable[[], float] | None = None,
         make_flow: Callable[[Context], Flow] | None = None,
+        pid: int = 0,
     ) -> None:
         self.job = job
         self.workflow = workflow
@@ -103,9 +107,11 @@ class Context:
         self._asked: threading.Event | None = None
         self._loop = loop
         self._say = say
-        self._write = write
+        self._add = add
         self._lease_until = lease_until
         self._make_flow = make_flow
+        #: The process of the handler; 0 if nobody asks.
+        self._pid = pid
         self._flow: Flow | None = None
 
     @property
@@ -165,11 +171,11 @@ class Context:
         if self._say:
             self._say(text)
 
-    def log(self, message: str, **fields: Any) -> None:
-        """One line for this attempt's output."""
-        line = " ".join([str(message), *(f"{name}={value}" for name, value in fields.items())])
-        if self._write:
-            self._write(line + "\n")
+    def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
+        """One record for this attempt's output: what happened, how important it is (debug, info, warning, error,
+        critical), and the facts. Never refuses anything; what JSON cannot hold is kept as its repr."""
+        if self._add:
+            self._add(frame(LogRecord(wall(), level, message, fields)))
 
     def key(self, name: str) -> str:
         """A key for an effect, the same in every attempt of this run: hand it to services that deduplicate."""
@@ -191,7 +197,7 @@ class Context:
 
         `timeout`: StepTimeout after so many seconds. `retries`: how often it is called again, within this attempt.
         """
-        return self._durable().step(name, function, args, kwargs, timeout, retries)
+        return self._durable("step").step(name, function, args, kwargs, timeout, retries)
 
     def wait_for(
         self,
@@ -206,7 +212,7 @@ class Context:
 
         After `timeout` (300 s unless the policy says otherwise) the job fails, or goes on with the `default`.
         """
-        return self._durable().wait_for(event, timeout, topic, default, name)
+        return self._durable("wait_for").wait_for(event, timeout, topic, default, name)
 
     def approval(
         self,
@@ -219,15 +225,15 @@ class Context:
     ) -> Any:
         """A person's yes (a Decision); a no raises ApprovalRejected. Parks the job meanwhile, 600 s at most unless
         you or the policy say otherwise."""
-        return self._durable().approval(question, who, timeout, on_timeout, name)
+        return self._durable("approval").approval(question, who, timeout, on_timeout, name)
 
     def park_for(self, seconds: float) -> Any:
         """Go on after so long, without a slot meanwhile; the handler begins anew then, past its finished steps."""
-        return self._durable().park_for(seconds)
+        return self._durable("park_for").park_for(seconds)
 
     def park_until(self, when: datetime) -> Any:
         """The same up to an instant; without a zone it is UTC."""
-        return self._durable().park_until(when)
+        return self._durable("park_until").park_until(when)
 
     def spawn(
         self,
@@ -242,28 +248,47 @@ class Context:
 
         It is cancelled with this job; `on_end="leave"`: but not when this job fails.
         """
-        return self._durable().spawn(workflow, args, kwargs, on_end, name)
+        return self._durable("spawn").spawn(workflow, args, kwargs, on_end, name)
 
     def gather(self, *children: Any, timeout: float = UNSET, release_target: bool = False) -> Any:
         """The results of these children, in this order; ChildrenFailed if one did not complete. Parks the job until
         all have ended."""
-        return self._durable().gather(children, timeout, release_target)
+        return self._durable("gather").gather(children, timeout, release_target)
 
     def spend(self, **amounts: float) -> Any:
         """Count what was used, as in `ctx.spend(tokens=120)`: gives what was Spent so far. Over the job's budget it
         raises BudgetExceeded, and the job fails."""
-        return self._durable().spend(amounts)
+        return self._durable("spend").spend(amounts)
 
-    def _durable(self) -> Flow:
+    def partial(self, name: str, value: Any) -> Any:
+        """Give a part of the result before the end: any JSON value, stored when this returns. The same name again
+        replaces the value, also in later attempts."""
+        return self._durable("partial").partial(name, value)
+
+    def _durable(self, verb: str) -> Flow:
+        self._check_process(f"ctx.{verb}")
         if self._flow is None:
             if self._make_flow is None:
                 raise NoAttempt("this Context belongs to no attempt: there is no database behind it")
             with _birth:
-                self._flow = self._flow or self._make_flow(self)
+                made = self._make_flow(self)
+                # Only now: a finalizer or a signal's handler may have asked for it meanwhile, on this very thread.
+                self._flow = self._flow or made
             if self.cancelled:
                 # Whoever asked may have looked for it just before.
                 self._flow.asking.wake()
         return self._flow
+
+    def _check_process(self, what: str = "a flow call") -> None:
+        """In what a handler has forked nobody would answer, and locks are as they were at the fork: held for ever."""
+        if self._is_copy():
+            raise InvalidInput(
+                f"{what} in another process than the handler's: only the handler's own process has a way to the "
+                "database; give what the other one finds back to it, and call it there"
+            )
+
+    def _is_copy(self) -> bool:
+        return self._pid != 0 and os.getpid() != self._pid
 
     def _ask(self, kind: str | None, reason: str) -> None:
         """For the executor alone: the attempt is to stop. The first request counts."""
@@ -274,10 +299,14 @@ class Context:
                 self._flow.asking.wake()
 
     def _event(self) -> threading.Event:
+        if self._is_copy():
+            # Nobody asks a copy to stop, and a thread that is no more may have held the lock of the real one.
+            return threading.Event()
         # Made on demand, since most attempts neither sleep nor are cancelled; two threads may want it at once.
         with _birth:
             if self._asked is None:
-                self._asked = threading.Event()
+                made = threading.Event()
+                self._asked = self._asked or made
             return self._asked
 
     def __repr__(self) -> str:
@@ -296,10 +325,14 @@ class Running(Protocol):
 
     @property
     def context(self) -> Context: ...
+    @property
+    def is_here(self) -> bool: ...
     def write(self, text: str, /) -> None: ...
+    def add(self, framed: str, /) -> None: ...
 
 
-_birth = threading.Lock()
+#: A finalizer that comes in the middle may want what is being made: it must not wait for its own thread.
+_birth = threading.RLock()
 running: ContextVar[Running | None] = ContextVar("unstuck_attempt", default=None)
 
 

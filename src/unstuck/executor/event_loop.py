@@ -35,16 +35,15 @@ def make_loop(page: Page, pulse: float, mend: Callable[[], None]) -> asyncio.Abs
         if not isinstance(owner, Attempt):
             return asyncio.Task(coroutine, loop=loop, **options)
         task = asyncio.Task(MarkedSteps(coroutine, page, owner.number, pid), loop=loop, **options)
-        if owner.task is None:
-            owner.task = task
-        else:
-            _adopt(owner, task)
+        _adopt(owner, task)
         return task
 
     def beat() -> None:
         end_if_copied(pid)
         try:
             page.beat_loop(boot())
+            # A job may have set one of its own, which would know nobody's tasks, and stay when the job has ended.
+            loop.set_task_factory(make_task)  # type: ignore[arg-type]
             mend()
         finally:
             # Also if a signal's handler that a job left behind raises right here: a loop must not fall silent by it.

@@ -1,9 +1,10 @@
-"""Durable flow, as a handler uses it through its Context: steps, waits, children, budget.
+"""Durable flow, as a handler uses it through its Context: steps, waits, children, budget, partial results.
 
 Theory of operation. An attempt finds what earlier attempts have left for it in the journal, which is loaded at the
 first call of this kind. A finished step gives what it gave then; an answered wait gives its answer; any other wait
-unwinds the handler: from then on every call here raises again, and whatever the handler does with that, its attempt
-ends *parked*. What comes back from the database comes by way of the supervisor (`asking`).
+lets the steps under way end (`parking`) and unwinds the handler: from then on every call here raises again, and
+whatever the handler does with that, its attempt ends *parked*. What comes back from the database comes by way of the
+supervisor (`asking`).
 
 Every verb is a coroutine. Where a loop runs it is the caller's to await; elsewhere it is run to its end right here,
 since without a loop nothing in it ever suspends: it blocks.
@@ -29,6 +30,7 @@ from unstuck.executor.messages import (
     Gather,
     GatherAnswer,
     JournalPage,
+    KeepPart,
     LoadJournal,
     Question,
     RecordStep,
@@ -39,6 +41,7 @@ from unstuck.executor.messages import (
     SpentAnswer,
 )
 from unstuck.executor.ordinals import Ordinals
+from unstuck.executor.parking import Parking
 from unstuck.executor.promise import Promise
 from unstuck.executor.stepping import Stopped, call_step, inside, is_coroutine
 from unstuck.model import errors
@@ -57,10 +60,13 @@ from unstuck.model.errors import (
     quoted,
 )
 from unstuck.model.job import NewJob
+from unstuck.model.parts import called, check_part
 from unstuck.model.payload import MAX_PAYLOAD, check_instant, check_name, check_text, encode, plain_text
 from unstuck.model.policy import LONGEST, MOST_SPENT, Backoff
 from unstuck.model.waits import (
     MOST_STEPS,
+    MOST_WAITS,
+    TOO_MANY_WAITS,
     Answer,
     Child,
     ChildEnd,
@@ -77,6 +83,7 @@ MAX_WHO = 100
 MAX_STEP_RETRIES = 1000
 #: Between two tries of a step within one attempt.
 STEP_BACKOFF = Backoff(base=0.1, factor=2.0, cap=10.0)
+_IN_HANDLER = "call it in the handler itself; what that gives may be awaited anywhere"
 _LOST = "another worker may own this job now"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -84,8 +91,8 @@ T = TypeVar("T")
 
 
 class Flow:
-    """One attempt's. `is_home`: whether this is the handler's own thread; `abandon`: it parks, also if that is only
-    known in a task beside its handler's."""
+    """One attempt's. `is_home`: whether this is the handler's own thread; `is_beside`: a task there that is not the
+    handler's own; `abandon`: it parks, also if that is only known in a task beside its handler's."""
 
     def __init__(
         self,
@@ -95,21 +102,25 @@ class Flow:
         max_result: int,
         *,
         is_home: Callable[[], bool],
+        is_beside: Callable[[], bool],
         abandon: Callable[[], None],
     ) -> None:
-        self.parked: Wait | None = None
         self.asking = asking
         self._context = context
         self._pack = pack
         self._max_result = max_result
         self._is_home = is_home
+        self._is_beside = is_beside
         self._abandon = abandon
-        self._lock = threading.Lock()
+        # Reentrant: the collector may close a coroutine here that was loading the journal.
+        self._lock = threading.RLock()
+        self._parking = Parking(asking)
         self._ordinals = Ordinals()
         #: Calls that nobody has begun to await yet, and one that nobody ever will.
         self._unawaited: Counter[str] = Counter()
         self._forgotten: str | None = None
-        self._keys: set[str] = set()
+        #: The keys of waits, and which use of which name some of them are.
+        self._keys: dict[str, tuple[WaitKind, str, int] | None] = {}
         self._gathered: set[str] = set()
         self._is_loaded = False
         #: Those that wait for somebody else to load the journal, while somebody does.
@@ -118,6 +129,12 @@ class Flow:
         self._recorded = 0
         self._waits: dict[str, WaitRecord] = {}
         self._children: dict[tuple[str, int], Child] = {}
+        #: Sent and not answered yet, even if who asked was cut off: what a step gave, and where the answer arrives.
+        self._sent: dict[tuple[str, str, int], tuple[str, Slip]] = {}
+
+    @property
+    def parked(self) -> Wait | None:
+        return self._parking.parked
 
     # --- steps --------------------------------------------------------------------------------------------------
     def step(
@@ -138,7 +155,8 @@ class Flow:
             raise InvalidInput(f"retries={quoted(retries)} is not a whole number between 0 and {MAX_STEP_RETRIES}")
         call = functools.partial(function, *args, **kwargs)
         ordinal = self._ordinals.take("step", name)
-        return self._run("step", self._step(name, ordinal, call, limit, retries))
+        undo = functools.partial(self._untake, "step", name, ordinal)
+        return self._run("step", self._step(name, ordinal, call, limit, retries), undo)
 
     async def _step(
         self, name: str, ordinal: int, call: Callable[[], Any], timeout: float | None, retries: int
@@ -150,24 +168,32 @@ class Flow:
             if text is None:
                 text = await self._take_step(name, ordinal, call, timeout, retries)
         except BaseException:
-            self._ordinals.give_back("step", name, ordinal)
+            self._untake("step", name, ordinal)
             raise
-        finally:
-            self._ordinals.end("step", name)
+        self._ordinals.end("step", name)
         # Always by way of JSON: what a first run gives is what every later one will.
         return json.loads(text)
 
     async def _take_step(
         self, name: str, ordinal: int, call: Callable[[], Any], timeout: float | None, retries: int
     ) -> str:
-        self._make_room(name)
-        began = boot()
-        value = await self._try(name, call, timeout, retries)
-        text = self._packed(name, value)
-        await self._ask(RecordStep(name, ordinal, text, max(0, int((boot() - began) * 1000))))
-        with self._lock:
-            self._recorded += 1
-        return text
+        while not self._parking.begin_step():
+            await self._pass()
+        try:
+            # Cut off while it was being recorded, it is the same step still, and must not be called again.
+            slip = self._sent_before("step", name, ordinal)
+            if slip is None:
+                self._make_room(name)
+                began = boot()
+                text = self._packed(name, await self._try(name, call, timeout, retries))
+                record = RecordStep(name, ordinal, text, max(0, int((boot() - began) * 1000)))
+                slip = self._send("step", name, ordinal, record, text)
+            text, _ = await self._receive("step", name, ordinal, slip)
+            with self._lock:
+                self._recorded += 1
+            return text
+        finally:
+            self._parking.end_step()
 
     def _make_room(self, name: str) -> None:
         """Before it is called: what cannot be recorded should not happen."""
@@ -192,14 +218,17 @@ class Flow:
 
     def _packed(self, name: str, value: Any) -> str:
         where = f"the result of step {name!r}"
-        try:
-            text = self._pack(value)
-            size = len(text) if text.isascii() else len(text.encode())
-        except NotStorable as error:
-            raise NotStorable(where, error.problem) from None
+        text = self._text_of(value, where)
+        size = len(text) if text.isascii() else len(text.encode())
         if size > self._max_result:
             raise NotStorable(where, f"it is {size:,} bytes of JSON; the limit is {self._max_result:,}")
         return text
+
+    def _text_of(self, value: Any, where: str) -> str:
+        try:
+            return self._pack(value)
+        except NotStorable as error:
+            raise NotStorable(where, error.problem) from None
 
     # --- waits --------------------------------------------------------------------------------------------------
     def wait_for(self, event: str, timeout: Any, topic: str | None, default: Any, name: str | None) -> Any:
@@ -214,10 +243,12 @@ class Flow:
             on_timeout="fail" if default is UNSET else "default",
             default=None if default is UNSET else encode(default, f"the default of event {event!r}", MAX_PAYLOAD),
         )
-        return self._run("wait_for", self._wait(wait))
+        return self._run_wait("wait_for", wait)
 
     def approval(self, question: str, who: Any, timeout: Any, on_timeout: Any, name: str | None) -> Any:
         self._begin_wait("approval")
+        if name is None:
+            self._keep_order("approval", "give it a name of its own, name=…")
         if on_timeout not in ("fail", "reject", "approve"):
             raise InvalidInput(f"on_timeout={quoted(on_timeout)} is not one of fail, reject, approve")
         wait = Wait(
@@ -228,26 +259,38 @@ class Flow:
             who=_who(who),
             on_timeout=on_timeout,
         )
-        return self._run("approval", self._wait(wait))
+        return self._run_wait("approval", wait)
 
     def park_for(self, seconds: float) -> Any:
         self._begin_wait("park_for")
+        self._keep_order("park_for", _IN_HANDLER)
         limit = _seconds(seconds, "seconds")
         wait = Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), timeout=limit)
-        return self._run("park_for", self._wait(wait))
+        return self._run_wait("park_for", wait)
 
     def park_until(self, when: datetime) -> Any:
         self._begin_wait("park_until")
+        self._keep_order("park_until", _IN_HANDLER)
         # In whole numbers: by way of a float the last instant of the calendar would lie beyond it.
         micros = max(0, (check_instant(when, "when") - _EPOCH) // _MICROSECOND)
         wait = Wait(WaitKind.TIME, self._key(None, WaitKind.TIME), until=micros)
-        return self._run("park_until", self._wait(wait))
+        return self._run_wait("park_until", wait)
+
+    def _run_wait(self, verb: str, wait: Wait) -> Any:
+        return self._run(verb, self._wait(wait), functools.partial(self._give_back, wait.key))
 
     async def _wait(self, wait: Wait) -> Any:
-        await self._load()
-        record = self._answered(wait)
-        if record is None:
-            self._park(wait)
+        try:
+            await self._load()
+            record = self._answered(wait)
+            if record is None:
+                await self._park(wait)
+        except InvalidInput:
+            # What its key has is the answer to something else; that of the next one may fit.
+            raise
+        except BaseException:
+            self._give_back(wait.key)
+            raise
         match record.answer:
             case Answer.APPROVED:
                 return Decision(record.by, record.comment, record.answered_at)
@@ -271,9 +314,20 @@ class Flow:
             )
         return record
 
-    def _park(self, wait: Wait) -> NoReturn:
-        with self._lock:
-            self.parked = self.parked or wait
+    async def _park(self, wait: Wait) -> NoReturn:
+        if len(self._waits) >= MOST_WAITS:
+            raise InvalidInput(TOO_MANY_WAITS)
+        while not self._parking.want(wait):
+            await self._pass()
+        try:
+            if not await self._parking.alone():
+                self._stop()
+            # A step that was under way may have ended because it is to stop.
+            self._go_on()
+        except BaseException:
+            self._parking.withdraw()
+            raise
+        self._parking.park()
         self._abandon()
         raise Unwind
 
@@ -287,16 +341,18 @@ class Flow:
             raise InvalidInput(f"spawn takes a workflow of the app, not {quoted(workflow)}")
         job = draft(args, kwargs, self._context.tenant)
         name = check_name(name, "child") if name is not None else job.workflow
-        return self._run("spawn", self._spawn(name, self._ordinals.take("child", name), job, on_end))
+        ordinal = self._ordinals.take("child", name)
+        undo = functools.partial(self._untake, "child", name, ordinal)
+        return self._run("spawn", self._spawn(name, ordinal, job, on_end), undo)
 
     async def _spawn(self, name: str, ordinal: int, job: NewJob, on_end: Any) -> ChildRef:
         try:
-            return await self._take_child(name, ordinal, job, on_end)
+            child = await self._take_child(name, ordinal, job, on_end)
         except BaseException:
-            self._ordinals.give_back("child", name, ordinal)
+            self._untake("child", name, ordinal)
             raise
-        finally:
-            self._ordinals.end("child", name)
+        self._ordinals.end("child", name)
+        return child
 
     async def _take_child(self, name: str, ordinal: int, job: NewJob, on_end: Any) -> ChildRef:
         await self._load()
@@ -304,12 +360,16 @@ class Flow:
         # One of an earlier run counts only if it completed; that is for the database to say.
         if known is not None and known.run == self._context.run:
             return ChildRef(known.id)
-        answer = await self._ask(Spawn(name, ordinal, job, on_end))
+        slip = self._sent_before("child", name, ordinal)
+        if slip is None:
+            slip = self._send("child", name, ordinal, Spawn(name, ordinal, job, on_end))
+        _, answer = await self._receive("child", name, ordinal, slip)
         assert isinstance(answer, ChildAnswer)
         return ChildRef(answer.child.id)
 
     def gather(self, children: Sequence[Any], timeout: Any, release_target: bool) -> Any:
         self._begin_wait("gather")
+        self._keep_order("gather", _IN_HANDLER)
         ids = tuple(_child_id(child) for child in children)
         if len(ids) > MOST_CHILDREN:
             raise InvalidInput(f"gather of {len(ids):,} children; the limit is {MOST_CHILDREN:,}")
@@ -321,22 +381,21 @@ class Flow:
             self._gathered.update(ids)
         key = self._key(None, WaitKind.CHILDREN)
         wait = Wait(WaitKind.CHILDREN, key, timeout=limit, children=ids, release_target=bool(release_target))
-        return self._run("gather", self._gather(wait))
+        return self._run("gather", self._gather(wait), functools.partial(self._ungather, wait))
 
     async def _gather(self, wait: Wait) -> list[Any]:
         if not wait.children:
             return []
         try:
             ended = await self._ended(wait)
-        except UnstuckError:
-            self._give_back(wait.kind, wait.key)
-            self._ungather(wait.children)
+        except BaseException:
+            self._ungather(wait)
             raise
         try:
             return _results(ended)
         except InvalidInput:
             # Too large together; its key is answered all the same.
-            self._ungather(wait.children)
+            self._release(wait.children)
             raise
 
     async def _ended(self, wait: Wait) -> str | None:
@@ -349,10 +408,14 @@ class Flow:
         answer = await self._ask(Gather(list(wait.children), wait.release_target))
         assert isinstance(answer, GatherAnswer)
         if answer.ended is None:
-            self._park(wait)
+            await self._park(wait)
         return answer.ended
 
-    def _ungather(self, children: Sequence[str]) -> None:
+    def _ungather(self, wait: Wait) -> None:
+        self._give_back(wait.key)
+        self._release(wait.children)
+
+    def _release(self, children: Sequence[str]) -> None:
         """They gave nothing: they may be asked for in another way."""
         with self._lock:
             self._gathered.difference_update(children)
@@ -372,6 +435,18 @@ class Flow:
             raise BudgetExceeded(answer.spent.exceeded)
         return answer.spent
 
+    # --- partial results ----------------------------------------------------------------------------------------
+    def partial(self, name: str, value: Any) -> Any:
+        """Also inside of a step: nothing of it is ever read back by a handler."""
+        self._go_on()
+        name = check_name(name, "partial result")
+        text = self._text_of(value, called(name))
+        check_part(name, text)
+        return self._run("partial", self._keep(name, text))
+
+    async def _keep(self, name: str, text: str) -> None:
+        await self._ask(KeepPart(name, text))
+
     # --- what all of them need ----------------------------------------------------------------------------------
     def _begin(self, verb: str) -> None:
         """A step's function has no journal of its own: what it asked for would be counted in one run of the handler
@@ -388,7 +463,17 @@ class Flow:
                 "wait in the handler's own thread"
             )
 
+    def _keep_order(self, verb: str, instead: str) -> None:
+        """These are known by their order alone, which between tasks is chance: the yes to one question would answer
+        another. An event has its name."""
+        if self._is_beside():
+            raise InvalidInput(
+                f"ctx.{verb} in a task beside the handler's own: which of them comes first is chance, and so would "
+                f"be which answer belongs to which in a later attempt; {instead}"
+            )
+
     def _go_on(self) -> None:
+        self._context._check_process()
         if self.parked is not None:
             raise Unwind
         if self._forgotten is not None:
@@ -400,29 +485,35 @@ class Flow:
         self._go_on()
         raise Cancelled("its attempt has ended")
 
-    def _key(self, name: str | None, kind: WaitKind, event: str | None = None) -> str:
+    def _key(self, name: str | None, kind: WaitKind, event: str = "") -> str:
+        use: tuple[WaitKind, str, int] | None = None
         if name is not None:
             key = check_name(name, "the name of a wait")
-        elif event is not None:
-            key = f"{kind}:{event}#{self._ordinals.count(kind, event)}"
         else:
-            key = f"{kind}#{self._ordinals.count(kind, '')}"
+            use = (kind, event, self._ordinals.count(kind, event))
+            key = (f"{kind}:{event}" if event else f"{kind}") + f"#{use[2]}"
         if self._context.run > 1:
             # So that an answer that was meant for the question of an earlier run cannot pass for one to this.
             key = f"{self._context.run}:{key}"
         with self._lock:
             if key in self._keys:
                 raise InvalidInput(f"there are two waits named {key!r} in one run: give each a name of its own")
-            self._keys.add(key)
+            self._keys[key] = use
         return key
 
-    def _give_back(self, kind: WaitKind, key: str) -> None:
-        """Of a wait that never was: a later attempt may not be refused, and must come to the same keys."""
+    def _give_back(self, key: str) -> None:
+        """Of a wait that never was: a later attempt may not be refused or cut off, and must come to the same keys."""
         with self._lock:
-            self._keys.discard(key)
-        self._ordinals.give_back(kind, "", int(key.rpartition("#")[2]))
+            use = self._keys.pop(key, None)
+        if use is not None:
+            self._ordinals.give_back(*use)
 
-    def _run(self, verb: str, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def _untake(self, kind: str, name: str, ordinal: int) -> None:
+        self._ordinals.give_back(kind, name, ordinal)
+        self._ordinals.end(kind, name)
+
+    def _run(self, verb: str, coroutine: Coroutine[Any, Any, Any], undo: Callable[[], None] = lambda: None) -> Any:
+        """`undo`: what is to be taken back if it is ended before it has begun."""
         if running_loop() is None:
             return run_here(coroutine)
         with self._lock:
@@ -431,6 +522,7 @@ class Flow:
             coroutine,
             begun=functools.partial(self._begun, verb),
             forgotten=functools.partial(setattr, self, "_forgotten", verb),
+            dropped=undo,
         )
 
     def _begun(self, verb: str) -> None:
@@ -444,8 +536,28 @@ class Flow:
         if left is not None:
             raise _not_awaited(left)
 
+    def _sent_before(self, kind: str, name: str, ordinal: int) -> Slip | None:
+        """By a call of the same use that was cut off since; its answer is still to come, or came too late."""
+        sent = self._sent.get((kind, name, ordinal))
+        return None if sent is None else sent[1].follow()
+
+    def _send(self, kind: str, name: str, ordinal: int, question: Question, text: str = "") -> Slip:
+        # The function of a step may have forked, and this be the child.
+        self._context._check_process()
+        slip = self.asking.send(question)
+        self._sent[kind, name, ordinal] = (text, slip)
+        return slip
+
+    async def _receive(self, kind: str, name: str, ordinal: int, slip: Slip) -> tuple[str, Reply]:
+        answer = await self.asking.wait(slip)
+        text, _ = self._sent.pop((kind, name, ordinal))
+        return text, self._heed(answer)
+
     async def _ask(self, question: Question) -> Reply:
-        answer = await self.asking.ask(question)
+        self._context._check_process()
+        return self._heed(await self.asking.ask(question))
+
+    def _heed(self, answer: Reply | None) -> Reply:
         if answer is None:
             self._stop()
         if isinstance(answer, Fenced):
@@ -477,6 +589,14 @@ class Flow:
                     late, self._latecomers = self._latecomers, None
                 for slip in late:
                     slip.put(None)
+        await self._pass()
+
+    async def _pass(self) -> None:
+        """Nothing new begins while it wants to park. Who asks has to wait for the end of that, and not only the wait
+        itself: raised sooner, Unwind could cancel a step under way, as out of a task group."""
+        if not await self._parking.settled():
+            self._stop()
+        self._go_on()
 
     async def _load_pages(self) -> None:
         after: int | None = 0
@@ -584,6 +704,8 @@ def _who(who: Any) -> tuple[str, ...]:
 
 
 def _child_id(child: Any) -> str:
+    if isinstance(child, Promise):
+        raise _not_awaited("spawn")
     ident = child if isinstance(child, str) else getattr(child, "id", None)
     if not isinstance(ident, str) or not ident or len(ident) > 100:
         raise InvalidInput(f"gather takes what ctx.spawn gave, one by one, not {quoted(child)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -42,7 +43,8 @@ class Company:
         self.tasks: set[asyncio.Task[Any]] = set()
         self._threads: list[threading.Thread] = []
         self._tidy_at = 64
-        self._lock = threading.Lock()
+        # A finalizer may start a thread while this one is being written down.
+        self._lock = threading.RLock()
 
     def join(self, thread: threading.Thread) -> None:
         with self._lock:
@@ -130,11 +132,13 @@ def company_of(attempt: Attempt) -> Company:
     if attempt.company is None:
         with _birth:
             if attempt.company is None:
-                attempt.company = Company(attempt.run.workflow)
+                made = Company(attempt.run.workflow)
+                # A finalizer may have started a thread meanwhile.
+                attempt.company = attempt.company or made
     return attempt.company
 
 
-_birth = threading.Lock()
+_birth = threading.RLock()
 
 
 def watch_threads() -> None:
@@ -144,9 +148,14 @@ def watch_threads() -> None:
     only their start can tell.
     """
     begin = threading.Thread.start
+    pid = os.getpid()
 
     @functools.wraps(begin)
     def start(self: threading.Thread) -> None:
+        if os.getpid() != pid:
+            # What a handler has forked keeps nobody company, and must not wait for locks that were held at the fork.
+            begin(self)
+            return
         attempt = running.get()
         company = company_of(attempt) if isinstance(attempt, Attempt) else _company_here()
         if company is None:

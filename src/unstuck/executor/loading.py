@@ -1,7 +1,8 @@
 """Finding the app: "module:attribute" or "path/file.py:attribute" -> its Registry. Here user code begins.
 
 `python -m unstuck.executor.loading APP` prints the settings that the app's own code names, as JSON: so a supervisor
-can learn its database without importing user code itself.
+can learn its database without importing user code itself. What is no App is told by its exit code, and its type is
+the last line on stdout.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import traceback
 from types import ModuleType
 
 from unstuck.executor.process import die_with_parent
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, NotAnApp
 from unstuck.model.workflow import Registry
+
+NOT_AN_APP = 65  # of the exit codes one that neither Python nor a signal uses
 
 
 def load_registry(app: str) -> Registry:
@@ -24,7 +27,7 @@ def load_registry(app: str) -> Registry:
     found = load_app(app)
     registry = getattr(found, "registry", None)
     if not isinstance(registry, Registry):
-        raise InvalidInput(f"{app} is not an App; its type is {type(found).__name__}")
+        raise NotAnApp(app, type(found).__name__)
     return registry
 
 
@@ -54,10 +57,19 @@ def _file(path: str) -> ModuleType:
     return importlib.import_module(name.removesuffix(".py"))
 
 
-if __name__ == "__main__":
-    die_with_parent(os.getppid())  # an import that hangs must not stay behind when who asked is terminated
+def _tell(app: str) -> int:
     try:
-        print(json.dumps(getattr(load_app(sys.argv[1]), "given", {})))
+        found = load_app(app)
     except SystemExit:  # a script instead of an app: it would end without a word
         traceback.print_exc()
-        sys.exit(1)
+        return 1
+    if not isinstance(getattr(found, "registry", None), Registry):
+        print(type(found).__name__)
+        return NOT_AN_APP
+    print(json.dumps(getattr(found, "given", {})))
+    return 0
+
+
+if __name__ == "__main__":
+    die_with_parent(os.getppid())  # an import that hangs must not stay behind when who asked is terminated
+    sys.exit(_tell(sys.argv[1]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import inspect
 import os
 import queue
@@ -32,7 +31,7 @@ from unstuck.executor.descendants import Process, kill_where, tags_of
 from unstuck.executor.event_loop import cancel_leftovers, make_loop
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import Leftovers, watch_threads
-from unstuck.executor.marks import end_if_copied
+from unstuck.executor.marks import MarkedSteps, end_if_copied
 from unstuck.executor.messages import (
     INTERRUPT_SIGNAL,
     Answered,
@@ -44,6 +43,7 @@ from unstuck.executor.messages import (
     Failed,
     GivenBack,
     Inbox,
+    KeepPart,
     Park,
     Question,
     Raise,
@@ -69,6 +69,8 @@ from unstuck.model.workflow import Hook, Registry
 FENCED_STATUS = 68
 #: How soon the crew may be reinforced while jobs wait.
 REINFORCE_EVERY = 0.001
+#: While more is said than once in so long, it is said together: every word wakes two processes.
+GATHER = 0.001
 #: Output is streamed at most so often per attempt.
 STREAM_EVERY = 1.0
 _READ = 256 << 10
@@ -96,11 +98,15 @@ class Executor:
         self._leftovers = Leftovers()
         self._surroundings: Surroundings
         self._loop: asyncio.AbstractEventLoop
-        self._on_loop = 0
+        self._on_loop: dict[int, Attempt] = {}
         self._loop_backlog: deque[Attempt] = deque()
         self._solo: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
         self._context = contextvars.copy_context()
+        #: Beginnings that were not told yet, with their instants.
+        self._begun: dict[int, float] = {}
         self._outbox: deque[Any] = deque()
+        self._spoke_at = 0.0
+        self._is_in_flow = False
         self._unsent = bytearray()
         self._wake_in, self._wake_out = os.pipe()
         os.set_blocking(self._wake_in, False)
@@ -193,6 +199,7 @@ class Executor:
     def _mend(self) -> None:
         """With every beat, on the main thread. A coroutine on it may need the signals that it has set."""
         self._interrupter.mend()
+        self._begin_anew()
         if self._is_serving and not self._on_loop:
             self._surroundings.restore_signals()
 
@@ -233,19 +240,20 @@ class Executor:
             os._exit(70)
 
     def _start_on_loop(self, attempt: Attempt) -> None:
-        self._on_loop += 1
-        task = self._loop.create_task(self._run_on_loop(attempt), context=self._context_of(attempt))
-        task.add_done_callback(functools.partial(self._left_loop, attempt))
+        self._on_loop[attempt.number] = attempt
+        steps = MarkedSteps(self._run_on_loop(attempt), self._page, attempt.number, self._pid)
+        context = self._context_of(attempt)
+        # Past the loop's task factory, which would have to find out whose it is.
+        attempt.task = asyncio.Task(steps, loop=self._loop, name=attempt.run.workflow, context=context)
 
     async def _run_on_loop(self, attempt: Attempt) -> None:
-        if self._waiting.pop(attempt.number, None) is None:
-            return
         try:
-            if self._started(attempt):
+            if self._waiting.pop(attempt.number, None) is not None and self._started(attempt):
                 end = await execute_async(attempt, self._registry)
                 cancel_leftovers(attempt)
                 self._disarm()
                 self._finished(attempt, end)
+            self._left_loop(attempt)
         except BaseException:
             os._exit(70)
 
@@ -254,18 +262,24 @@ class Executor:
         if self._alone:
             self._surroundings.disarm()
 
-    def _left_loop(self, attempt: Attempt, _: object) -> None:
-        self._on_loop -= 1
-        if attempt.number in self._waiting:
-            # A handler cancelled all tasks it could find, this one before its first step: it begins anew.
-            attempt.task = None
-            self._loop_backlog.appendleft(attempt)
+    def _left_loop(self, attempt: Attempt) -> None:
+        del self._on_loop[attempt.number]
         self._fill_loop()
         if self._alone:
-            self._loop.stop()
+            # Behind the tasks that it left: they have just been cancelled, and are to hear of it.
+            self._loop.call_soon(self._loop.stop)
+
+    def _begin_anew(self) -> None:
+        """A handler cancelled all tasks it could find, also those before their first step: these never left."""
+        for attempt in tuple(self._on_loop.values()):
+            if attempt.task is not None and attempt.task.done():
+                del self._on_loop[attempt.number]
+                if attempt.number in self._waiting:
+                    self._loop_backlog.appendleft(attempt)
+        self._fill_loop()
 
     def _fill_loop(self) -> None:
-        while self._loop_backlog and self._on_loop < self._slots:
+        while self._loop_backlog and len(self._on_loop) < self._slots:
             self._start_on_loop(self._loop_backlog.popleft())
 
     def _started(self, attempt: Attempt) -> bool:
@@ -282,7 +296,8 @@ class Executor:
             attempt.let_go()
             self._say(GivenBack([attempt.number]))
             return False
-        self._say(Begun(attempt.number, now))
+        # No ring: the supervisor sees it in the page, too, and of a short job its end says it all.
+        self._begun[attempt.number] = now
         return True
 
     def _finished(self, attempt: Attempt, end: End) -> None:
@@ -293,6 +308,7 @@ class Executor:
         with self._books:
             if attempt.progress is not None:
                 self._outbox.append(Say(attempt.number, "progress", attempt.progress))
+            self._begun.pop(attempt.number, None)
             self._outbox.append(end)
             self._attempts.pop(attempt.number, None)
         attempt.let_go()
@@ -387,6 +403,8 @@ class Executor:
 
     def _nap(self, until_pulse: float) -> float:
         """Milliseconds to sleep. Says so first, then looks again: a message is either seen here or rings."""
+        if self._is_in_flow:
+            return 1000 * GATHER
         self._asleep = True
         if self._outbox:
             self._asleep = False
@@ -477,7 +495,8 @@ class Executor:
                         self._outbox.append(Shown(number, text))
 
     def _report_running(self, now: float) -> None:
-        for attempt in tuple(self._attempts.values()):
+        # A copy is made in one piece; over an iterator a finalizer could let another thread in.
+        for attempt in self._attempts.copy().values():
             if attempt.progress is not None or attempt.output is not None:
                 with self._books:
                     if attempt.number in self._attempts:
@@ -505,14 +524,24 @@ class Executor:
             os._exit(0)
 
     def _flush(self) -> None:
-        if self._outbox:
-            outbox, messages = self._outbox, []
-            while outbox:
-                messages.append(outbox.popleft())
-            for frame in pack_all(messages, _weight):
+        self._is_in_flow = False
+        if news := self._news():
+            now = boot()
+            # The first two words go at once, so that a single job never waits for others.
+            self._is_in_flow, self._spoke_at = now < self._spoke_at + GATHER, now
+            for frame in pack_all(news, _weight):
                 self._unsent += frame
         if self._unsent:
             self._send()
+
+    def _news(self) -> list[Any]:
+        """Beginnings come first and are looked for last: so none is told after a word of its attempt."""
+        outbox, said = self._outbox, []
+        while outbox:
+            said.append(outbox.popleft())
+        # The end of one of them may take it back meanwhile.
+        untold = [(number, self._begun.pop(number, None)) for number in self._begun.copy()]
+        return [Begun(number, at) for number, at in untold if at is not None] + said
 
     def _send(self) -> None:
         try:
@@ -557,6 +586,8 @@ def _question_weight(question: Question) -> int:
     match question:
         case RecordStep():
             return len(question.result)
+        case KeepPart():
+            return len(question.value)
         case Spawn():
             return len(question.job.payload)
         case _:

@@ -62,6 +62,11 @@ class Gather(Message, tag=5):
     release_target: bool
 
 
+class KeepPart(Message, tag=6):
+    name: str
+    value: str
+
+
 class JournalPage(Message, tag=1):
     journal: Journal
 
@@ -95,7 +100,7 @@ class Fenced(Message, tag=7):
     """The attempt is not its worker's any more."""
 
 
-Question = LoadJournal | RecordStep | Spend | Spawn | Gather
+Question = LoadJournal | RecordStep | Spend | Spawn | Gather | KeepPart
 Reply = JournalPage | Done | SpentAnswer | ChildAnswer | GatherAnswer | Refused | Fenced
 #: Of one attempt under way at a time; its executor keeps the others back.
 MAX_ERRANDS = 16
@@ -156,6 +161,8 @@ class Ready(Message, tag=1):
 
 
 class Begun(Message, tag=2):
+    """Left out if its end is said as soon."""
+
     number: int
     at: float
 

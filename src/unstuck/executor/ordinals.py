@@ -17,8 +17,11 @@ class Ordinals:
     same in every attempt, and nobody gets what belongs to another."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Reentrant: the collector may close a coroutine here that ends and gives back.
+        self._lock = threading.RLock()
         self._counts: Counter[Key] = Counter()
+        #: Given back while others had followed.
+        self._returned: dict[Key, set[int]] = {}
         #: Whose uses of a name are under way, and how many.
         self._under_way: dict[Key, tuple[object, int]] = {}
 
@@ -45,10 +48,14 @@ class Ordinals:
 
     def give_back(self, kind: str, name: str, ordinal: int) -> None:
         """It came to nothing. The next use is the same one again, as it will be in a later attempt that has more luck
-        with it at once; unless others have followed already."""
+        with it at once; unless others have followed, and did not come to nothing too."""
+        key = (kind, name)
         with self._lock:
-            if self._counts[kind, name] == ordinal:
-                self._counts[kind, name] -= 1
+            returned = self._returned.setdefault(key, set())
+            returned.add(ordinal)
+            while self._counts[key] in returned:
+                returned.remove(self._counts[key])
+                self._counts[key] -= 1
 
     def count(self, kind: str, name: str) -> int:
         """Of what cannot overlap."""

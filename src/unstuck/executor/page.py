@@ -166,6 +166,10 @@ class Page:
         """Whether that attempt has entered its cell."""
         return self._numbers[_FIRST_CELL + place * _CELL_WORDS] == number
 
+    def kernel_thread(self, place: int) -> int:
+        """Of every attempt that ends: without making a Cell for it."""
+        return self._numbers[_FIRST_CELL + place * _CELL_WORDS + _KERNEL_THREAD]
+
     def cell(self, place: int) -> Cell:
         at = _FIRST_CELL + place * _CELL_WORDS
         numbers = self._numbers

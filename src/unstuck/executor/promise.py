@@ -7,32 +7,45 @@ from typing import Any
 
 
 class Promise(Coroutine[Any, Any, Any]):
-    """`begun` is told when somebody begins to await it, `forgotten` when it is gone before that."""
+    """`begun` is told when somebody begins to await it, `forgotten` when it is gone before that, and `dropped` when
+    it is ended before that: a coroutine that has not begun has no `finally` yet."""
 
-    __slots__ = ("_begun", "_coroutine", "_forgotten")
+    __slots__ = ("_begun", "_coroutine", "_dropped", "_forgotten")
 
     def __init__(
-        self, coroutine: Coroutine[Any, Any, Any], *, begun: Callable[[], None], forgotten: Callable[[], None]
+        self,
+        coroutine: Coroutine[Any, Any, Any],
+        *,
+        begun: Callable[[], None],
+        forgotten: Callable[[], None],
+        dropped: Callable[[], None],
     ) -> None:
         self._coroutine = coroutine
         self._begun: Callable[[], None] | None = begun
         self._forgotten = forgotten
+        self._dropped = dropped
 
     def _begin(self) -> None:
         if self._begun is not None:
             self._begun()
             self._begun = None
 
+    def _drop(self) -> None:
+        """As a task does whose first turn never came."""
+        if self._begun is not None:
+            self._begin()
+            self._dropped()
+
     def send(self, value: Any) -> Any:
         self._begin()
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
-        self._begin()
+        self._drop()
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        self._begin()
+        self._drop()
         self._coroutine.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -43,4 +56,5 @@ class Promise(Coroutine[Any, Any, Any]):
         if self._begun is not None:
             # Or the interpreter would warn of a coroutine whose name says nothing to whoever wrote the handler.
             self._coroutine.close()
+            # Not dropped too: whoever forgets one fails anyway, and the collector should do little.
             self._forgotten()

@@ -5,6 +5,7 @@ Everything is checked before the store is asked; the store alone decides who com
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from unstuck.chance import Chance, SystemChance
@@ -72,12 +73,13 @@ class Flow:
     ) -> WaitRecord:
         return self._decide(job, Answer.REJECTED, by, comment, key)
 
-    def replay(self, job: str, *, by: str | None = None) -> Submitted:
-        """A new job with the workflow, arguments and policy of one that has ended."""
+    def replay(self, job: str, *, by: str | None = None, budget: Mapping[str, float] | None = None) -> Submitted:
+        """A new job with the workflow, arguments and policy of one that has ended. `budget`: the units in which it
+        may use more, or less, than that one."""
         who, record = self._who(by), self._get(job)
         if not record.state.is_final:
             raise IllegalMove(job, record.state, "replay", MOVES[record.state])
-        [stored] = Submitter(self._store, chance=self._chance).submit([self._again(record, who)])
+        [stored] = Submitter(self._store, chance=self._chance).submit([self._again(record, who, budget or {})])
         return stored
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -105,14 +107,17 @@ class Flow:
     def _approvals(self, job: str) -> list[WaitRecord]:
         return [w for w in self._store.waits_of(self._tenant, job) if w.wait.kind is WaitKind.APPROVAL]
 
-    def _again(self, record: JobRecord, who: str) -> NewJob:
+    def _again(self, record: JobRecord, who: str, budget: Mapping[str, float]) -> NewJob:
+        policy = record.policy
+        if budget:
+            policy = policy.with_(f"the replay of {record.id}", {"budget": dict(policy.budget) | dict(budget)})
         return NewJob(
             id=self._chance.job_id(),
             tenant=record.tenant,
             queue=record.queue,
             workflow=record.workflow,
             payload=record.payload,
-            policy=record.policy,
+            policy=policy,
             priority=record.priority,
             target=record.target,
             tags=record.tags,

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from unstuck.model.errors import InvalidInput, NotBlacklisted, OutcomeUnknown, UnknownNotification, quoted
-from unstuck.model.guard import Action, Entry, Notification, SettingRecord, checked, setting
+from unstuck.model.guard import Action, Entry, Notification, SettingRecord, check_verb, checked, setting
 from unstuck.model.payload import check_name, check_wording
 from unstuck.store.port import EVERY, Store
 
@@ -122,7 +122,7 @@ class Guard:
         """Who did what and when, the newest first. `verb`: one ("jobs.cancel"), or all of a noun ("jobs")."""
         return self._store.audit(
             self._listed(tenant),
-            verb=check_wording(verb, "verb"),
+            verb=check_verb(check_wording(verb, "verb")),
             subject=check_wording(subject, "subject"),
             before=_number(before, "before"),
             limit=_limit(limit),

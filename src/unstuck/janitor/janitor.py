@@ -20,6 +20,8 @@ from unstuck.model.times import Times
 from unstuck.telemetry import emit
 
 _LONGEST_REST = 60.0
+#: A duty that is called again and again is not done more often than this.
+_CALLED_EVERY = 0.1
 
 
 class Duty(Protocol):
@@ -44,6 +46,13 @@ class Turn:
     due_at: float
     is_sweep: bool
     failures: int = 0
+    taken_at: float = float("-inf")
+    #: For when somebody asked for it; gone once it is taken.
+    called_at: float = float("inf")
+
+    @property
+    def next_at(self) -> float:
+        return min(self.due_at, max(self.called_at, self.taken_at + _CALLED_EVERY))
 
 
 class Janitor:
@@ -70,6 +79,19 @@ class Janitor:
         # The first sweep runs on the claimer's thread: it must not pass by what the janitor's own thread is just
         # recovering, or a claim would come before it.
         self._at_work = threading.Lock()
+        self._calling = threading.Lock()
+
+    def call(self, duty: str, seconds: float) -> bool:
+        """That duty, which looks once in a sweep anyway, has its turn in so many seconds at the latest. From any
+        thread; the answer is whether a rest under way may be too long now."""
+        if seconds >= self._times.sweep:
+            return False
+        at = self._clock.boot() + max(0.0, seconds)
+        turn = next(turn for turn in self._turns if turn.duty.name == duty)
+        with self._calling:
+            is_first = at < turn.called_at
+            turn.called_at = min(at, turn.called_at)
+        return is_first
 
     def first_sweep(self) -> None:
         """Recover what is lost before the first claim. A store that is away is the caller's to wait for; a mistake
@@ -90,10 +112,10 @@ class Janitor:
         if self._is_cut_off:
             self._try_again()
         for turn in self._turns:
-            if turn.due_at <= self._clock.boot() and not (self._is_cut_off and turn.is_sweep):
+            if turn.next_at <= self._clock.boot() and not (self._is_cut_off and turn.is_sweep):
                 with self._at_work:
                     self._take(turn)
-        return max(0.01, min(turn.due_at for turn in self._turns) - self._clock.boot())
+        return max(0.01, min(turn.next_at for turn in self._turns) - self._clock.boot())
 
     def _try_again(self) -> None:
         """A harmless question finds out whether the store is back: a sweep must not be the first to ask."""
@@ -106,6 +128,10 @@ class Janitor:
                 turn.due_at = max(turn.due_at, calm_until)
 
     def _take(self, turn: Turn) -> None:
+        turn.taken_at = self._clock.boot()
+        with self._calling:
+            # Before it looks: who calls from now on may have done so too late for this turn.
+            turn.called_at = float("inf")
         try:
             moved = turn.duty.tick(self._clock.boot())
         except Exception as error:

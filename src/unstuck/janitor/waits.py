@@ -1,11 +1,17 @@
-"""Waits whose time has passed: their jobs go on with what was agreed for that, or fail."""
+"""Waits whose time has passed: their jobs go on with what was agreed for that, or fail.
+
+It rests until the first of them ends, and no longer than a sweep: what other workers have parked meanwhile is found
+then. What its own worker parks, it is called for.
+"""
 
 from __future__ import annotations
 
+from unstuck.model.errors import StoreError
 from unstuck.model.times import Times
 from unstuck.store.port import Store
 
 BATCH = 500
+_SHORTEST_REST = 0.1
 
 
 class Waits:
@@ -14,10 +20,39 @@ class Waits:
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
         self._times = times
+        self._rest = times.sweep
+        self._batch = BATCH
+        self._in_vain = 0
 
     @property
     def every(self) -> float:
-        return self._times.sweep
+        return self._rest
 
     def tick(self, now: float) -> int:
-        return self._store.expire_waits(BATCH)
+        self._rest = self._times.sweep  # should this turn fail
+        moved = 0
+        ahead = self._store.next_wait()
+        if ahead == 0:
+            moved = self._expire()
+            ahead = self._store.next_wait()
+        self._in_vain = self._in_vain + 1 if ahead == 0 and not moved else 0
+        self._rest = self._until(ahead)
+        return moved
+
+    def _expire(self) -> int:
+        try:
+            moved = self._store.expire_waits(self._batch)
+        except StoreError:
+            # What a slow store cannot do within one call would never be done.
+            self._batch = max(1, self._batch // 4)
+            raise
+        self._batch = min(BATCH, 2 * self._batch)
+        return moved
+
+    def _until(self, ahead: float | None) -> float:
+        """One that is overdue still is in somebody's hands, or there were too many for one turn: soon again, and ever
+        later while nothing comes of it."""
+        if ahead is None:
+            return self._times.sweep
+        shortest = _SHORTEST_REST * 2.0 ** min(self._in_vain, 10)
+        return min(self._times.sweep, max(ahead, shortest))

@@ -2,6 +2,7 @@
 
 UnstuckError
 ├── InvalidInput           refused at the door; nothing was written
+│   ├── NotAnApp           what was named as the app is there, and is something else
 │   ├── InvalidArguments   they do not fit the workflow's signature
 │   ├── NotStorable        a value that no database could give back unchanged
 │   ├── InvalidPolicy      an option of a workflow or job that cannot hold
@@ -97,7 +98,7 @@ _COMMANDS = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 
 def told(value: object, limit: int = _REPEATED) -> str:
     """What somebody gave, as a message may repeat it: short, and text that every stream and store can take."""
-    text = value if isinstance(value, str) else _represented(value)
+    text = (value or "''") if isinstance(value, str) else _represented(value)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"
     return harmless(text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode())
@@ -141,6 +142,13 @@ class InvalidInput(UnstuckError):
     """What was asked cannot be accepted; nothing was written."""
 
 
+class NotAnApp(InvalidInput):
+    """What the name leads to is there, and is something else: a later try would find the same."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(f"{name} is not an App; its type is {kind}")
+
+
 class InvalidArguments(InvalidInput):
     def __init__(self, workflow: str, problem: str) -> None:
         super().__init__(f"{workflow} cannot be called like this: {problem}")
@@ -169,8 +177,11 @@ class InvalidSettings(InvalidInput):
 
 
 class UnknownJob(UnstuckError):
-    def __init__(self, job: str) -> None:
-        super().__init__(f"there is no job {told(job)}; `unstuck jobs list` shows the ones there are")
+    """`tenant`: whose jobs were looked at, where that may explain it."""
+
+    def __init__(self, job: str, tenant: str | None = None) -> None:
+        whose = f" of tenant {told(tenant)}" if tenant else ""
+        super().__init__(f"there is no job {told(job)}{whose}; `unstuck jobs list` shows the ones there are")
         self.job = job
 
 
@@ -280,9 +291,9 @@ class IllegalMove(Conflict):
         asked = {str(verb) for verb in possible} & _ASKED
         if "resume" in asked or state == "QUEUED":  # as a verb it means: from the start, or now instead of later
             asked.add("retry")
-        can = ", ".join(sorted(asked)) or "nothing: it has ended"
+        can = f"; it can: {', '.join(sorted(asked))}" if asked else ": it has ended"
         article = "an" if state[0] in "AEIOU" else "a"
-        super().__init__(f"job {job}: {article} {state} job cannot {move}; it can: {can}")
+        super().__init__(f"job {job}: {article} {state} job cannot {move}{can}")
         self.job = job
         self.state = state
         self.move = move

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklisted, quoted
@@ -103,6 +104,33 @@ class SettingRecord:
     meaning: str
     set_at: datetime | None = None
     set_by: str | None = None
+
+
+# --- the audit ----------------------------------------------------------------------------------------------------
+
+#: What people can do that is written down: the noun and the verb of the command line.
+VERBS: Final = (
+    *(f"jobs.{verb}" for verb in ("cancel", "interrupt", "release", "replay", "resolve", "resume", "retry", "skip")),
+    *(f"approvals.{verb}" for verb in ("approve", "reject")),
+    "events.send",
+    *(f"blacklist.{verb}" for verb in ("add", "remove")),
+    "settings.set",
+    "notifications.ack",
+    *(f"workers.{verb}" for verb in ("drain", "kill", "recycle", "stack")),
+    *(f"{noun}.{verb}" for noun in ("queues", "targets", "tenants", "workflows") for verb in ("pause", "unpause")),
+    *(f"{noun}.{verb}" for noun in ("keys", "queues", "tenants", "workflows") for verb in ("limit", "unlimit")),
+    "tenants.weight",
+)
+
+
+def check_verb(asked: str | None) -> str | None:
+    """One of them, or all of a noun; a misspelt one must not read as "nobody did that"."""
+    nouns = {verb.split(".")[0] for verb in VERBS}
+    if asked is None or asked in VERBS or asked in nouns:
+        return asked
+    near = get_close_matches(asked, [*VERBS, *nouns], 1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(VERBS)}, or the noun alone"
+    raise InvalidInput(f"there is no verb {quoted(asked)} in the audit; {hint}")
 
 
 # --- the rules ----------------------------------------------------------------------------------------------------
@@ -232,7 +260,7 @@ def _number(low: float, high: float) -> Callable[[Any], float]:
         except ValueError:
             number = None
         if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
-            raise ValueError(f"is not a number between {low:g} and {high:g}")
+            raise ValueError(f"is not a number between {low:,.15g} and {high:,.15g}")
         return number
 
     return read

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
+from unstuck.model.logs import as_text
 from unstuck.model.policy import Policy
 
 AfterFailure = Literal["fail", "run"]
@@ -124,7 +125,13 @@ class AttemptRecord:
     error_message: str | None = None
     duration_ms: int | None = None
     stack: str | None = None
-    output: str | None = None
+    #: What it printed and logged as it is stored, records in their frames: `model.logs.split` reads it.
+    framed: str | None = None
+
+    @property
+    def output(self) -> str | None:
+        """What it printed and logged, for people."""
+        return None if self.framed is None else as_text(self.framed)
 
 
 @dataclass(slots=True)

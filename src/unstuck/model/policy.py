@@ -135,7 +135,9 @@ _WHOLE = {"retries", "max_lost", "suspect_runs", "max_result"}
 
 def _budget(owner: str, given: Any) -> tuple[tuple[str, float], ...]:
     """{"tokens": 100_000}, or the pairs of it; None and {} limit nothing."""
-    pairs = list(given.items()) if isinstance(given, Mapping) else list(given or ())
+    pairs = _pairs(given)
+    if pairs is None:
+        raise InvalidPolicy(owner, [f'budget={given!r} is not {{unit: most}}, such as {{"tokens": 5000}}'])
     problems = []
     for unit, most in pairs:
         if not isinstance(unit, str) or not unit.isidentifier():
@@ -145,6 +147,17 @@ def _budget(owner: str, given: Any) -> tuple[tuple[str, float], ...]:
     if problems:
         raise InvalidPolicy(owner, problems)
     return tuple(sorted((unit, float(most)) for unit, most in pairs))
+
+
+def _pairs(given: Any) -> list[tuple[Any, Any]] | None:
+    """None if it is neither a mapping nor pairs; a text of two letters is no pair."""
+    if given is None:
+        return []
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if not isinstance(given, list | tuple) or any(not isinstance(p, list | tuple) or len(p) != 2 for p in given):
+        return None
+    return [(unit, most) for unit, most in given]
 
 
 def _no_option(name: str, known: list[str]) -> str:

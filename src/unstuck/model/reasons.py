@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from unstuck.model.errors import ErrorType
 from unstuck.model.guard import how_to_lift
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.lifecycle import FINAL, JobState, RequestKind
@@ -432,6 +433,14 @@ def how_to_send(job: str, event: str, topic: str | None, tenant: str) -> str:
 def how_to_decide(verb: str, job: str, key: str, tenant: str) -> str:
     """It names the question: pasted too late, it must not decide the next one."""
     return f"unstuck approvals {verb} {job} {given('--key', key)} {_of_tenant(tenant)}".strip()
+
+
+def how_to_raise(job: JobRecord) -> str:
+    """The command that does a job again with a larger budget. MOST is a word to replace: pasted it is refused."""
+    said = (job.error_message or "").split("; ")
+    over = [unit for unit, _ in job.policy.budget if any(part.endswith(f" {unit}") for part in said)] or ["UNIT"]
+    most = " ".join(given("--budget", f"{unit}=MOST") for unit in over)
+    return f"unstuck jobs replay {job.id} {most} {_of_tenant(job.tenant)}".strip()
 
 
 def _of_tenant(tenant: str) -> str:
@@ -1026,12 +1035,22 @@ def _ended(view: View) -> Iterator[Said]:
         remedy = view.command(f"unstuck jobs resume {job.id}")
         actor = Actor.OWNER
     yield Said(
-        f"{job.state}{error}{view.ago(job.finished_at)}{_blocks(view)}",
+        f"{job.state}{error}{view.ago(job.finished_at)}{_blocks(view)}{_anew(job)}",
         job.finished_at,
         remedy=remedy,
         actor=actor,
-        details={"error_type": job.error_type, **_blocking(view)},
+        details={"error_type": job.error_type, **_blocking(view), **_larger(job)},
     )
+
+
+def _anew(job: JobRecord) -> str:
+    """What is spent belongs to the run."""
+    is_over = job.error_type == ErrorType.BUDGET_EXCEEDED and job.state is JobState.FAILED
+    return "; resumed, it has its whole budget anew and keeps its finished steps" if is_over else ""
+
+
+def _larger(job: JobRecord) -> dict[str, Any]:
+    return {"other_remedies": [how_to_raise(job)]} if _anew(job) else {}
 
 
 @_rule(Code.DEAD, "a dead letter: it was never run", Actor.OPERATOR, "unstuck jobs show JOB", of=[JobState.DEAD])

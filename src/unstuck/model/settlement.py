@@ -37,6 +37,7 @@ class Standing:
     request: RequestKind | None = None
     #: What the request's maker said; of a budget what was used and allowed.
     request_reason: str | None = None
+    request_by: str | None = None
 
 
 @dataclass(slots=True)
@@ -72,8 +73,9 @@ class NotStarted:
 
 #: own: the process died under this job alone, or the job is known to be the culprit. worker: its whole worker was
 #: lost. suspect: one of several in a process that died. bystander: all of its worker's processes fell at once, or new
-#: ones die one after the other, maybe of their start; and it had not run by itself before. neighbour: another job is
-#: known to be the culprit. uncharged: the worker had announced its drain, or fenced itself as the store was away.
+#: ones die one after the other, maybe of their start, or its handler had just ended and others had not; and it had
+#: not run by itself before. neighbour: another job is known to be the culprit. uncharged: the worker had announced
+#: its drain, or fenced itself as the store was away.
 Blame = Literal["own", "worker", "suspect", "bystander", "neighbour", "uncharged"]
 
 
@@ -153,7 +155,7 @@ def settle(standing: Standing, outcome: Outcome, jitter: float = 0.0) -> Settlem
 def _returned(standing: Standing, request: RequestKind | None, result: str | None) -> Settlement:
     match request:
         case RequestKind.CANCEL:
-            return Settlement(Move.CANCEL, error=_CANCELLED, result=result)
+            return Settlement(Move.CANCEL, error=_cancelled(standing), result=result)
         case RequestKind.BUDGET:
             return Settlement(Move.FAIL, error=_over_budget(standing), result=result)
         case RequestKind.TIMEOUT:
@@ -165,7 +167,7 @@ def _returned(standing: Standing, request: RequestKind | None, result: str | Non
 def _never_started(standing: Standing, request: RequestKind | None, outcome: NotStarted) -> Settlement:
     match request:
         case RequestKind.CANCEL:
-            return Settlement(Move.CANCEL, error=_CANCELLED)
+            return Settlement(Move.CANCEL, error=_cancelled(standing))
         case RequestKind.INTERRUPT:
             return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
         case RequestKind.BUDGET:
@@ -177,7 +179,7 @@ def _never_started(standing: Standing, request: RequestKind | None, outcome: Not
 def _parked(standing: Standing, request: RequestKind | None, wait: Wait) -> Settlement:
     match request:
         case RequestKind.CANCEL:
-            return Settlement(Move.CANCEL, error=_CANCELLED)
+            return Settlement(Move.CANCEL, error=_cancelled(standing))
         case RequestKind.BUDGET:
             return Settlement(Move.FAIL, error=_over_budget(standing))
         case RequestKind.INTERRUPT:
@@ -190,7 +192,7 @@ def _stopped(standing: Standing, request: RequestKind, outcome: Raised | Stopped
     """It stopped, raised or was lost while a request was pending: the request's kind decides."""
     match request:
         case RequestKind.CANCEL:
-            return Settlement(Move.CANCEL, error=_CANCELLED)
+            return Settlement(Move.CANCEL, error=_cancelled(standing))
         case RequestKind.BUDGET:
             return Settlement(Move.FAIL, error=_over_budget(standing))
         case RequestKind.INTERRUPT:
@@ -259,8 +261,20 @@ def _error_of(outcome: Raised | Stopped | Lost, otherwise: str) -> ErrorInfo:
     return outcome.error
 
 
-_CANCELLED = ErrorInfo(ErrorType.CANCELLED, "cancelled by request")
 _INTERRUPTED = ErrorInfo(ErrorType.INTERRUPTED, INTERRUPTED_BY_USER)
+
+
+def cancelled(by: str | None, reason: str | None) -> ErrorInfo:
+    """Whoever waits for the job learns from its end who cancelled it, and why."""
+    who = f"cancelled by {by or 'request'}"
+    return ErrorInfo(ErrorType.CANCELLED, f"{who}: {reason}" if reason else who)
+
+
+def _cancelled(standing: Standing) -> ErrorInfo:
+    """A cancel that only the outcome tells of has no author: who is on record asked for something weaker."""
+    if standing.request is not RequestKind.CANCEL:
+        return cancelled(None, None)
+    return cancelled(standing.request_by, standing.request_reason)
 
 
 def _over_budget(standing: Standing) -> ErrorInfo:

@@ -17,6 +17,12 @@ from unstuck.model.policy import Policy
 
 #: Of one job, over all its runs.
 MOST_STEPS: Final = 10_000
+#: Of one run: each wake reads what the run has waited for before.
+MOST_WAITS: Final = 10_000
+TOO_MANY_WAITS: Final = (
+    f"one wait too many: a run of a job waits {MOST_WAITS:,} times at most. For what never ends make each round a "
+    "job of its own: a step at its end enqueues the next one, using(delay=…)"
+)
 #: What becomes of a wait whose time has passed: the job fails, or goes on with an answer that was agreed beforehand.
 OnTimeout = Literal["fail", "reject", "approve", "default"]
 

@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from unstuck.clock import Clock, MachineClock
-from unstuck.model.errors import StoreError
+from unstuck.clock import Clock
+from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import AttemptRecord
+from unstuck.model.logs import SEVERITIES, LogRecord, complete, level_named, severity, split
+from unstuck.observe.follow import follow as follow_looks
 from unstuck.observe.lookup import Lookup
-from unstuck.observe.wait import Watch
 
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """What one attempt said since the last look."""
+    """One record, or a stretch of printed text. `text` is what a person reads, of either."""
 
     attempt: int
     worker: str
     text: str
+    record: LogRecord | None = None
 
 
 class Logs:
     """One reader of one job's output. Both colours of following ask it."""
 
-    def __init__(self, lookup: Lookup, job: str, attempt: int | None = None) -> None:
+    def __init__(
+        self, lookup: Lookup, job: str, attempt: int | None = None, level: str | None = None, *, follow: bool = False
+    ) -> None:
         self._lookup = lookup
         self._job = job
         self._attempt = attempt
-        self._seen: dict[int, str] = {}
+        self._least = None if level is None else check_level(level)
+        self._follow = follow
+        #: How much of each attempt's text has been handed out: it only ever grows at its end.
+        self._seen: dict[int, int] = {}
 
     def look(self) -> tuple[list[LogPiece], bool]:
         """What is new, and whether that was all: the state is read first, so what an attempt said last, which is
         written together with the end of its job, is seen by this look or none is the last."""
         ended = self._lookup.job(self._job).state.is_final
-        attempts = self._lookup.attempts(self._job)
-        pieces = [piece for record in attempts if (piece := self._fresh(record)) is not None]
-        return pieces, ended
+        found = [
+            piece
+            for record in self._lookup.attempts(self._job)
+            if self._attempt in (None, record.token)
+            for piece in self._fresh(record)
+            if self._is_wanted(piece)
+        ]
+        return found, ended or not self._follow
 
-    def _fresh(self, record: AttemptRecord) -> LogPiece | None:
-        text, seen = record.output or "", self._seen.get(record.token, "")
-        if self._attempt not in (None, record.token) or not text or text == seen:
-            return None
-        self._seen[record.token] = text
-        # Past its cap the stored text is cut; then it may no longer continue what was shown.
-        return LogPiece(record.token, record.worker, text[len(seen) :] if text.startswith(seen) else text)
+    def _fresh(self, record: AttemptRecord) -> Iterator[LogPiece]:
+        seen = self._seen.get(record.token, 0)
+        fresh = (record.framed or "")[seen:]
+        if record.ended_at is None:
+            fresh = complete(fresh)
+        self._seen[record.token] = seen + len(fresh)
+        for piece in split(fresh):
+            if isinstance(piece, str):
+                yield LogPiece(record.token, record.worker, piece)
+            else:
+                yield LogPiece(record.token, record.worker, piece.text, piece)
+
+    def _is_wanted(self, piece: LogPiece) -> bool:
+        return self._least is None or (piece.record is not None and piece.record.severity >= self._least)
 
 
-def pieces(logs: Logs, *, follow: bool, clock: Clock | None = None) -> Iterator[LogPiece]:
-    """What is there; with `follow` also what comes, until the job has ended."""
-    clock = clock or MachineClock()
-    watch, never = Watch(None, clock), threading.Event()
-    while True:
-        try:
-            found, ended = logs.look()
-        except StoreError as error:
-            watch.lost(error)
-        else:
-            yield from found
-            if ended or not follow:
-                return
-            if found:
-                watch = Watch(None, clock)
-            watch.saw()
-        clock.wait(never, watch.pause() or 0.0)
+def pieces(logs: Logs, clock: Clock | None = None) -> Iterator[LogPiece]:
+    """What is there, and what comes if the reader follows."""
+    return follow_looks(logs.look, clock)
+
+
+def check_level(level: Any) -> int:
+    """How important a record of this level is; also by number, as the standard library counts."""
+    name = level_named(level)
+    if name not in SEVERITIES and not name.startswith("level "):
+        raise InvalidInput(f"there is no level {quoted(level)}; known: {', '.join(SEVERITIES)}")
+    return severity(name)

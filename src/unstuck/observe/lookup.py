@@ -10,6 +10,7 @@ from typing import Any
 from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget, quoted, told
 from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
+from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_instant, check_wording
 from unstuck.model.standing import Dependency
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
@@ -59,23 +60,27 @@ class Lookup:
         """By id, or by as much of its beginning as names one job only."""
         record = self._store.get(self._tenant, self.job_id(name))
         if record is None:
-            raise UnknownJob(name)
+            raise self._unknown(name)
         return record
 
     def job_id(self, name: str) -> str:
         """The whole id; a whole one is taken as it is."""
         prefix = _text(name, "job").strip().lower()
         if not prefix or set(prefix) - set("0123456789abcdef-"):
-            raise UnknownJob(name)
+            raise self._unknown(name)
         if len(prefix) >= _ID_LENGTH:
             return prefix
         match self._store.find(self._tenant, prefix, _SHOWN):
             case []:
-                raise UnknownJob(name)
+                raise self._unknown(name)
             case [only]:
                 return only
             case several:
                 raise AmbiguousJob(name, several)
+
+    def _unknown(self, name: str) -> UnknownJob:
+        """Who looks at another tenant's jobs than the usual one may have meant the usual one."""
+        return UnknownJob(name, None if self._tenant == DEFAULT_TENANT else self._tenant)
 
     def jobs(
         self,
@@ -128,6 +133,13 @@ class Lookup:
     def steps(self, job: str) -> list[StepRecord]:
         """What it has finished, in the order it did."""
         return sorted(self._store.steps_of(self._tenant, job), key=lambda step: step.at)
+
+    def parts(self, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
+        """Its partial results above this number, in the order it gave them."""
+        return self._store.parts_of(self._tenant, job, after, limit)
+
+    def count_parts(self, job: str) -> int:
+        return self._store.count_parts(self._tenant, job)
 
     def waits(self, job: str) -> list[WaitRecord]:
         return self._store.waits_of(self._tenant, job)

@@ -20,6 +20,7 @@ from unstuck.model.errors import ErrorType, UnknownJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Child, Wait
 from unstuck.store.database import Row, Transaction
+from unstuck.store.lookup import job_row
 from unstuck.store.rows import packed
 
 #: The results that a gather hands over, in all.
@@ -139,10 +140,8 @@ def _embedded(result: str | None) -> Any:
 
 def children_of(t: Transaction, tenant: str, uid: str) -> list[Child]:
     """In the order they were spawned, those of earlier runs too."""
-    row = t.one("job", tenant=tenant, uid=uid)
-    if row is None:
-        raise UnknownJob(uid)
-    return [child_of(child) for child in t.all("children_of", job=row["number"])]
+    job = job_row(t, tenant, uid)["number"]
+    return [child_of(child) for child in t.all("children_of", job=job)]
 
 
 def parent_of(t: Transaction, tenant: str, uid: str) -> str | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
+from unstuck.model.address import masked
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
 from unstuck.store.database import Database
 
 _POSTGRES = ("postgresql://", "postgres://")
+_PREPARE = re.compile(r"(?<=[?&])prepare=([^&]*)(?:&|$)")
 
 
 def open_database(
@@ -38,9 +41,7 @@ def sqlite_path(url: str) -> Path:
     elif scheme == "sqlite":
         path = unquote(rest.removeprefix("/")) if rest.startswith("/") else ""
     else:
-        raise InvalidSettings(
-            [f"database={_without_password(url)!r} begins with neither sqlite:/// nor postgresql://"]
-        )
+        raise InvalidSettings([f"database={masked(url)!r} begins with neither sqlite:/// nor postgresql://"])
     if not path or path == ":memory:":
         raise InvalidSettings([f"database={url!r} names no file; say sqlite:///unstuck.db, or a path"])
     return Path(path)
@@ -64,12 +65,10 @@ def _open_postgres(
 
 
 def _split_prepare(url: str) -> tuple[str, str | None]:
-    """`prepare` is ours; libpq would refuse the whole URL because of it."""
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    ours = [value for name, value in options if name == "prepare"]
-    rest = urlencode([(name, value) for name, value in options if name != "prepare"])
-    return urlunsplit(parts._replace(query=rest)), ours[-1] if ours else None
+    """`prepare` is ours; libpq would refuse the whole URL because of it. It reads the rest as it was written: a URL
+    that is taken apart and put together again loses an empty host, and its spaces become plus signs."""
+    ours = _PREPARE.findall(url)
+    return (_PREPARE.sub("", url).rstrip("?&"), unquote(ours[-1])) if ours else (url, None)
 
 
 def _threshold(asked: str) -> int | None:
@@ -78,8 +77,3 @@ def _threshold(asked: str) -> int | None:
     if asked.isdecimal():
         return int(asked)
     raise InvalidSettings([f"prepare={asked!r} is neither `off` nor a number of executions"])
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", ":***@") if parts.password else url

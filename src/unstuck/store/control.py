@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from unstuck.model.errors import ErrorType, IllegalMove, NotBlocking, UnknownJob
+from unstuck.model.errors import ErrorType, IllegalMove, NotBlocking
 from unstuck.model.job import AttemptRef, JobRecord
 from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind, stronger, target_of
 from unstuck.model.payload import check_text, clean_text
-from unstuck.model.settlement import INTERRUPTED_BY_USER
+from unstuck.model.settlement import INTERRUPTED_BY_USER, ErrorInfo, cancelled
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
 from unstuck.store import children, guard, waits
-from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, moment, rest_of
+from unstuck.store.changes import MAX_MESSAGE, Changes, cleaned, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.line import lock
+from unstuck.store.lookup import job_row
 from unstuck.store.port import Verdict
 from unstuck.store.rows import job_of, span
 from unstuck.store.targets import take_turn
@@ -36,10 +37,6 @@ AGAIN: Final = Again()
 Step = Callable[[Transaction], JobRecord | Again]
 
 _REQUEST_OF = {Move.CANCEL: RequestKind.CANCEL, Move.INTERRUPT: RequestKind.INTERRUPT}
-_MESSAGE_OF = {
-    Move.CANCEL: (ErrorType.CANCELLED, "cancelled by request"),
-    Move.INTERRUPT: (ErrorType.INTERRUPTED, INTERRUPTED_BY_USER),
-}
 
 
 class Control:
@@ -82,7 +79,7 @@ class Control:
 
     def _stop_at_rest(self, t: Transaction, row: Row, move: Move, target: JobState, reason: str | None) -> None:
         changes, now = Changes(), moment(t)
-        error_type, error_message = _MESSAGE_OF[move]
+        error_type, error_message = cleaned(self._error(move, reason))
         told = clean_text(reason, MAX_MESSAGE) if reason else None
         self._tell(
             changes, row, move, now, {"reason": told, "error_type": error_type, "error_message": error_message}
@@ -98,6 +95,11 @@ class Control:
         self._pass_turn(changes, t, row, target, now)
         changes.write(t)
         children.left(t, changes.ends)
+
+    def _error(self, move: Move, reason: str | None) -> ErrorInfo:
+        if move is Move.CANCEL:
+            return cancelled(self._by, reason)
+        return ErrorInfo(ErrorType.INTERRUPTED, INTERRUPTED_BY_USER)
 
     # --- resume, resolve, hurry -----------------------------------------------------------------------------------
 
@@ -174,10 +176,7 @@ class Control:
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def _look(self, t: Transaction) -> Row:
-        row = t.one("job", tenant=self._tenant, uid=self._uid)
-        if row is None:
-            raise UnknownJob(self._uid)
-        return row
+        return job_row(t, self._tenant, self._uid)
 
     def _lock(self, t: Transaction, row: Row) -> Row:
         """Look again under the locks: the first look may be as old as the wait was long."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
 
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.port import JobFilter, Page
@@ -33,6 +33,14 @@ def _has_bytes(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def job_row(t: Transaction, tenant: str, uid: str) -> Row:
+    """As its readers see it. UnknownJob if there is none."""
+    row = t.one("job", tenant=tenant, uid=uid)
+    if row is None:
+        raise UnknownJob(uid)
+    return row
 
 
 def page(

@@ -26,6 +26,7 @@ from unstuck.store import guard, waits
 from unstuck.store.changes import Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.lookup import job_row
 from unstuck.store.rows import job_of, packed, span
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def release(
     t: Transaction, dimensions: Dimensions, tenant: str, uid: str, by: str, force: bool
 ) -> tuple[JobRecord, bool]:
     """Lift its hold; unless it still waits for others, it is QUEUED. Also: whether somebody should look for work."""
-    t.one("lock_job", job=_look(t, tenant, uid)["number"])
-    row = _look(t, tenant, uid)  # again: the first look may be as old as the wait for the lock was long
+    t.one("lock_job", job=job_row(t, tenant, uid)["number"])
+    row = job_row(t, tenant, uid)  # again: the first look may be as old as the wait for the lock was long
     target_of(uid, JobState(row["state"]), Move.RELEASE)
     guard.check(t, tenant, row["workflow"])
     if force:
@@ -125,15 +126,8 @@ def release(
         _queue(changes, t, dimensions, row, now, facts)
     woke = changes.write(t)
     t.run("unhold", job=row["number"])
-    after = _look(t, tenant, uid)
+    after = job_row(t, tenant, uid)
     return job_of(after, dimensions.policy(t, after["policy"])), woke
-
-
-def _look(t: Transaction, tenant: str, uid: str) -> Row:
-    row = t.one("job", tenant=tenant, uid=uid)
-    if row is None:
-        raise UnknownJob(uid)
-    return row
 
 
 def set_free(t: Transaction, tools: Settling, jobs: Mapping[int, str]) -> bool:

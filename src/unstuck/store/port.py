@@ -27,6 +27,7 @@ from unstuck.model.job import (
     WorkflowRecord,
 )
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
+from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.settlement import Outcome
 from unstuck.model.standing import Facts
 from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
@@ -131,11 +132,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a running handler printed or logged since the last time, and how far it says it is (JSON text)."""
+    """What a running handler printed or logged since the last time, and how far it says it is (JSON text). `at`: how
+    many characters of its output came before, so that one that is written again adds nothing; None: all there are."""
 
     ref: AttemptRef
     output: str | None = None
     progress: str | None = None
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +173,13 @@ class Verdict(StrEnum):
 
 @dataclass(slots=True)
 class Settled:
+    """`wait_ends_in`: of one that parks, in how many seconds somebody has to look after its wait; 0 where that is not
+    known any more."""
+
     ref: AttemptRef
     verdict: Verdict
     state: JobState | None = None
+    wait_ends_in: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +500,11 @@ class WorkerPort(Protocol):
         is made durable with it. None: fenced."""
         ...
 
+    def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
+        """Keep a partial result, under the fence; the same name again replaces the value. `serial` grows with every
+        one of an attempt. InvalidInput for one that is too large or one too many: then nothing was written."""
+        ...
+
     def spawn(self, child: NewChild) -> Child | None:
         """Submit it as a child. The same name and ordinal again is the same child, unless that one ended in an
         earlier run other than COMPLETED. None: fenced. Raises what a submit does, and TargetDeadlock."""
@@ -594,6 +606,12 @@ class Store(WorkerPort, Protocol):
         ...
 
     def steps_of(self, tenant: str, job: str) -> list[StepRecord]: ...
+
+    def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
+        """Its partial results above this number, the lowest number first."""
+        ...
+
+    def count_parts(self, tenant: str, job: str) -> int: ...
 
     def usage_of(self, tenant: str, job: str) -> Spent:
         """Of its present run."""
@@ -766,6 +784,10 @@ class Store(WorkerPort, Protocol):
 
     def expire_waits(self, batch: int = 500) -> int:
         """Waits whose time has passed: their jobs go on with what was agreed for that, or fail."""
+        ...
+
+    def next_wait(self) -> float | None:
+        """In how many seconds the first wait ends, 0 if it should have; None: there is none."""
         ...
 
     def tend_children(self, batch: int = 100) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import queue
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 
 from unstuck.clock import boot
-from unstuck.model.errors import StoreBusy, StoreUnavailable
+from unstuck.model.address import masked
+from unstuck.model.errors import InvalidSettings, StoreBusy, StoreUnavailable
 from unstuck.store.watchdog import Line, Watchdog
 
 LOCK_SHARE = 0.4  # of a call's time may go into waiting for one lock: so that there is time to try again
@@ -190,7 +192,7 @@ class Pool:
 
 def conninfo_of(url: str, store_call: float, application: str) -> str:
     """What the URL leaves open: names for the server's own views, and signs of life on the wire."""
-    given = conninfo_to_dict(url)
+    given = _read(url)
     ours: dict[str, Any] = {
         "application_name": application,
         "connect_timeout": max(2, math.ceil(store_call)),
@@ -201,6 +203,32 @@ def conninfo_of(url: str, store_call: float, application: str) -> str:
         "tcp_user_timeout": math.ceil(store_call * 1000),
     }
     return make_conninfo("", **{**ours, **given})
+
+
+def _read(url: str) -> dict[str, Any]:
+    """What the URL says; a wrong one is refused for good, or it would look like a server that is away at each try."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise InvalidSettings([f"database={masked(url)!r}: {_told(error, url)}; {_ESCAPES}"]) from None
+    ports, hosts = (str(given.get(name) or "").split(",") for name in ("port", "host"))
+    if not all(port == "" or (port.isdecimal() and 0 < int(port) < 1 << 16) for port in ports):
+        raise InvalidSettings([f"database={masked(url)!r}: its port is not a number from 1 to 65535; {_ESCAPES}"])
+    if any("@" in host[1:] for host in hosts):  # one that begins with it is an abstract socket
+        raise InvalidSettings([f"database={masked(url)!r}: its host has an @ in it; {_ESCAPES}"])
+    return given
+
+
+def _told(error: BaseException, url: str) -> str:
+    """libpq quotes what it cannot read, be it the password: only what may be shown of the URL stays."""
+    visible = f"]={masked(url)}"  # these signs it quotes as missing
+    return re.sub(r'"([^"]*)"', lambda quoted: quoted[0] if quoted[1] in visible else '"***"', one_line(error))
+
+
+_ESCAPES = (
+    "write postgresql://USER:PASSWORD@HOST:PORT/NAME?OPTION=VALUE, and inside of a part "
+    "%25 for %, %2F for /, %3A for :, %3F for ?, %40 for @"
+)
 
 
 def _refused(error: BaseException) -> BaseException:

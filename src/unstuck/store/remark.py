@@ -39,13 +39,14 @@ def _still_open(t: Transaction, remarks: Sequence[Remark]) -> set[AttemptRef]:
 
 def _outputs(remarks: Sequence[Remark]) -> list[dict[str, Any]]:
     """One row per attempt: a statement may not write the same row twice."""
-    texts: dict[AttemptRef, str] = {}
+    texts: dict[AttemptRef, tuple[int | None, str]] = {}
     for said in remarks:
         if said.output is not None:
-            texts[said.ref] = texts.get(said.ref, "") + said.output
+            at, text = texts.get(said.ref, (said.at, ""))
+            texts[said.ref] = at, text + said.output
     return [
-        {"job": ref.job, "token": ref.token, "output": clean_text(text, MAX_OUTPUT)}
-        for ref, text in sorted(texts.items(), key=_by_job)
+        {"job": ref.job, "token": ref.token, "output": clean_text(text, MAX_OUTPUT), "at": at}
+        for ref, (at, text) in sorted(texts.items(), key=_by_job)
     ]
 
 
@@ -68,5 +69,5 @@ def _is_storable(ref: AttemptRef, value: str) -> bool:
     return True
 
 
-def _by_job(item: tuple[AttemptRef, str]) -> int:
+def _by_job(item: tuple[AttemptRef, object]) -> int:
     return item[0].job

@@ -243,5 +243,5 @@ def _attempt(opened: EventRecord, ended: EventRecord | None, kept: Row | None) -
         error_message=facts.get("error_message"),
         duration_ms=facts.get("duration_ms"),
         stack=kept["stack"] if kept else None,
-        output=kept["output"] if kept else None,
+        framed=kept["output"] if kept else None,
     )

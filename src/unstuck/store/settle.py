@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unstuck.chance import Chance
-from unstuck.model.errors import ErrorType
+from unstuck.model.errors import ErrorType, InvalidInput
 from unstuck.model.guard import harm_of
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind
@@ -33,7 +33,7 @@ from unstuck.model.settlement import (
 )
 from unstuck.model.settlement import settle as decide
 from unstuck.model.target import Turn, turn_after
-from unstuck.model.waits import WaitKind
+from unstuck.model.waits import TOO_MANY_WAITS, WaitKind
 from unstuck.store import children, guard, waits
 from unstuck.store.changes import Changes, cleaned, done_of
 from unstuck.store.database import Database, Row, Transaction
@@ -62,6 +62,8 @@ class Outcomes:
 
     states: dict[AttemptRef, JobState]
     woke: bool = False
+    #: Of those that parked: in how many seconds their time is up.
+    ahead: dict[AttemptRef, float] = field(default_factory=dict)
     #: Against their workflows: whoever closed the attempts has them counted, last of all.
     marks: list[guard.Mark] = field(default_factory=list)
 
@@ -77,14 +79,18 @@ def settle(
     lock_of_jobs(t, [ref.job for ref in first])
     closed, woke = _close_returned(t, worker, by, first.values())
     states: dict[AttemptRef, JobState] = dict.fromkeys(closed, JobState.COMPLETED)
+    ahead: dict[AttemptRef, float] = {}
     if rest := [report for ref, report in first.items() if ref not in states]:
         outcomes = _settle_generally(t, tools, worker, by, rest)
         states |= outcomes.states
+        ahead = outcomes.ahead
         woke |= outcomes.woke
         guard.count(t, outcomes.marks)
     if stale := [ref for ref in first if ref not in states]:
-        states |= _settled_before(t, stale)
-    return [_answer(report.ref, states.get(report.ref)) for report in reports], woke
+        before = _settled_before(t, stale)
+        states |= before
+        ahead |= {ref: 0.0 for ref, state in before.items() if state is JobState.WAITING}
+    return [_answer(report.ref, states.get(report.ref), ahead.get(report.ref)) for report in reports], woke
 
 
 def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Report]) -> dict[AttemptRef, Settled]:
@@ -111,8 +117,8 @@ def _is_plain(report: Report) -> bool:
     return isinstance(report.outcome, Returned) and storable(report) is report
 
 
-def _answer(ref: AttemptRef, state: JobState | None) -> Settled:
-    return Settled(ref, Verdict.FENCED if state is None else Verdict.DONE, state)
+def _answer(ref: AttemptRef, state: JobState | None, ahead: float | None) -> Settled:
+    return Settled(ref, Verdict.FENCED if state is None else Verdict.DONE, state, ahead)
 
 
 def storable(report: Report) -> Report:
@@ -208,17 +214,28 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
     outcomes = Outcomes({})
     decided = [
         (row, report, decide(_standing(t, tools, row), report.outcome, tools.chance.fraction()))
-        for row, report in attempts
+        for row, report in _unless_too_many(t, attempts)
     ]
     parked = waits.ask(t, [waits.Asking(row, s.wait, _policy(t, tools, row)) for row, _, s in decided if s.wait])
     for row, report, settlement in decided:
-        _apply(changes, t, tools, row, report, settlement, parked.get(row["job"]), by, own)
+        wait = parked.get(row["job"])
+        _apply(changes, t, tools, row, report, settlement, wait, by, own)
         outcomes.states[report.ref] = settlement.state
+        if wait is not None and wait["answer"] is None:
+            outcomes.ahead[report.ref] = max(0, wait["until_at"] - row["now"]) / 1_000_000
         if (harm := harm_of(report.outcome, settlement)) is not None:
             outcomes.marks.append(guard.Mark(row["job"], row["token"], harm))
     outcomes.woke = changes.write(t) or any(wait["kind"] == WaitKind.CHILDREN for wait in parked.values())
     children.left(t, changes.ends)
     return outcomes
+
+
+def _unless_too_many(t: Transaction, attempts: Sequence[tuple[Row, Report]]) -> list[tuple[Row, Report]]:
+    """A backstop: the context of a handler refuses a wait too many while there is still somebody to tell."""
+    parks = [(row, report.outcome.wait) for row, report in attempts if isinstance(report.outcome, Parked)]
+    full = waits.full(t, parks)
+    refusal = Raised(ErrorInfo(InvalidInput.__name__, TOO_MANY_WAITS), retry=False)
+    return [(row, replace(report, outcome=refusal) if row["job"] in full else report) for row, report in attempts]
 
 
 def _policy(t: Transaction, tools: Settling, row: Row) -> Policy:
@@ -233,6 +250,7 @@ def _standing(t: Transaction, tools: Settling, row: Row) -> Standing:
         suspects=row["suspects"],
         request=RequestKind(row["request"]) if row["request"] else None,
         request_reason=row["request_reason"],
+        request_by=row["request_by"],
     )
 
 

@@ -30,6 +30,7 @@ from unstuck.model.job import (
     WorkflowRecord,
 )
 from unstuck.model.lifecycle import JobState, Move, RequestKind
+from unstuck.model.parts import MOST_PARTS, Part, check_part
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.settlement import Stuck
 from unstuck.model.standing import Facts
@@ -47,6 +48,7 @@ from unstuck.store import (
     lookup,
     orders,
     orphans,
+    parts,
     pending,
     remark,
     settle,
@@ -255,6 +257,10 @@ class SqlStore:
         check_amounts(amounts)
         return self._database.write(lambda t: usage.spend(t, self._dimensions, ref, serial, amounts))
 
+    def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
+        name = check_part(name, value)
+        return self._database.write(lambda t: parts.keep(t, ref, serial, name, value))
+
     def spawn(self, child: NewChild) -> Child | None:
         spawn.check(child)
         numbers = self._dimensions.ensure(self._database, [child.job], lambda t: submit.expect(t, [child.job]))
@@ -445,14 +451,24 @@ class SqlStore:
         return self._read_job(tenant, job, lambda t: waits.of_job(t, tenant, job))
 
     def expire_waits(self, batch: int = 500) -> int:
+        try:
+            return self._expire_waits(batch, is_patient=True)
+        except StoreBusy:
+            # Somebody does not let go of a target: a person in psql, say. The waits of others must not wait for him.
+            return self._expire_waits(batch, is_patient=False)
+
+    def _expire_waits(self, batch: int, *, is_patient: bool) -> int:
         """Batch after batch, up to a bound, as stays in the queue."""
         moved = 0
         for _ in range(EXPIRE_ROUNDS):
-            some, has_more = self._waking(lambda t: waits.expire(t, self._tools, batch))
+            some, has_more = self._waking(lambda t: waits.expire(t, self._tools, batch, is_patient=is_patient))
             moved += some
             if not has_more:
                 break
         return moved
+
+    def next_wait(self) -> float | None:
+        return self._database.read(waits.next_end)
 
     def forget_letters(self, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_letters", batch=batch))
@@ -742,6 +758,12 @@ class SqlStore:
 
     def steps_of(self, tenant: str, job: str) -> list[StepRecord]:
         return self._read_job(tenant, job, lambda t: journals.steps_of(t, tenant, job))
+
+    def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
+        return self._read_job(tenant, job, lambda t: parts.parts_of(t, tenant, job, after, limit))
+
+    def count_parts(self, tenant: str, job: str) -> int:
+        return self._read_job(tenant, job, lambda t: parts.count(t, tenant, job))
 
     def usage_of(self, tenant: str, job: str) -> Spent:
         return self._read_job(tenant, job, lambda t: usage.usage_of(t, self._dimensions, tenant, job))

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from unstuck.model.errors import InvalidInput, NotStorable, UnknownJob
+from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import MAX_NAME, check_text
 from unstuck.model.waits import MOST_STEPS, Journal, StepRecord
-from unstuck.store import children, usage
+from unstuck.store import children, parts, usage
 from unstuck.store.database import Row, Transaction
+from unstuck.store.lookup import job_row
 from unstuck.store.port import NewStep, Verdict
 from unstuck.store.rows import instant, packed, ref_of, wait_of
 
@@ -27,7 +28,7 @@ CHUNK_CHARACTERS = 4 << 20
 
 PAGE_ROWS = 500
 PAGE_BYTES = 1 << 20
-#: SQLite must read what it measures: not too much of it at once.
+#: SQLite must read what it measures: not too much of it at once. PostgreSQL need not.
 CHUNK_ROWS = 50
 
 
@@ -141,7 +142,7 @@ class _Page:
         skip = self._skip if place == self._source else 0
         found: list[T] = []
         while self._rows > 0 and self._bytes > 0:
-            most = min(CHUNK_ROWS, self._rows)
+            most = min(CHUNK_ROWS, self._rows) if self._t.split else self._rows
             rows = self._t.all(statement, job=self._job, run=self._run, skip=skip, most=most, room=self._bytes)
             found += [read(row) for row in rows]
             skip += len(rows)
@@ -170,13 +171,12 @@ def _step(row: Row) -> StepRecord:
 
 def steps_of(t: Transaction, tenant: str, uid: str) -> list[StepRecord]:
     """In the order they were finished."""
-    row = t.one("job", tenant=tenant, uid=uid)
-    if row is None:
-        raise UnknownJob(uid)
-    return [_step(step) for step in t.all("steps_of", job=row["number"])]
+    job = job_row(t, tenant, uid)["number"]
+    return [_step(step) for step in t.all("steps_of", job=job)]
 
 
 def start_over(t: Transaction, job: int) -> None:
-    """A resume from the start: no step counts as finished, and no child as spawned."""
+    """A resume from the start: no step counts as finished, no part as given, and no child as spawned."""
     t.run("drop_steps", job=job)
+    parts.start_over(t, job)
     children.set_apart(t, job)

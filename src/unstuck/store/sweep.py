@@ -21,7 +21,7 @@ _UNCHARGED = frozenset({"draining", "fenced", "gone"})
 #: All that goes with a job, beside its own row.
 _FORGOTTEN = (
     *("events", "outputs", "progress", "past_runs", "tags"),
-    *("steps", "waits", "job_letters", "children", "usage"),
+    *("steps", "waits", "job_letters", "children", "usage", "parts"),
 )
 
 MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener

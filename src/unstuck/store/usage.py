@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from unstuck.model.budget import exceeded
-from unstuck.model.errors import UnknownJob
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.policy import Policy
@@ -18,6 +17,7 @@ from unstuck.model.waits import Spent
 from unstuck.store.control import request
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.lookup import job_row
 from unstuck.store.rows import packed
 
 BY = "budget"
@@ -38,9 +38,7 @@ def spend(
 
 
 def usage_of(t: Transaction, dimensions: Dimensions, tenant: str, uid: str) -> Spent:
-    row = t.one("job", tenant=tenant, uid=uid)
-    if row is None:
-        raise UnknownJob(uid)
+    row = job_row(t, tenant, uid)
     return _spent(t, row["number"], row["run"], dimensions.policy(t, row["policy"]))
 
 

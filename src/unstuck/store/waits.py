@@ -21,7 +21,7 @@ from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
 from unstuck.model.target import FIRST, place_of, turn_after
-from unstuck.model.waits import Answer, Signalled, Wait, WaitKind, WaitRecord, spec_of, timeout_message
+from unstuck.model.waits import MOST_WAITS, Answer, Signalled, Wait, WaitKind, WaitRecord, spec_of, timeout_message
 from unstuck.store import children
 from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, rest_of
 from unstuck.store.database import Row, Transaction
@@ -106,6 +106,16 @@ class Asking:
     @property
     def place(self) -> tuple[int, int, str]:
         return self.row["job"], self.row["run"], self.wait.key
+
+
+def full(t: Transaction, parks: Sequence[tuple[Row, Wait]]) -> set[int]:
+    """Those of these running jobs whose run has had all its waits. Each attempt asks once at most, so there is
+    nothing to count before a job has had that many attempts."""
+    many = [
+        {"job": row["job"], "run": row["run"], "key": wait.key} for row, wait in parks if row["token"] > MOST_WAITS
+    ]
+    found = t.all("count_waits", rows=packed(many), most=MOST_WAITS) if many else ()
+    return {row["job"] for row in found if row["waits"] >= MOST_WAITS}
 
 
 def ask(t: Transaction, askings: Sequence[Asking]) -> dict[int, Row]:
@@ -384,10 +394,11 @@ def drop_timers(t: Transaction, waits: Iterable[Row]) -> None:
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-def expire(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int, bool], bool]:
+def expire(t: Transaction, tools: Settling, batch: int, *, is_patient: bool = True) -> tuple[tuple[int, bool], bool]:
     """Waits whose time has passed: how many jobs moved, whether there may be more timers that came due, and whether
-    somebody idle should look. A timer of an earlier wait finds nothing that is due, and goes."""
-    locked = [row["id"] for row in t.all("lock_due_wait_targets", batch=batch)]
+    somebody idle should look. A timer of an earlier wait finds nothing that is due, and goes. `is_patient`: waits for
+    targets that are in use; else their waits stay as they are."""
+    locked = _lock_due(t, batch, is_patient=is_patient)
     due = t.all("due_waits", targets=locked, batch=batch)
     if not due:
         t.run("drop_orphan_timers", kind="wait")
@@ -417,6 +428,19 @@ def expire(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int, bool
     woke = changes.write(t)
     children.left(t, changes.ends)
     return (len(answered), len(due) >= batch), woke or bool(decided or changes.ends)
+
+
+def _lock_due(t: Transaction, batch: int, *, is_patient: bool) -> list[int]:
+    targets = [row["id"] for row in t.all("due_wait_targets", batch=batch)]
+    if not targets:
+        return []
+    return [row["id"] for row in t.all("lock_targets" if is_patient else "lock_free_targets", targets=targets)]
+
+
+def next_end(t: Transaction) -> float | None:
+    """In how many seconds the first timer of a wait comes due."""
+    first = t.one("next_timer", kind="wait")
+    return None if first is None else max(0, first["ahead"]) / 1_000_000
 
 
 def _by_time(row: Row) -> dict[str, Any]:

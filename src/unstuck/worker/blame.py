@@ -60,11 +60,13 @@ def _outcome(
     culprits: Sequence[AttemptRef],
 ) -> Outcome:
     blame = _blame(event, post, holding, bodies, culprits)
+    is_late = blame == "bystander" and _has_ended_beside(event, holding, bodies)
     is_charged = blame in ("own", "suspect")
     is_full = event.out_of_memory or post.killed == OVER_MEMORY
     kind = ErrorType.OUT_OF_MEMORY if is_full and is_charged else ErrorType.PROCESS_DIED
     stack = (event.stack or holding.stack) if is_charged else None
-    return Lost(ErrorInfo(kind, _message(event, post, blame, bodies, culprits), stack), blame)
+    message = _message(event, post, blame, bodies, culprits) if not is_late else _said_too_late(event)
+    return Lost(ErrorInfo(kind, message, stack), blame)
 
 
 def _blame(
@@ -86,9 +88,17 @@ def _blame(
         return "suspect" if holding.job.alone else "bystander"
     if post.killed == STALLED_LOOP and holding.ref not in post.on_main:
         return "uncharged"
+    if _has_ended_beside(event, holding, bodies):
+        # A thread that it left may have done it all the same: by itself it is charged.
+        return "suspect" if holding.job.alone else "bystander"
     if post.killed in (FROZEN, STALLED_LOOP) or _are_several(post, bodies):
         return "suspect"
     return "own"
+
+
+def _has_ended_beside(event: ExecutorDied, holding: Holding, bodies: Sequence[Holding]) -> bool:
+    """Its handler had ended when others still ran; only its end could not be said any more."""
+    return holding.ref in event.ended and any(h.ref not in event.ended for h in bodies)
 
 
 def _are_several(post: Post, bodies: Sequence[Holding]) -> bool:
@@ -115,6 +125,12 @@ def _message(
             return f"{died}; {post.killed or 'it was being replaced'}"
         case _:
             return killed
+
+
+def _said_too_late(event: ExecutorDied) -> str:
+    return (
+        f"its process {event.pid} died: {event.status}; its handler had ended just before, and its end was not heard"
+    )
 
 
 def _named(ref: AttemptRef, post: Post) -> str:

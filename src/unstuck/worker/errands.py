@@ -1,4 +1,5 @@
-"""Errands: what handlers ask of the database while they run. Their journal, finished steps, spending, children.
+"""Errands: what handlers ask of the database while they run. Their journal, finished steps, spending, partial
+results, children.
 
 On a thread of its own. Steps that were finished while a store call was under way are recorded together in the next.
 An errand is kept until the database has answered it, for as long as its attempt is ours: its handler sleeps, and a
@@ -21,6 +22,7 @@ from unstuck.executor.messages import (
     Gather,
     GatherAnswer,
     JournalPage,
+    KeepPart,
     LoadJournal,
     RecordStep,
     Refused,
@@ -167,6 +169,9 @@ class Errands:
             case Spend(amounts=amounts):
                 spent = store.spend(ref, errand.serial, amounts)
                 return None if spent is None else SpentAnswer(spent)
+            case KeepPart(name=name, value=value):
+                verdict = store.keep_part(ref, errand.serial, name, value)
+                return None if verdict is Verdict.FENCED else Done()
             case Spawn(name=name, ordinal=ordinal, job=job, on_end=on_end):
                 child = store.spawn(NewChild(ref, name, ordinal, job, on_end))
                 return None if child is None else ChildAnswer(child)

@@ -309,6 +309,7 @@ class Fleet:
                 status=status,
                 running=member.running(),
                 unstarted=member.unstarted(),
+                ended=member.ended(),
                 culprit=member.culprit(stack),
                 stack=stack,
                 out_of_memory=wait_status is not None and member.was_out_of_memory(wait_status),

@@ -117,7 +117,7 @@ class Incarnation:
         return heard
 
     def _start(self, record: WorkerRecord, heard: list[FleetEvent]) -> None:
-        chores = self.parts.chores(record)
+        chores = self._chores = self.parts.chores(record)
         self._build(record.number, chores)
         self.fleet.lease(self.books.fence.kill_at)
         self._announce(record)
@@ -181,12 +181,13 @@ class Incarnation:
         call = t.store_call + t.slack
         self._main = Loop("main", self.tick, self.clock, silence=3.0 + call)
         self._beat = Loop("beat", self.heartbeat.tick, self.clock, silence=3 * t.beat + 2 * call)
+        self._janitor = Loop("janitor", chores.tick, self.clock, silence=3 * t.sweep + 8 * call)
         self._others = [
             Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 8 * call),
             Loop("settle", self.settler.tick, self.clock, silence=3.0 + 10 * call),
             Loop("errands", self.errands.tick, self.clock, silence=3.0 + 10 * call),
             Loop("requests", self.requests.tick, self.clock, silence=3 * t.cancel_poll + 10 * call),
-            Loop("janitor", chores.tick, self.clock, silence=3 * t.sweep + 8 * call),
+            self._janitor,
         ]
         self._loops = [self._beat, *self._others]
         watchdog = Watchdog([self._main, *self._loops], self.clock)
@@ -353,6 +354,10 @@ class Incarnation:
     def _on_settled(self, answers: list[Settled]) -> None:
         if self.books.phase is not Phase.WORKING:
             self.nudge()
+        # A short park must not wait for a sweep: nobody else knows of it yet.
+        ends = [answer.wait_ends_in for answer in answers if answer.wait_ends_in is not None]
+        if ends and self._chores.call("waits", min(ends)):
+            self._janitor.wake()
 
 
 def _version(heard: Iterable[FleetEvent]) -> str:

@@ -147,7 +147,7 @@ class Member:
     def answered(self, number: int) -> None:
         place = self.fed.pop(number).place
         if self.crew is not None:
-            self.crew.add(self.page.cell(place).kernel_thread)
+            self.crew.add(self.page.kernel_thread(place))
         self.places.append(place)
         self.recalls.pop(number, None)
         self.dumps.forget(number)
@@ -165,6 +165,10 @@ class Member:
 
     def running(self) -> tuple[AttemptRef, ...]:
         return tuple(fed.ref for number, fed in self._here() if self.has_started(number))
+
+    def ended(self) -> tuple[AttemptRef, ...]:
+        """By the page, which is left before the end is said."""
+        return tuple(fed.ref for number, fed in self._here() if self._is_on(0, number))
 
     def unstarted(self) -> tuple[AttemptRef, ...]:
         return tuple(fed.ref for number, fed in self._here() if not self.has_started(number))

@@ -24,6 +24,10 @@ class Chores(Protocol):
     def tick(self) -> float: ...
     def first_sweep(self) -> None: ...
 
+    def call(self, duty: str, seconds: float) -> bool:
+        """That duty has its turn in so many seconds at the latest. Whether that is sooner than it had planned."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:

@@ -55,7 +55,7 @@ class ExecutorReady:
 
 @dataclass(slots=True)
 class Started:
-    """The handler's first line is about to run; `at` is BOOTTIME seconds."""
+    """The handler's first line is about to run; `at` is BOOTTIME seconds. Not said of one that ends right after."""
 
     executor: int
     ref: AttemptRef
@@ -101,7 +101,8 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorDied:
-    """The process is gone and reaped. `running` had started, `unstarted` had not. `culprit` only if it is known.
+    """The process is gone and reaped. `running` had started, `unstarted` had not; `ended` are those that had started
+    and ended, and it died before their end was said. `culprit` only if it is known.
 
     `stack` and `culprit` only of a crash: a report that a KILLed process holds is not about its end.
     `expected`: drained to its end, or ended because the lease had run out; no job of it is to blame.
@@ -113,6 +114,7 @@ class ExecutorDied:
     status: str
     running: tuple[AttemptRef, ...]
     unstarted: tuple[AttemptRef, ...]
+    ended: tuple[AttemptRef, ...] = ()
     culprit: AttemptRef | None = None
     stack: str | None = None
     out_of_memory: bool = False
@@ -161,7 +163,7 @@ class ExecutorView:
     running: tuple[AttemptRef, ...]
     unstarted: tuple[AttemptRef, ...]
     reason: str = ""
-    #: Those among `running` of which only the shared page says so, and when they began: their executor cannot speak.
+    #: Those among `running` of which only the shared page says so yet, and when they began.
     unsaid: dict[AttemptRef, float] = field(default_factory=dict)
     #: Seconds since the event loop's last round. Means nothing in a process that runs its job alone.
     loop_age: float = 0.0

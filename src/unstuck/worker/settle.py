@@ -47,6 +47,8 @@ class Settler:
         self._reports: deque[Report] = deque()
         #: What handlers said since the last time: outputs joined, progress replaced.
         self._remarks: dict[AttemptRef, Remark] = {}
+        #: How many characters of their outputs are stored for certain.
+        self._stored: dict[AttemptRef, int] = {}
         self._lifts: list[int] = []
         self._arrived = threading.Event()
         self._was_busy = False
@@ -113,13 +115,16 @@ class Settler:
     def _write_remarks(self, said: list[Remark]) -> None:
         most = self._most
         for start in range(0, len(said), most):
+            some = said[start : start + most]
             try:
-                self._store.remark(said[start : start + most])
+                self._store.remark([replace(remark, at=self._stored.get(remark.ref, 0)) for remark in some])
             except StoreError:
                 with self._lock:
                     for remark in said[start:]:
                         self._remarks[remark.ref] = _joined(remark, self._remarks.get(remark.ref))
                 raise
+            for remark in some:
+                self._stored[remark.ref] = self._stored.get(remark.ref, 0) + len(remark.output or "")
 
     def _settle(self, batch: list[Report]) -> None:
         try:
@@ -132,6 +137,7 @@ class Settler:
             for report in batch:
                 self._reports.popleft()
                 self._doubts.pop(report.ref, None)
+                self._stored.pop(report.ref, None)
         self._most = min(BATCH, 2 * self._most)
         self._ledger.settled(report.ref for report in batch)
         for answer in answers:

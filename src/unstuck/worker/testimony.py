@@ -11,6 +11,7 @@ import msgspec
 from unstuck.executor.messages import (
     BadFrame,
     Gather,
+    KeepPart,
     LoadJournal,
     Park,
     Question,
@@ -26,6 +27,7 @@ from unstuck.executor.messages import LeftBehind as Leaves
 from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.parts import MAX_PART
 from unstuck.model.payload import MAX_DEPTH, MAX_PAYLOAD, check_name, check_text, clean_text, decode
 from unstuck.model.policy import LONGEST, MOST_SPENT
 from unstuck.model.settlement import ErrorInfo, Outcome, Parked, Raised, Returned, Stopped
@@ -109,6 +111,9 @@ def check_question(question: Question, max_result: int) -> None:
                 _check_job(question.job)
             case Gather():
                 _check_children(question.children)
+            case KeepPart():
+                check_name(question.name, "partial result")
+                _check_json(question.value, MAX_PART, "a partial result")
     except InvalidInput as error:
         raise BadFrame(str(error)) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from unstuck.cli.meaning import explain
@@ -58,12 +58,13 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Tally:
-    """What the summary tells: things that happened to jobs while somebody watched."""
+    """What the summary tells: things that happened to jobs while somebody watched. `barred`: workflows that came onto
+    the blacklist, each with how often: the shop lifts its own."""
 
     retries: int = 0
     losses: int = 0
     stuck: int = 0
-    barred: int = 0
+    barred: Counter[str] = field(default_factory=Counter)
 
 
 class Watcher:
@@ -154,7 +155,7 @@ class Watcher:
         self._entries = standing
         if not self._begun:
             return []
-        self.tally.barred += len(came)
+        self.tally.barred.update(entry.workflow for entry in came)
         return [
             *(Change(now, "", entry.workflow, "BLACKLISTED", self._notice(entry)) for entry in came),
             *(Change(now, "", entry.workflow, "LIFTED", self._lifted(entry)) for entry in went),

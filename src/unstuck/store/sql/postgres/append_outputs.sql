@@ -1,3 +1,11 @@
+-- Behind what came before it: said twice, because an answer was lost, it stands there once.
+WITH said AS (
+    SELECT job, token, output, at
+      FROM json_to_recordset(CAST(:rows AS json)) AS r (job BIGINT, token BIGINT, output TEXT, at INT)
+)
 INSERT INTO unstuck_outputs AS o (job, token, output)
-SELECT job, token, output FROM json_to_recordset(CAST(:rows AS json)) AS r (job BIGINT, token BIGINT, output TEXT)
-ON CONFLICT (job, token) DO UPDATE SET output = SUBSTR(COALESCE(o.output, '') || excluded.output, 1, :cap)
+SELECT job, token, output FROM said
+ON CONFLICT (job, token) DO UPDATE
+   SET output = SUBSTR(SUBSTR(COALESCE(o.output, ''), 1,
+                              (SELECT COALESCE(s.at, :cap) FROM said s WHERE s.job = o.job AND s.token = o.token))
+                       || excluded.output, 1, :cap)

@@ -1,0 +1,1 @@
+UPDATE unstuck_parts SET name = '', value = 'null' WHERE job = :job

@@ -1,0 +1,67 @@
+"""Words of jobs and operators reach a terminal as text, whatever they hold; on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.command import Command
+from tests.support.builders import begin, boom, claim_all, submitted
+from tests.support.parking import Stage
+from unstuck.cli.main import main
+from unstuck.store.sql_store import SqlStore
+
+EVIL = "\x1b[2J\x1b]0;owned\x07 \u202eevil\x9b5n"
+
+
+def test_no_view_lets_a_job_or_an_operator_command_the_terminal(
+    unstuck: Command, store: SqlStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = Stage(store)
+    submitted(store, target="ada", workflow="deliver", retries=0)
+    submitted(store, target="ada", workflow="deliver", retries=0)
+    store.ingest()
+    [failed] = claim_all(store, stage.worker)
+    begin(store, stage.worker, failed)
+    stage.step(failed, "fetch", '"\\u001b[2J"')
+    stage.end(failed, boom(EVIL))
+    store.ingest()
+    waits, asks = stage.awaits("paid"), stage.asks(f"Deploy? {EVIL}", who=(EVIL,))
+    held = unstuck.enqueue("add", "1")
+    running = stage.begun()
+    monkeypatch.setenv("UNSTUCK_DATABASE", str(unstuck.url))
+    commands = [
+        ("queues", "pause", "default", "--reason", EVIL),
+        ("targets", "pause", "ada", "--reason", EVIL),
+        ("workflows", "pause", "add", "--reason", EVIL),
+        ("blacklist", "add", "harm", "--reason", EVIL),
+        ("blacklist", "add", "harm"),
+        ("blacklist", "history"),
+        ("enqueue", "harm"),
+        ("jobs", "cancel", running.id, "--reason", EVIL),
+        ("events", "send", waits, "paid", "--by", EVIL),
+        *((verb, held) for verb in ("why", "stack")),
+        *(("why", job) for job in (failed.id, asks, running.id)),
+        *(("jobs", verb, failed.id) for verb in ("show", "history", "steps", "tree", "wait", "cancel")),
+        *(("jobs", "show", job) for job in (waits, asks, running.id)),
+        ("jobs", "list"),
+        ("jobs", "list", "--workflow", EVIL),
+        ("jobs", "show", EVIL),
+        ("approvals",),
+        ("approvals", "reject", asks, "--comment", EVIL, "--by", EVIL),
+        ("approvals", "approve", asks),
+        ("events", "list"),
+        ("targets",),
+        ("targets", "show", "ada"),
+        *((noun,) for noun in ("pauses", "queues", "workflows", "tenants", "audit", "workers", "notifications")),
+        ("tenants", "show", "default"),
+        ("blacklist", "remove", "harm"),
+    ]
+    obeyed = []
+    for words in commands:
+        main(list(words))
+        printed = capsys.readouterr()
+        text = printed.out + printed.err
+        assert text, words
+        if set(text) & set(EVIL) - set(" [2J]0;ownedevil5n"):
+            obeyed.append((words, text))
+    assert obeyed == []
