@@ -115,7 +115,10 @@ def test_what_a_job_says_is_seen_as_it_comes_until_it_ends(app: App) -> None:
         app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output="three\n")])
         assert [piece.text for piece in logs] == ["three\n"]
         assert [piece.text for piece in job.logs()] == ["one\ntwo\nthree\n"]
-        assert list(job.logs(attempt=2)) == []
+        assert [piece.text for piece in job.logs(attempt=1)] == ["one\ntwo\nthree\n"]
+        for follow in (False, True):
+            with pytest.raises(InvalidInput, match="has no attempt 2; it has 1"):
+                list(job.logs(attempt=2, follow=follow))
 
 
 def test_records_come_one_by_one_and_never_by_halves(app: App) -> None:

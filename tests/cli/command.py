@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,21 @@ def environment(**changes: str | None) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     merged = kept | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "TERM": "xterm-256color"} | changes
     return {name: value for name, value in merged.items() if value is not None}
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes], within: float) -> Iterator[subprocess.Popen[bytes]]:
+    """It ends with the test, however the test ends."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(within)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
 
 
 @cache

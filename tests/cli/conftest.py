@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import APP, Command, hearth
+from tests.cli.command import APP, Command, ended, hearth
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,13 +41,5 @@ def worker(unstuck: Command, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]
             stdout=subprocess.DEVNULL,
             stderr=log,
         )
-    try:
+    with ended(process, within=20):
         yield process
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)

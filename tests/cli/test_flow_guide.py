@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT, Command
+from tests.cli.command import ROOT, Command, ended
 
 GUIDE = (ROOT / "docs" / "flow.md").read_text()
 BLOCKS: list[tuple[str, str]] = re.findall(r"```(python|sh)\n(.*?)```", GUIDE, re.S)
@@ -38,15 +38,8 @@ def worker(unstuck: Command) -> Iterator[None]:
             stdin=subprocess.DEVNULL,
             stderr=log,
         )
-    try:
+    with ended(process, within=60):
         yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
 
 
 def run(unstuck: Command, script: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Command
+from tests.cli.command import Command, ended
 from tests.support.eventually import eventually
 
 APP = "tests.cli.chatter:app"
@@ -29,15 +29,8 @@ def worker(unstuck: Command) -> Iterator[None]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    try:
+    with ended(process, within=20):
         yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(10)
 
 
 def chat(unstuck: Command, go_on: Path) -> str:

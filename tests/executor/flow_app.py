@@ -270,6 +270,12 @@ async def gathers_what_it_did_not_await(ctx: Context) -> Any:
 
 
 @workflow
+async def forgets_to_await_its_sleep(ctx: Context) -> str:
+    ctx.sleep(30)
+    return "awake"
+
+
+@workflow
 async def misuse_in_task_group(ctx: Context) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.sleep(30))

@@ -452,3 +452,9 @@ def test_a_wait_cancelled_before_its_first_turn_gives_back_its_key(
 def test_who_gathers_what_was_not_awaited_is_told_of_the_await(watch: FlowWatch, shared: int) -> None:
     kind, message = refused(watch.run(shared, "gathers_what_it_did_not_await"))
     assert (kind, "ctx.spawn was not awaited" in message) == ("InvalidInput", True)
+
+
+def test_a_sleep_that_is_not_awaited_is_none_and_python_says_so(watch: FlowWatch, shared: int) -> None:
+    finished = watch.run(shared, "forgets_to_await_its_sleep")
+    assert finished.outcome == Returned('"awake"')
+    assert "was never awaited" in watch.output(finished)

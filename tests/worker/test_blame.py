@@ -65,6 +65,9 @@ def test_whose_handler_had_ended_while_others_ran_is_charged_with_nothing() -> N
     outcome = reports_on_death(event, post, [ended, ran, again])[0].outcome
     assert isinstance(outcome, Lost)
     assert "its handler had ended just before" in outcome.error.message
+    fell = reports_on_death(died(post, ended=(ended.ref,), with_others=True), post, [ended, ran, again])[0].outcome
+    assert isinstance(fell, Lost)
+    assert "every job of its worker fell with it" in fell.error.message
     everybody = died(post, ended=(ended.ref, ran.ref, again.ref))
     assert set(blames(post, everybody).values()) == {"suspect"}
 

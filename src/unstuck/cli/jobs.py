@@ -15,7 +15,7 @@ from unstuck.cli.flow import Flow, called, draw
 from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
-from unstuck.model.errors import ErrorType, InvalidInput, SchemaMismatch, UnstuckError
+from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.parts import Part
@@ -561,10 +561,7 @@ def logs(
 ) -> None:
     """What a job printed and logged, attempt by attempt."""
     with opened(database, tenant) as session:
-        ident = session.job(job).id
-        if attempt is not None and not follow:
-            _check_attempt(attempt, session.lookup.attempts(ident), ident)
-        logs = Logs(session.lookup, ident, attempt, level, follow=follow)
+        logs = Logs(session.lookup, session.job(job).id, attempt, level, follow=follow)
         if json_:
             for piece in pieces(logs):
                 output.emit_json(shapes.log_piece(piece))
@@ -575,12 +572,6 @@ def logs(
         told.end_line()
     if told.attempt is None:
         output.note("it has said nothing like that" if level else "it has printed nothing so far")
-
-
-def _check_attempt(asked: int, known: list[AttemptRecord], job: str) -> None:
-    if asked not in (tokens := [record.token for record in known]):
-        there = f"it has {', '.join(map(str, tokens))}" if tokens else "it has none so far"
-        raise InvalidInput(f"job {job} has no attempt {asked}; {there}")
 
 
 class _Told:

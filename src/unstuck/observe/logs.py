@@ -41,15 +41,23 @@ class Logs:
     def look(self) -> tuple[list[LogPiece], bool]:
         """What is new, and whether that was all: the state is read first, so what an attempt said last, which is
         written together with the end of its job, is seen by this look or none is the last."""
-        ended = self._lookup.job(self._job).state.is_final
+        is_last = self._lookup.job(self._job).state.is_final or not self._follow
+        attempts = self._lookup.attempts(self._job)
+        if is_last and self._attempt is not None:
+            self._check_attempt([record.token for record in attempts])
         found = [
             piece
-            for record in self._lookup.attempts(self._job)
+            for record in attempts
             if self._attempt in (None, record.token)
             for piece in self._fresh(record)
             if self._is_wanted(piece)
         ]
-        return found, ended or not self._follow
+        return found, is_last
+
+    def _check_attempt(self, known: list[int]) -> None:
+        if self._attempt not in known:
+            there = f"it has {', '.join(map(str, known))}" if known else "it has none so far"
+            raise InvalidInput(f"job {self._job} has no attempt {quoted(self._attempt)}; {there}")
 
     def _fresh(self, record: AttemptRecord) -> Iterator[LogPiece]:
         seen = self._seen.get(record.token, 0)

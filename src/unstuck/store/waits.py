@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unstuck.model.children import MOST_CHILDREN
-from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnknownJob, UnstuckError, told
+from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnstuckError, told
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
@@ -25,6 +25,7 @@ from unstuck.model.waits import MOST_WAITS, Answer, Signalled, Wait, WaitKind, W
 from unstuck.store import children
 from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, rest_of
 from unstuck.store.database import Row, Transaction
+from unstuck.store.lookup import job_row
 from unstuck.store.rows import address_of, instant, packed, span, wait_of
 from unstuck.store.targets import take_turn
 
@@ -206,18 +207,11 @@ def signal(
 
 def _run_to_come(t: Transaction, tenant: str, uid: str) -> int:
     """The run that an event sent now is meant for: of a paused job the one that its resume opens."""
-    row = _look(t, tenant, uid)
+    row = job_row(t, tenant, uid)
     state = JobState(row["state"])
     if state.is_final:
         raise NotWaiting(f"job {uid} has ended ({state}): it waits for no event any more")
     return int(row["run"]) + (state is JobState.PAUSED)
-
-
-def _look(t: Transaction, tenant: str, uid: str) -> Row:
-    row = t.one("job", tenant=tenant, uid=uid)
-    if row is None:
-        raise UnknownJob(uid)
-    return row
 
 
 def _announce(t: Transaction, jobs: Iterable[int]) -> None:
@@ -228,13 +222,13 @@ def decide(
     t: Transaction, tenant: str, uid: str, answer: Answer, by: str, comment: str | None, key: str | None
 ) -> WaitRecord:
     """A person's word on the open approval; the first counts, also against a deadline or a cancel."""
-    row = _look(t, tenant, uid)
+    row = job_row(t, tenant, uid)
     said = clean_text(comment, MAX_MESSAGE) if comment else None
     decided = t.all(
         "decide_wait", job=row["number"], key=key, answer=answer, by=clean_text(by, MAX_NAME), comment=said
     )
     if not decided:
-        raise NotWaiting(_why_not(t, _look(t, tenant, uid), key))
+        raise NotWaiting(_why_not(t, job_row(t, tenant, uid), key))
     _announce(t, [row["number"]])
     return wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
 
@@ -507,7 +501,7 @@ def begin_run(t: Transaction, row: Row, run: int) -> None:
 
 
 def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
-    _look(t, tenant, uid)
+    job_row(t, tenant, uid)
     return [wait_of(row) for row in t.all("job_waits", tenant=tenant, uid=uid)]
 
 

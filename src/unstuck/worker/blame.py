@@ -60,13 +60,11 @@ def _outcome(
     culprits: Sequence[AttemptRef],
 ) -> Outcome:
     blame = _blame(event, post, holding, bodies, culprits)
-    is_late = blame == "bystander" and _has_ended_beside(event, holding, bodies)
     is_charged = blame in ("own", "suspect")
     is_full = event.out_of_memory or post.killed == OVER_MEMORY
     kind = ErrorType.OUT_OF_MEMORY if is_full and is_charged else ErrorType.PROCESS_DIED
     stack = (event.stack or holding.stack) if is_charged else None
-    message = _message(event, post, blame, bodies, culprits) if not is_late else _said_too_late(event)
-    return Lost(ErrorInfo(kind, message, stack), blame)
+    return Lost(ErrorInfo(kind, _message(event, post, holding, blame, bodies, culprits), stack), blame)
 
 
 def _blame(
@@ -107,7 +105,12 @@ def _are_several(post: Post, bodies: Sequence[Holding]) -> bool:
 
 
 def _message(
-    event: ExecutorDied, post: Post, blame: Blame, bodies: Sequence[Holding], culprits: Sequence[AttemptRef]
+    event: ExecutorDied,
+    post: Post,
+    holding: Holding,
+    blame: Blame,
+    bodies: Sequence[Holding],
+    culprits: Sequence[AttemptRef],
 ) -> str:
     died = f"its process {event.pid} died: {event.status}"
     killed = f"its process {event.pid} was killed: {post.killed}" if post.killed else died
@@ -117,6 +120,8 @@ def _message(
             return f"{killed}; the culprit was another job in it: {names}"
         case "bystander" | "suspect" if event.with_others:
             return f"{died}; every job of its worker fell with it and nothing says which one did it"
+        case "bystander" if _has_ended_beside(event, holding, bodies):
+            return f"{killed}; its handler had ended just before, and its end was not heard"
         case "bystander":
             return f"{killed}; it was new, as one before it that died, and nothing says whether a job in it did it"
         case "suspect" if _are_several(post, bodies):
@@ -125,12 +130,6 @@ def _message(
             return f"{died}; {post.killed or 'it was being replaced'}"
         case _:
             return killed
-
-
-def _said_too_late(event: ExecutorDied) -> str:
-    return (
-        f"its process {event.pid} died: {event.status}; its handler had ended just before, and its end was not heard"
-    )
 
 
 def _named(ref: AttemptRef, post: Post) -> str:
