@@ -7,10 +7,9 @@ from datetime import datetime
 
 from unstuck.cli.output import age
 from unstuck.model.errors import ErrorType
-from unstuck.model.job import DEFAULT_TENANT, EventRecord, JobRecord
+from unstuck.model.job import EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
-from unstuck.model.reasons import how_to_raise
-from unstuck.model.spelling import given
+from unstuck.model.reasons import how_to_raise, of_tenant
 
 
 def explain(record: JobRecord, now: datetime) -> str:
@@ -68,9 +67,8 @@ def explain(record: JobRecord, now: datetime) -> str:
 
 
 def _command(verb: str, record: JobRecord) -> str:
-    """To paste as it stands, whatever tenant the shell is of."""
-    whose = "" if record.tenant == DEFAULT_TENANT else f" {given('--tenant', record.tenant)}"
-    return f"unstuck {verb} {record.id}{whose}"
+    """To paste as it stands."""
+    return f"unstuck {verb} {record.id} {of_tenant(record.tenant)}".rstrip()
 
 
 def _times(count: int) -> str:

@@ -105,7 +105,7 @@ class View:
 
     def command(self, text: str) -> str:
         """A command about this job's tenant."""
-        return f"{text} {_of_tenant(self.job.tenant)}".rstrip()
+        return f"{text} {of_tenant(self.job.tenant)}".rstrip()
 
     def ago(self, at: datetime | None) -> str:
         return "" if at is None else f" {lasting(self.now - at)} ago"
@@ -426,13 +426,13 @@ def _waited(record: WaitRecord) -> dict[str, Any]:
 def how_to_send(job: str, event: str, topic: str | None, tenant: str) -> str:
     """The command that answers a wait for this event."""
     if topic is not None:
-        return about("unstuck events send", event, f"{given('--topic', topic)} {_of_tenant(tenant)}".strip())
-    return about(f"unstuck events send {job}", event, _of_tenant(tenant))
+        return about("unstuck events send", event, f"{given('--topic', topic)} {of_tenant(tenant)}".strip())
+    return about(f"unstuck events send {job}", event, of_tenant(tenant))
 
 
 def how_to_decide(verb: str, job: str, key: str, tenant: str) -> str:
     """It names the question: pasted too late, it must not decide the next one."""
-    return f"unstuck approvals {verb} {job} {given('--key', key)} {_of_tenant(tenant)}".strip()
+    return f"unstuck approvals {verb} {job} {given('--key', key)} {of_tenant(tenant)}".strip()
 
 
 def how_to_raise(job: JobRecord) -> str:
@@ -440,10 +440,11 @@ def how_to_raise(job: JobRecord) -> str:
     said = (job.error_message or "").split("; ")
     over = [unit for unit, _ in job.policy.budget if any(part.endswith(f" {unit}") for part in said)] or ["UNIT"]
     most = " ".join(given("--budget", f"{unit}=MOST") for unit in over)
-    return f"unstuck jobs replay {job.id} {most} {_of_tenant(job.tenant)}".strip()
+    return f"unstuck jobs replay {job.id} {most} {of_tenant(job.tenant)}".strip()
 
 
-def _of_tenant(tenant: str) -> str:
+def of_tenant(tenant: str) -> str:
+    """The option that a command about this tenant needs, whatever tenant the shell is of."""
     return "" if tenant == DEFAULT_TENANT else given("--tenant", tenant)
 
 
