@@ -414,6 +414,42 @@ class FeedBounds:
     newest: str
 
 
+#: What can fail for one thing alone while the store answers: the settle of an attempt, one item of a sweep or ingest.
+QuarantineDuty = Literal[
+    "settle",
+    "recover",
+    "overdue",
+    "start",
+    "expire",
+    "wait",
+    "orphan",
+    "blacklist",
+    "children",
+    "dependants",
+    "target",
+    "hold",
+    "retention",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One thing that could not be written although the store answered. Every sweep tries it again, alone; it delays
+    nothing but itself. `item`: the job's number (of duty "target": the target's)."""
+
+    duty: QuarantineDuty
+    item: int
+    tenant: str
+    since_at: datetime
+    tried_at: datetime
+    tries: int
+    error: str
+    by: str
+    job: str | None = None
+    workflow: str | None = None
+    target: str | None = None
+
+
 class WorkerPort(Protocol):
     """What a worker asks: on the same machine directly, from elsewhere over HTTP."""
 
@@ -706,6 +742,35 @@ class Store(WorkerPort, Protocol):
         ...
 
     def ack_notification(self, number: int, by: str) -> Notification: ...
+
+    # --- quarantine: what could not be written ------------------------------------------------------------------
+
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
+        """Set these items aside, each with its error; the first of a workflow and duty makes a notification."""
+        ...
+
+    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
+        """It was written after all, or there is nothing left to write."""
+        ...
+
+    def quarantine_due(self, duty: QuarantineDuty, batch: int = 100) -> list[int]:
+        """Items to try again, alone, those that were not tried for longest first."""
+        ...
+
+    def quarantined(
+        self,
+        tenant: str | None = None,
+        *,
+        job: str | None = None,
+        after: tuple[str, int] = ("", 0),
+        limit: int = 100,
+    ) -> list[Quarantined]:
+        """What is set aside, by duty and item, beyond `after`; of one job, or of all."""
+        ...
+
+    def retry_quarantined(self, duty: QuarantineDuty | None = None, item: int | None = None) -> int:
+        """A person asks for these next: how many."""
+        ...
 
     def audit(
         self,

@@ -50,6 +50,7 @@ from unstuck.store import (
     orphans,
     parts,
     pending,
+    quarantine,
     remark,
     settle,
     spawn,
@@ -88,6 +89,8 @@ from unstuck.store.port import (
     Page,
     Pause,
     PauseKind,
+    Quarantined,
+    QuarantineDuty,
     Recovered,
     Remark,
     Report,
@@ -568,6 +571,34 @@ class SqlStore:
 
     def ack_notification(self, number: int, by: str) -> Notification:
         return self._database.write(lambda t: audit.ack(t, number, by))
+
+    # --- quarantine -----------------------------------------------------------------------------------------------
+
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
+        if errors:
+            self._database.write(lambda t: quarantine.put(t, duty, errors, by))
+
+    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
+        self._database.write(lambda t: t.run("leave_quarantine", duty=duty, item=item))
+
+    def quarantine_due(self, duty: QuarantineDuty, batch: int = 100) -> list[int]:
+        rows = self._database.read(lambda t: t.all("quarantine_due", duty=duty, batch=batch))
+        return [row["item"] for row in rows]
+
+    def quarantined(
+        self,
+        tenant: str | None = None,
+        *,
+        job: str | None = None,
+        after: tuple[str, int] = ("", 0),
+        limit: int = 100,
+    ) -> list[Quarantined]:
+        if not lookup.can_exist(tenant, job):
+            return []
+        return self._database.read(lambda t: quarantine.page(t, tenant, job, after, limit))
+
+    def retry_quarantined(self, duty: QuarantineDuty | None = None, item: int | None = None) -> int:
+        return self._database.write(lambda t: t.run("retry_quarantined", duty=duty, item=item))
 
     def audit(
         self,
