@@ -3,16 +3,18 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
-TESTS  ?= tests
-JOBS   ?= 2
+TESTS  ?=
+JOBS   ?= 4
+LONGER ?= 10
+PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 # Tests start thousands of processes: where this is set, each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup demo test check fix bench lock clean
+.PHONY: help setup demo test test-all test-rest torture check fix bench lock clean
 
 help:  ## list these targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(VENV)/dev.stamp  ## make .venv with everything tests and checks need
 
@@ -34,8 +36,18 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
 	@$(BIN)/python -m unstuck demo $(ARGS)
 
-test: $(VENV)/dev.stamp  ## run all tests on both databases (TESTS=path narrows, JOBS=n workers)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+# tests/tiers.py says which test is in which tier.
+test: $(VENV)/dev.stamp  ## run the tests of every commit (TESTS=path: those, whatever their tier; JOBS=n at once)
+	@$(PYTEST) $(or $(TESTS),-m commit)
+
+test-all: $(VENV)/dev.stamp  ## run every test, the whole stories with real workers too
+	@$(PYTEST) $(TESTS)
+
+test-rest: $(VENV)/dev.stamp  ## run what test-all runs and test does not
+	@$(PYTEST) -m slow $(TESTS)
+
+torture: $(VENV)/dev.stamp  ## run races and random stories LONGER=10 times as long, until you stop it
+	@UNSTUCK_TEST_LONGER=$(LONGER) $(PYTEST) -m torture $(TESTS)
 
 check: $(VENV)/dev.stamp  ## format, lint, types, import arrows
 	@$(BIN)/ruff format --check --quiet . || { echo "run: make fix"; exit 1; }

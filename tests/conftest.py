@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import psycopg
 import pytest
 
+from tests import tiers
 from tests.support import postgres
 from tests.support.postgres import PostgresServer
 from unstuck.store.connect import open_database
@@ -34,6 +35,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     run = config.stash.get(RUN, None)
     if run is not None:
         run.end()
+
+
+# First: what other plugins choose by marks, and `-m` itself, comes after it.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tiers.put_into_tiers(items)
 
 
 @pytest.fixture(scope="session")

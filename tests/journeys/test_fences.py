@@ -14,6 +14,7 @@ from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.support.eventually import eventually
 from tests.support.outage import database_away
 from tests.support.workers import COMPRESSED, Worker
+from tests.tiers import commit
 from unstuck.model.lifecycle import JobState
 
 Start = Callable[..., Worker]
@@ -44,6 +45,7 @@ def test_a_worker_stopped_past_its_lease_changes_nothing_and_begins_anew(
     eventually(lambda: [w for w in jobs.store.workers() if w.pid == first.process.pid and w.state == "active"])
 
 
+@commit
 @spawn_once
 def test_a_short_outage_costs_nothing_and_finished_results_land(
     start: Start, jobs: Jobs, marks: Marks, store_url: str

@@ -16,6 +16,7 @@ from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.journeys.flow_app import app as flow_app
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
+from tests.tiers import commit
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Answer
@@ -108,6 +109,7 @@ def test_a_hundred_waiting_jobs_on_four_slots_stop_nobody(start: Start, jobs: Jo
     assert db.counts(T)[JobState.WAITING] == 80
 
 
+@commit
 def test_a_wait_that_nobody_answers_ends_with_its_time(start: Start, jobs: Jobs) -> None:
     """A48, with short times."""
     event = jobs.enqueue("waits", "start", {"timeout": 1.0})
@@ -126,6 +128,7 @@ def test_a_wait_that_nobody_answers_ends_with_its_time(start: Start, jobs: Jobs)
     assert result_of(jobs, agreed) == "nobody came"
 
 
+@commit
 def test_an_event_that_came_early_counts_once_and_never_for_the_next_run(start: Start, jobs: Jobs, db: Store) -> None:
     """A49"""
     job = jobs.enqueue("waits", "go", {"timeout": 2.0})
@@ -205,6 +208,7 @@ def test_a_step_that_ends_after_the_request_is_kept(start: Start, jobs: Jobs, ma
     assert len(marks.of("slow")) == 1
 
 
+@commit
 def test_parents_get_the_results_of_their_children(start: Start, jobs: Jobs, db: Store) -> None:
     plain = jobs.enqueue("parent", [1, 2, 3])
     by_loop = jobs.enqueue("parent_async", [4, 5])

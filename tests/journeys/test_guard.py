@@ -11,6 +11,7 @@ from tests.journeys.conftest import Jobs
 from tests.journeys.guard_app import app
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
+from tests.tiers import commit
 from unstuck.model.errors import WorkflowBlacklisted
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store
@@ -23,6 +24,7 @@ def jobs(db: Store) -> Jobs:
     return Jobs(db, app)
 
 
+@commit
 @pytest.mark.timeout(180)
 def test_five_stucks_blacklist_a_workflow_and_lifting_lets_it_run_again(
     start: Callable[..., Worker], jobs: Jobs, db: Store, tmp_path: Path

@@ -16,6 +16,7 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, both_modes, only_sqlite, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
+from tests.tiers import commit
 from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.times import Times
 from unstuck.store.connect import sqlite_path
@@ -24,6 +25,7 @@ from unstuck.store.port import NewWorker, Share
 Start = Callable[..., Worker]
 
 
+@commit
 @both_modes
 def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
     start: Start, jobs: Jobs, marks: Marks
@@ -46,6 +48,7 @@ def test_job_survives_kill_9_of_its_worker_and_runs_again_within_ten_seconds(
         assert jobs.get(job).worker is not None
 
 
+@commit
 @spawn_once
 def test_executors_do_not_outlive_a_killed_supervisor(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A32"""
@@ -71,6 +74,7 @@ def test_the_successor_of_a_killed_worker_recovers_its_jobs_before_it_claims(
     assert jobs.kinds(job) == ["submitted", "claimed", "lost", "claimed", "completed"]
 
 
+@commit
 def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs: Jobs) -> None:
     """A11: the lost worker was on another machine, so only its lease can tell."""
     lost = jobs.enqueue("add", 1, 1)
@@ -123,6 +127,7 @@ def test_neighbours_of_a_killed_executor_run_again_at_no_cost(start: Start, jobs
     assert worker.process.poll() is None
 
 
+@commit
 @spawn_once
 def test_a_crash_with_a_known_culprit_charges_the_culprit_alone(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A29: the crashing thread is known, so its neighbour is no suspect."""
@@ -188,6 +193,7 @@ def test_a_job_that_must_not_run_twice_fails_or_pauses_when_its_worker_is_killed
     assert (jobs.state(job), len(marks.of("begun"))) == (state, 1)
 
 
+@commit
 @spawn_once
 def test_a_job_that_must_not_run_twice_fails_when_its_executor_is_killed(
     start: Start, jobs: Jobs, marks: Marks

@@ -9,11 +9,13 @@ from typing import Any
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
+from tests.tiers import commit
 from unstuck.model.lifecycle import JobState, fold
 
 Start = Callable[..., Worker]
 
 
+@commit
 @both_modes
 def test_sync_async_and_solitary_jobs_complete(start: Start, jobs: Jobs, mode: str) -> None:
     worker = start()
@@ -30,6 +32,7 @@ def test_sync_async_and_solitary_jobs_complete(start: Start, jobs: Jobs, mode: s
     assert eventually(shown) == mode
 
 
+@commit
 @spawn_once
 def test_a_thousand_jobs_run_exactly_once_each(start: Start, jobs: Jobs) -> None:
     """A1, A13"""
@@ -54,6 +57,7 @@ def test_what_a_handler_said_is_stored_with_its_attempt(start: Start, jobs: Jobs
     assert jobs.store.progress_of("default", job) == '{"done":1}'
 
 
+@commit
 @spawn_once
 def test_a_failing_job_runs_four_times_with_growing_gaps_and_keeps_its_own_error(
     start: Start, jobs: Jobs, marks: Marks

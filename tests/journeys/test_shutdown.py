@@ -13,6 +13,7 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
+from tests.tiers import commit
 from unstuck.model.lifecycle import JobState
 
 Start = Callable[..., Worker]
@@ -22,6 +23,7 @@ def leaves_nothing(worker: Worker, family: list[psutil.Process]) -> None:
     eventually(lambda: not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE])
 
 
+@commit
 @both_modes
 def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A53: beats go on past the lease, the job completes, exit 0; jobs enqueued meanwhile stay QUEUED."""
@@ -39,6 +41,7 @@ def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, 
     leaves_nothing(worker, family)
 
 
+@commit
 @spawn_once
 def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
     worker = start()

@@ -1,0 +1,76 @@
+"""Which test runs when: every test is in exactly one of three tiers, and this file says in which.
+
+commit   `make test`               every room on both databases, and about one journey per group of acceptances
+slow     `make test-all`, besides  whole stories with real workers, spawned executors, guides, the demo
+torture  `make torture`, by hand   the races and random stories of the other two, many times longer
+
+A test is in the commit tier unless its place is named in SLOW, it spawns its executors, or it says otherwise itself:
+`@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition is cut in two, and
+made longer by hand, with `in_tiers`.
+"""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+TIERS = ("commit", "slow", "torture")
+commit, slow, torture = (pytest.mark.tier(name) for name in TIERS)
+
+#: Under tests/: what only `make test-all` runs, unless a test there says `@commit`.
+SLOW = (
+    "journeys/*",
+    "bulkheads/*",
+    # Real processes, as their readers start them.
+    "cli/test_*_guide.py",
+    "cli/test_demo.py",
+    "cli/test_examples.py",
+    "cli/test_imports.py",
+    "cli/test_readme.py",
+)
+
+#: `make torture LONGER=n`: as many times what the other two tiers do together.
+LONGER = int(os.environ.get("UNSTUCK_TEST_LONGER", "10"))
+#: And as long as it takes; the other tiers keep the limit of pyproject.toml or their own.
+TORTURE_LIMIT = 24 * 3600
+
+_HERE = Path(__file__).parent
+
+
+def in_tiers(name: str, few: int, more: int) -> pytest.MarkDecorator:
+    """A parameter, how often or how long: `few` in the commit tier, `more` in the slow one, LONGER by hand."""
+    sizes = {few: commit, more: slow, (few + more) * LONGER: torture}
+    return pytest.mark.parametrize(
+        name, [pytest.param(size, marks=tier, id=f"{size}-{name}") for size, tier in sizes.items()]
+    )
+
+
+def put_into_tiers(items: list[pytest.Item]) -> None:
+    """Marks each test with its tier, so that `-m commit` finds what `make test` runs."""
+    for item in items:
+        tier = tier_of(item)
+        item.add_marker(tier)
+        if tier == "torture":
+            item.add_marker(pytest.mark.timeout(TORTURE_LIMIT), append=False)
+
+
+def tier_of(item: pytest.Item) -> str:
+    """The rarest tier that anything puts it into; what it says itself counts more than its place."""
+    said = [str(mark.args[0]) for mark in item.iter_markers("tier")]
+    assert set(said) <= set(TIERS), f"{item.nodeid}: tiers are {', '.join(TIERS)}"
+    if _spawns(item):
+        said.append("slow")
+    return max(said, key=TIERS.index) if said else _tier_of_place(item.path)
+
+
+def _spawns(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("mode") == "spawn"
+
+
+def _tier_of_place(path: Path) -> str:
+    place = path.relative_to(_HERE).as_posix()
+    return "slow" if any(fnmatch(place, pattern) for pattern in SLOW) else "commit"
