@@ -5,8 +5,8 @@ slow     `make test-all`, besides  whole stories with real workers, spawned exec
 torture  `make torture`, by hand   the races and random stories of the other two, many times longer
 
 A test is in the commit tier unless its place is named in SLOW, it spawns its executors, or it says otherwise itself:
-`@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition is cut in two, and
-made longer by hand, with `in_tiers`.
+`@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition says with
+`in_tiers` how much of it each tier repeats.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SLOW = (
     "cli/test_readme.py",
 )
 
-#: `make torture LONGER=n`: as many times what the other two tiers do together.
+#: `make torture LONGER=n`: as many times what the slow tier does.
 LONGER = int(os.environ.get("UNSTUCK_TEST_LONGER", "10"))
 #: And as long as it takes; the other tiers keep the limit of pyproject.toml or their own.
 TORTURE_LIMIT = 24 * 3600
@@ -40,9 +40,9 @@ TORTURE_LIMIT = 24 * 3600
 _HERE = Path(__file__).parent
 
 
-def in_tiers(name: str, few: int, more: int) -> pytest.MarkDecorator:
-    """A parameter, how often or how long: `few` in the commit tier, `more` in the slow one, LONGER by hand."""
-    sizes = {few: commit, more: slow, (few + more) * LONGER: torture}
+def in_tiers(name: str, few: int, all_: int) -> pytest.MarkDecorator:
+    """A parameter, how often or how long: `few` in the commit tier, `all_` in the slow one, LONGER by hand."""
+    sizes = {few: commit, all_: slow, all_ * LONGER: torture}
     return pytest.mark.parametrize(
         name, [pytest.param(size, marks=tier, id=f"{size}-{name}") for size, tier in sizes.items()]
     )

@@ -23,13 +23,13 @@ from tests.support.builders import submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import Postgres, PostgresServer
 from tests.support.tables import ask
+from tests.tiers import in_tiers
 from unstuck.model.errors import StoreError
 from unstuck.observe.feed import Feed
 from unstuck.store.connect import open_database
 from unstuck.store.port import FeedFilter
 from unstuck.store.sql_store import SqlStore
 
-EVENTS = 30_000
 WRITERS = 8
 
 
@@ -95,15 +95,16 @@ def in_order_of_each_job(seen: list[str]) -> bool:
 
 
 @pytest.mark.timeout(240)
+@in_tiers("events", 3_000, 30_000)
 def test_no_event_is_lost_or_doubled_and_all_readers_see_one_order(
-    store_url: str, store: SqlStore, tmp_path: Path
+    store_url: str, store: SqlStore, tmp_path: Path, events: int
 ) -> None:
     """A51 without SSE: eight writers, 20 % rollbacks, commits delayed up to 300 ms (10 ms in a file, which has one
     writer at a time), 30 000 events, an unrelated transaction open all the while, a reader killed again and again."""
     is_file = store_url.startswith("sqlite")
     jobs = [submitted(store).id for _ in range(WRITERS)]
     numbers = {uid: number for number, uid in ask(store_url, "SELECT id, uid FROM unstuck_jobs")}
-    each = EVENTS // WRITERS
+    each = events // WRITERS
     write, delay = (written_by_process, 0.01) if is_file else (feed_crowd.write, 0.3)
     killed = KilledReader(store_url, tmp_path / "killed.log")
     with (
@@ -115,7 +116,7 @@ def test_no_event_is_lost_or_doubled_and_all_readers_see_one_order(
         readers = [pool.submit(read, feed, WRITERS * (each + 1)) for feed in (one, other)]
         try:
             list(pool.map(lambda n: write(store_url, numbers[jobs[n]], each, n, delay), range(WRITERS)))
-            first, second = (reader.result(100) for reader in readers)
+            first, second = (reader.result(max(100, events / 200)) for reader in readers)
             eventually(lambda: len(killed.seen) >= len(first), timeout=60, every=0.2)
         finally:
             one.close()
@@ -135,7 +136,7 @@ def read(feed: Feed, count: int) -> list[str]:
 
 def written_by_process(url: str, job: int, events: int, seed: int, delay: float) -> None:
     words = ["-m", "tests.store.feed_crowd", "write", url, str(job), str(events), str(seed), str(delay)]
-    subprocess.run([sys.executable, *words], check=True, timeout=200, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, *words], check=True, timeout=max(200, events / 20), cwd=Path(__file__).parents[2])
 
 
 class held_open:

@@ -19,6 +19,7 @@ from tests.support.builders import (
     settle,
     submitted,
 )
+from tests.tiers import in_tiers
 from unstuck.model.errors import UnknownTarget, UnknownTenant
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
@@ -329,10 +330,14 @@ def test_starts_that_nothing_counts_any_more_are_forgotten(
 # --- sixteen at once ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("most", [1, 5])
-def test_sixteen_claimers_at_once_never_pass_a_limit_and_leave_nothing_behind(store: Store, most: int) -> None:
+@in_tiers("size", 30, 120)
+def test_sixteen_claimers_at_once_never_pass_a_limit_and_leave_nothing_behind(
+    store: Store, most: int, size: int
+) -> None:
     """A60: exact, whoever claims and settles meanwhile."""
-    jobs: list[NewJob] = [a_job(tenant=f"t{n % 3}") for n in range(120)]
+    jobs: list[NewJob] = [a_job(tenant=f"t{n % 3}") for n in range(size)]
     store.submit(jobs)
     limit(store, "workflow", "greet", EVERY, concurrency=most)
     running, highest, done, problems = set[int](), 0, 0, list[BaseException]()
@@ -361,7 +366,7 @@ def test_sixteen_claimers_at_once_never_pass_a_limit_and_leave_nothing_behind(st
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join()
 
     assert problems == []
     assert done == len(jobs)

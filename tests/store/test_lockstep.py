@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 )
 
 from tests.support.model_store import ModelStore
+from tests.tiers import in_tiers
 from unstuck.model.errors import Conflict
 from unstuck.model.job import AttemptRef, NewJob
 from unstuck.model.lifecycle import JobState, RequestKind, fold
@@ -305,17 +306,18 @@ def _answer(ask: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.timeout(900)
-def test_both_databases_and_the_model_agree_verb_by_verb(twins: Twins) -> None:
+@in_tiers("stories", 10, 100)
+def test_both_databases_and_the_model_agree_verb_by_verb(twins: Twins, stories: int) -> None:
     class Machine(Lockstep):
         open_twins = staticmethod(twins)
 
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=100,
+            max_examples=stories,
             stateful_step_count=50,
             deadline=None,
-            derandomize=True,
+            derandomize=stories <= 100,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -33,6 +33,7 @@ from tests.store.conftest import NoJitter
 from tests.support.builders import chance
 from tests.support.postgres import PostgresServer
 from tests.support.rehearsal import Stage
+from tests.tiers import in_tiers
 from unstuck.model.errors import UnstuckError, WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
@@ -364,8 +365,9 @@ def open_system(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Exi
 
 
 @pytest.mark.timeout(900)
+@in_tiers("stories", 4, 15)
 def test_why_says_runnable_exactly_when_a_claim_would_return_it_a57(
-    open_system: Callable[[ExitStack], System],
+    open_system: Callable[[ExitStack], System], stories: int
 ) -> None:
     class Machine(Runnable):
         pass
@@ -374,10 +376,10 @@ def test_why_says_runnable_exactly_when_a_claim_would_return_it_a57(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=15,
+            max_examples=stories,
             stateful_step_count=30,
             deadline=None,
-            derandomize=True,
+            derandomize=stories <= 15,
             suppress_health_check=list(HealthCheck),
         ),
     )

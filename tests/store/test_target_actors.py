@@ -7,11 +7,13 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
 
 from tests.store.test_actors import ENDS, OUTCOMES, POLICY, TENANT, Crowd
+from tests.tiers import in_tiers
 from unstuck.chance import SystemChance
 from unstuck.model.errors import Conflict, StoreBusy, UnknownTarget
 from unstuck.model.job import EventRecord, NewJob
@@ -19,15 +21,15 @@ from unstuck.model.lifecycle import JobState, fold
 from unstuck.store.port import NewWorker, Pause, Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
-JOBS = 1500
 LEASE = 1.5
 
 
+@dataclass
 class TargetCrowd(Crowd):
     targets: int = 8
 
     def enqueue(self, store: SqlStore, dice: random.Random) -> None:
-        if len(self.ids) >= JOBS:
+        if len(self.ids) >= self.jobs:
             self.stop.wait(0.05)
             return
         new = [
@@ -103,9 +105,11 @@ class TargetCrowd(Crowd):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("targets", [8, 300])
-def test_a38_a39_sixteen_actors_never_run_two_jobs_of_a_target_and_forget_none(store_url: str, targets: int) -> None:
-    crowd = TargetCrowd(store_url)
-    crowd.targets = targets
+@in_tiers("jobs", 200, 1500)
+def test_a38_a39_sixteen_actors_never_run_two_jobs_of_a_target_and_forget_none(
+    store_url: str, targets: int, jobs: int
+) -> None:
+    crowd = TargetCrowd(store_url, jobs, targets=targets)
     parts = [crowd.enqueue] * 3 + [crowd.work] * 7 + [crowd.cancel, crowd.meddle, crowd.mend, crowd.pause]
     parts += [crowd.sweep] * 2
     actors = [crowd.actor(part, seed) for seed, part in enumerate(parts)]
@@ -117,7 +121,7 @@ def test_a38_a39_sixteen_actors_never_run_two_jobs_of_a_target_and_forget_none(s
         actor.join(60)
 
     assert crowd.errors == []
-    assert len(set(crowd.ids)) == len(crowd.ids) >= JOBS
+    assert len(set(crowd.ids)) == len(crowd.ids) >= jobs
     histories = {job: judge.history(TENANT, job) for job in crowd.ids}
     for job, events in histories.items():
         record = judge.get(TENANT, job)
@@ -130,7 +134,7 @@ def test_a38_a39_sixteen_actors_never_run_two_jobs_of_a_target_and_forget_none(s
 
 def _wait_until_drained(crowd: TargetCrowd, judge: SqlStore) -> None:
     """A target that lost its head would keep its line for ever: then this never comes to an end."""
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + max(200, crowd.jobs / 5)
     while not crowd.stop.is_set():
         time.sleep(0.2)
         try:
@@ -138,7 +142,7 @@ def _wait_until_drained(crowd: TargetCrowd, judge: SqlStore) -> None:
         except StoreBusy:
             continue
         assert time.monotonic() < deadline, (counts, judge.targets(TENANT, limit=400))
-        if len(crowd.ids) >= JOBS and not counts[JobState.QUEUED] and not counts[JobState.RUNNING]:
+        if len(crowd.ids) >= crowd.jobs and not counts[JobState.QUEUED] and not counts[JobState.RUNNING]:
             return
 
 
@@ -168,7 +172,7 @@ def _attempts(events: Iterable[EventRecord]) -> list[tuple[datetime, datetime]]:
 @pytest.mark.timeout(120)
 def test_a38_ten_claimers_run_each_target_in_order_of_priority_then_age(store_url: str) -> None:
     """No retries, no meddling: the order of the claims is exactly the order of the line."""
-    crowd = TargetCrowd(store_url)
+    crowd = TargetCrowd(store_url, jobs=0)
     store = crowd.store()
     dice = random.Random(7)
     jobs = [

@@ -20,6 +20,7 @@ from tests.store.test_waits import PAID, PUSH, check_invariant, parked, rows_of,
 from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, settle
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, NotWaiting
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, Move
@@ -32,7 +33,6 @@ from unstuck.store.control import Control
 from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 
-ROUNDS = 2000
 AT_ONCE = 20
 
 
@@ -61,10 +61,11 @@ def other(postgres_url: str) -> Iterator[SqlStore]:
 
 
 @pytest.mark.timeout(400)
-def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: SqlStore) -> None:
+@in_tiers("rounds", 200, 2000)
+def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: SqlStore, rounds: int) -> None:
     """2000 rounds: each job parks while somebody sends the event it parks for."""
     worker = a_worker(store, lease=1e6)
-    for _ in range(ROUNDS // AT_ONCE):
+    for _ in range(rounds // AT_ONCE):
         store.submit([a_job() for _ in range(AT_ONCE)])
         attempts = claim(store, worker)
         assert len(attempts) == AT_ONCE
@@ -77,7 +78,7 @@ def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: Sq
         assert [the_wait(store, attempt.id).payload for attempt in attempts] == [f'"{a.id}"' for a in attempts]
         store.settle(worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
-    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(ROUNDS,)]
+    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(rounds,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_timers WHERE kind = 'wait'") == [(0,)]
 
 
