@@ -29,7 +29,9 @@ SLOW = (
     "cli/test_demo.py",
     "cli/test_examples.py",
     "cli/test_imports.py",
+    "cli/test_logs.py",
     "cli/test_readme.py",
+    "cli/test_worker.py",
 )
 
 #: `make torture LONGER=n`: as many times what the slow tier does.

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command import APP, Command
 from tests.support.eventually import eventually
+from tests.tiers import commit
 
 Worker = subprocess.Popen[bytes]
 
@@ -21,6 +22,7 @@ def running(unstuck: Command, job: str) -> None:
     eventually(lambda: unstuck("jobs", "show", job, "--json").object["state"] == "RUNNING", timeout=30)
 
 
+@commit
 def test_enqueue_and_wait_prints_the_result(unstuck: Command, worker: Worker) -> None:
     answer = unstuck("enqueue", "add", "2", "b=3", "--app", APP, "--wait", "--timeout", "30s")
     assert (answer.code, answer.word) == (0, "5"), answer.err
@@ -72,6 +74,7 @@ def test_workers_and_health_show_a_living_worker_and_its_processes(unstuck: Comm
     assert f"pid {worker.pid}" in for_people
 
 
+@commit
 def test_term_drains_and_ends_with_0(unstuck: Command, worker: Worker) -> None:
     """A53: the job that runs may finish, one that comes later stays QUEUED."""
     # Long enough that a slow machine still sees it running: each look is a process of its own.

@@ -33,6 +33,7 @@ from tests.journeys.ladder import (
     whereabouts,
 )
 from tests.support.eventually import eventually
+from tests.tiers import commit
 from unstuck.examples import stuck
 from unstuck.intake.submit import Options
 from unstuck.model.lifecycle import JobState
@@ -62,7 +63,7 @@ def has_started(jobs: Jobs, job: str) -> None:
 
 
 @pytest.mark.parametrize("culprit", ["thread_sleep", "loop_sleep", "holds_gil"])
-@on_sqlite_in_both_modes
+@spawn_once
 def test_a9_a_handler_alone_in_its_process_may_block_whatever_it_likes_while_its_limit_allows(
     start: Start, jobs: Jobs, culprit: str
 ) -> None:
@@ -178,7 +179,8 @@ def test_a29_on_lost_decides_about_neighbours_that_must_not_run_twice(start: Sta
     rerun_at_no_cost(company, company.sync, because_of=culprit)
 
 
-@on_sqlite_in_both_modes
+@commit
+@spawn_once
 def test_a26_a_stuck_thread_that_finishes_later_changes_nothing(start: Start, jobs: Jobs) -> None:
     company = accompanied(start, jobs, seconds=4.0)
     job = jobs.enqueue("stuck.thread_sleep", 2.0, timeout=0.3, grace=0.4)
