@@ -73,7 +73,8 @@ class Stream:
 
     def stop(self) -> None:
         self._over.set()
-        self._thread.join(10)
+        if self._thread.ident is not None:
+            self._thread.join(10)
 
     def begun(self) -> dict[str, float]:
         lines = self._path.read_text().splitlines() if self._path.exists() else []
