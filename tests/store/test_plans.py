@@ -105,9 +105,9 @@ TARGETS = list(range(100, 20000, 199))
 
 #: statement, its values, the most rows that any scan of a big table may touch
 HOT: list[tuple[str, dict[str, Any], int]] = [
-    ("claim", {"worker": 1, "claim": "new", "shares": packed(SHARES), "data": "{}"}, 150),
-    ("claim", {"worker": 1, "claim": "new", "shares": packed(MIDDLE), "data": "{}"}, 110),
-    ("claimed_jobs", {"worker": 1, "claim": "c0"}, 300),
+    ("claim", {"worker": 1, "claim": "new", "shares": packed(SHARES), "data": "{}", "room": 99999}, 150),
+    ("claim", {"worker": 1, "claim": "new", "shares": packed(MIDDLE), "data": "{}", "room": 99999}, 110),
+    ("claimed_jobs", {"worker": 1, "claim": "c0", "rank": 0, "job": 0, "room": 99999}, 300),
     ("settle_returned", {"worker": 1, "rows": packed(RESULTS), "on_targets": True}, 150),
     ("lock_attempts", {"worker": 1, "rows": packed(RUNNING)}, 150),
     ("open_attempts_of", {"rows": packed(RUNNING)}, 150),

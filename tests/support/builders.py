@@ -9,7 +9,7 @@ from unstuck.chance import SystemChance
 from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkerRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
-from unstuck.store.port import NewWorker, Report, Route, Settled, Share, Store
+from unstuck.store.port import Claimed, NewWorker, Report, Route, Settled, Share, Store
 
 TENANT = "default"
 chance = SystemChance()
@@ -51,7 +51,7 @@ def all_routes(store: Store) -> list[Route]:
     return store.routes(range(1, 5000))
 
 
-def claim_all(store: Store, worker: WorkerRecord, limit: int = 10_000) -> list[ClaimedJob]:
+def claim_all(store: Store, worker: WorkerRecord, limit: int = 10_000) -> Claimed:
     return store.claim(worker.number, chance.nonce(), everything(store, limit))
 
 

@@ -23,6 +23,7 @@ class Rehearsal:
 
     def __init__(self, dialect: str, transaction: Transaction, execute: Callable[[str], object]) -> None:
         self.dialect = dialect
+        self.store_call = 3.0
         self._transaction = transaction
         self._execute = execute
 

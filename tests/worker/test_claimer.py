@@ -13,7 +13,7 @@ from unstuck.model.job import ClaimedJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.model.times import Times
-from unstuck.store.port import EVERY, Front, Fronts, Ingested, Pause, Report, Route, Store
+from unstuck.store.port import EVERY, Claimed, Front, Fronts, Ingested, Pause, Report, Route, Store
 from unstuck.worker.claim import Claimer, RouteBook, Served
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -45,9 +45,9 @@ class ClosingStore:
             self.claimer.close()
         return Fronts([Front(1, 0)])
 
-    def claim(self, *_: Any) -> list[Any]:
+    def claim(self, *_: Any) -> Claimed:
         self.claims += 1
-        return []
+        return Claimed()
 
     def wait_for_work(self, seconds: float) -> None: ...
 
@@ -180,3 +180,18 @@ def test_a_paused_queue_costs_no_claims_and_opens_again(store: Store) -> None:
     assert claims == []
     store.unpause("queue", "default", EVERY)
     assert len(rounds(claimer, ledger, 5)) == 20
+
+
+def test_jobs_too_large_for_one_claim_all_get_through_and_are_asked_for_in_smaller_numbers(store: Store) -> None:
+    for _ in range(20):
+        store.submit([a_job(workflow="w", payload='"' + "x" * 1_000_000 + '"') for _ in range(2)])
+    ledger = Ledger()
+    claimer = a_claimer(store, ledger, "w", slots=40)
+
+    first = rounds(claimer, ledger, 1, slots=40)
+    rest = rounds(claimer, ledger, 4, slots=40)
+
+    assert 1 <= len(first) < 40
+    assert len({job.id for job in first + rest}) == len(first + rest) == 40
+    # Asked for what had come the first time, then for a little more: hardly anything was claimed in vain again.
+    assert sum(job.ref.token - 1 for job in first + rest) <= 40 - len(first) + 10

@@ -20,7 +20,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.times import Times
-from unstuck.store.port import Order, Share, Store
+from unstuck.store.port import Claimed, Order, Share, Store
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.incarnation import Incarnation
 from unstuck.worker.parts import End, Parts
@@ -135,7 +135,7 @@ class Lossy:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
+    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
         jobs = self._store.claim(worker, claim, shares)
         self.claims.append(claim)
         if jobs and self.losses > 0:

@@ -41,7 +41,7 @@ def beat(t: Transaction, tools: Settling, worker: int, holding: Holding) -> tupl
         rows = [{"job": job, "at": microseconds(at)} for job, at in sorted(holding.started.items())]
         t.run("start_attempts", worker=worker, rows=packed(rows))
     granted = {ref_of(row): row for row in t.all("granted", worker=worker)}
-    strays, woke = _give_back(t, tools, worker, _strays(granted, holding))
+    strays, woke = give_back(t, tools, worker, _strays(granted, holding), ANSWER_LOST)
     return (
         Beat(
             alive=True,
@@ -61,15 +61,16 @@ def _strays(granted: Mapping[AttemptRef, object], holding: Holding) -> list[Atte
     return [ref for ref in granted if ref not in known and ref.claim not in pending]
 
 
-def _give_back(
-    t: Transaction, tools: Settling, worker: int, strays: list[AttemptRef]
+def give_back(
+    t: Transaction, tools: Settling, worker: int, strays: Sequence[AttemptRef], reason: str
 ) -> tuple[list[AttemptRef], bool]:
+    """Attempts whose bodies have never begun: uncharged, and claimable again."""
     if not strays:
         return [], False
     lock_of_jobs(t, [ref.job for ref in strays])
     keys = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in sorted(strays, key=lambda r: r.job)]
     rows = t.all("lock_attempts", worker=worker, rows=packed(keys))
-    attempts = [(row, report_of(row, NotStarted(ANSWER_LOST))) for row in rows]
+    attempts = [(row, report_of(row, NotStarted(reason))) for row in rows]
     outcomes = close(t, tools, attempts, by="beat", own=False)
     return list(outcomes.states), outcomes.woke
 

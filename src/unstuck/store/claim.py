@@ -6,6 +6,11 @@ ago is not overlooked. A share of a limited route is counted: lock the limits th
 locks), count what runs in a second statement, because the first took its snapshot before it waited, cut the shares to
 what is left, then claim, all in one transaction. Who claims next from these limits waits for its end, and counts what
 it opened.
+
+Both answer before they commit, and a worker that has stopped reading would keep what it was about to get from
+everybody. So an answer carries no more bytes than fit into a socket's buffers; if it would, it comes without its
+texts, and those are read once the claim is committed, chunk by chunk, for as long as one call may take and up to so
+much. What does not come by then was claimed in vain: it goes back, and the claimer asks for fewer.
 """
 
 from __future__ import annotations
@@ -13,29 +18,71 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from unstuck.model.job import ClaimedJob
+from unstuck.clock import boot
+from unstuck.model.errors import StoreError
+from unstuck.model.job import AttemptRef
 from unstuck.model.limits import Room, cut
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.gates import of_routes
-from unstuck.store.port import Share
+from unstuck.store.port import Claimed, Share
 from unstuck.store.rows import claimed_of, packed
 
 #: How often the room of shared limits is dealt out anew when it brought nothing.
 _CUTS = 20
 #: Below every rank there is: from the beginning.
 _BEGINNING = (-(1 << 62), 0)
+#: What an answer may carry before its commit: Linux gives a unix socket 208 KiB by default, into which 190 KB of rows
+#: were seen to fit, TCP more. Four hundred jobs with small payloads stay below this.
+ANSWER_BYTES = 128 << 10
+#: Read in one call after the commit, a single larger payload aside: a link with 1 MB/s manages it in time.
+CHUNK_BYTES = 512 << 10
+#: In all, for one claim: what a worker has to keep in its memory.
+CLAIM_BYTES = 16 << 20
+NOT_READ = "its payload could not be read in time"
 
 
 def claim(
     database: Database, worker: int, claim: str, shares: Sequence[Share], data: str, dimensions: Dimensions
-) -> list[ClaimedJob]:
+) -> Claimed:
     wanted = _together(shares)
     rows = _open(database, worker, claim, wanted, data) if wanted else []
+    whole, rest = _read_on(database, worker, claim, rows)
+    policies = dimensions.policies(database, {row["policy"] for row in whole})
+    jobs = [claimed_of(row, claim, policies[row["policy"]]) for row in whole]
+    return Claimed(jobs, [AttemptRef(row["id"], row["token"], claim) for row in rest])
+
+
+def _read_on(database: Database, worker: int, claim: str, rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows with their texts, and those whose texts did not come in time."""
+    until = boot() + database.store_call
     # Nothing new: there was nothing, the gates were shut, or this claim id had its answer before.
-    rows = rows or database.read(lambda t: t.all("claimed_jobs", worker=worker, claim=claim))
-    policies = dimensions.policies(database, {row["policy"] for row in rows})
-    return [claimed_of(row, claim, policies[row["policy"]]) for row in rows]
+    whole, rest = _parted(rows or _chunk(database, worker, claim, _BEGINNING))
+    while rest and boot() < until and sum(len(row["payload"]) for row in whole) < CLAIM_BYTES:
+        try:
+            more, rest = _parted(_chunk(database, worker, claim, _place(whole[-1]) if whole else _BEGINNING))
+        except StoreError:
+            if not whole:
+                raise
+            break
+        whole += more
+    return whole, rest
+
+
+def _parted(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Up to the first that came without its texts, and from there on."""
+    whole = next((place for place, row in enumerate(rows) if row["payload"] is None), len(rows))
+    return rows[:whole], rows[whole:]
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return row["rank"], row["id"]
+
+
+def _chunk(database: Database, worker: int, claim: str, after: tuple[int, int]) -> list[Row]:
+    rank, job = after
+    facts = {"worker": worker, "claim": claim, "rank": rank, "job": job, "room": CHUNK_BYTES}
+    return database.read(lambda t: t.all("claimed_jobs", **facts))
 
 
 def _together(shares: Iterable[Share]) -> list[Share]:
@@ -109,7 +156,7 @@ def _question(worker: int, claim: str, shares: Iterable[Share], data: str) -> di
         for s in shares
         for rank, job in [s.floor or _BEGINNING]
     ]
-    return {"worker": worker, "claim": claim, "shares": packed(rows), "data": data}
+    return {"worker": worker, "claim": claim, "shares": packed(rows), "data": data, "room": ANSWER_BYTES}
 
 
 def _open_at_once(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
@@ -128,7 +175,8 @@ def _open_by_steps(t: Transaction, worker: int, claim: str, shares: list[Share],
     t.run("open_attempts", jobs=jobs, worker=worker, claim=claim, now=now["now"])
     t.run("claimed_events", jobs=jobs, data=data)
     t.run("leave_ready", jobs=jobs)
-    return t.all("claimed_jobs", worker=worker, claim=claim)
+    # There is no socket here, only memory.
+    return t.all("opened_jobs", worker=worker, claim=claim, most=CLAIM_BYTES // len(picked))
 
 
 def _past_open_gates(t: Transaction, shares: list[Share]) -> list[tuple[Share, int | None]]:

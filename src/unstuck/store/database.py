@@ -41,6 +41,7 @@ class Database(Protocol):
     """
 
     dialect: str  # "postgres" | "sqlite"
+    store_call: float  # seconds that one call may take
 
     def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         """One transaction: commits, or rolls back on an exception."""

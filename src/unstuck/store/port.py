@@ -86,6 +86,15 @@ class Fronts(list[Front]):
         self.looked_to = looked_to
 
 
+class Claimed(list[ClaimedJob]):
+    """The answer of a claim. `left_out`: opened as well, but their payloads could not be read in time, or were too
+    much at once; they are on their way back, and whoever asks for fewer gets them."""
+
+    def __init__(self, jobs: Iterable[ClaimedJob] = (), left_out: Sequence[AttemptRef] = ()) -> None:
+        super().__init__(jobs)
+        self.left_out = tuple(left_out)
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """The first job that waits on a route, whatever its gates, and since when it is due. `is_paused`: on purpose."""
@@ -482,7 +491,7 @@ class WorkerPort(Protocol):
         """Of the tenants that have another weight than 1."""
         ...
 
-    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
+    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
         """Open attempts, never more than each share, only while the worker's lease holds. A repeated claim id
         answers with the same attempts that are still open, and claims nothing new."""
         ...

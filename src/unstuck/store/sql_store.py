@@ -22,7 +22,6 @@ from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import (
     AttemptRecord,
     AttemptRef,
-    ClaimedJob,
     EventRecord,
     JobRecord,
     NewJob,
@@ -71,6 +70,7 @@ from unstuck.store.port import (
     EVERY,
     Asked,
     Beat,
+    Claimed,
     FeedBounds,
     FeedFilter,
     FeedPage,
@@ -173,13 +173,23 @@ class SqlStore:
     def weights(self) -> dict[str, int]:
         return {row["name"]: row["weight"] for row in self._database.read(lambda t: t.all("weights"))}
 
-    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
+    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
         known = self._known_worker(worker)
         if known is None:
-            return []
+            return Claimed()
         version = self._versions.get(worker, known["code_version"])
         data = packed({"by": known["name"], "claim": claim, "code_version": version})
-        return claims.claim(self._database, worker, claim, shares, data, self._dimensions)
+        claimed = claims.claim(self._database, worker, claim, shares, data, self._dimensions)
+        if claimed.left_out:
+            self._give_back(worker, claimed.left_out)
+        return claimed
+
+    def _give_back(self, worker: int, refs: Sequence[AttemptRef]) -> None:
+        emit("store.claim.left_out", attempts=len(refs))
+        try:
+            self._waking(lambda t: beat.give_back(t, self._tools, worker, refs, claims.NOT_READ))
+        except StoreError as problem:  # the next beat does it: these are nowhere in what the worker says it holds
+            emit("store.claim.give_back_failed", attempts=len(refs), problem=str(problem)[:200])
 
     def beat(
         self,

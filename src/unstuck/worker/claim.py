@@ -19,7 +19,7 @@ from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown
 from unstuck.model.job import ClaimedJob, WorkflowRecord
 from unstuck.model.times import Times
-from unstuck.store.port import Front, Route, Share, Store
+from unstuck.store.port import Claimed, Front, Route, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -247,7 +247,8 @@ class Claimer:
             return
         jobs = self._ask(claim, shares)
         self._ledger.admit(claim, jobs, self._clock.boot())
-        self._most = min(BATCH, 2 * self._most)
+        # A quarter more each time: what is asked for beyond what can be read was claimed in vain.
+        self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
         self._remember(shares, jobs, now)
         if len(jobs) < sum(share.limit for share in shares):
             self._bids = {}
@@ -281,7 +282,7 @@ class Claimer:
                 self._in_vain = 0
                 self._idle()
 
-    def _ask(self, claim: str, shares: Sequence[Share]) -> list[ClaimedJob]:
+    def _ask(self, claim: str, shares: Sequence[Share]) -> Claimed:
         try:
             try:
                 return self._store.claim(self._worker, claim, shares)

@@ -4,6 +4,8 @@
 -- claim id has not been answered before, no pause or blacklist shuts the route and no limit counts it (unless this transaction
 -- has counted and holds the limits' locks), no hold on the job (such rows stay in ready). The guard is passed once, and looked
 -- behind only when there are entries.
+-- Rows are sent before the commit, and whoever does not read them would keep them from everybody. So an answer above :room bytes
+-- comes without its texts (payload IS NULL), and claimed_jobs reads those afterwards. octet_length reads no text that is stored apart.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
 ), guard AS MATERIALIZED (
@@ -46,8 +48,13 @@ WITH clock AS MATERIALIZED (
 ), told AS (
     INSERT INTO unstuck_events (job, n, at, kind, run, token, data)
     SELECT id, n, now, 'claimed', run, token, :data FROM attempt
+), answer AS MATERIALIZED (
+    SELECT SUM(160 + octet_length(tenant) + octet_length(queue) + octet_length(workflow) + octet_length(payload)) <= :room AS fits
+      FROM attempt
 )
-SELECT id, token, uid, run, tenant, queue, workflow, route, rank, payload, policy, alone, created_at, failures, losses, suspects,
-       target IS NOT NULL AS has_target
+SELECT id, token, run, route, rank, policy, alone, created_at, failures, losses, suspects, target IS NOT NULL AS has_target,
+       CASE WHEN fits THEN uid END AS uid, CASE WHEN fits THEN tenant END AS tenant, CASE WHEN fits THEN queue END AS queue,
+       CASE WHEN fits THEN workflow END AS workflow, CASE WHEN fits THEN payload END AS payload
   FROM attempt
+ CROSS JOIN answer
  ORDER BY rank, id
