@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unstuck.store.statements import Statements, UnknownStatement, translate
+from unstuck.store.statements import MARK, Statements, UnknownStatement, translate
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_database_s_own_file_shadows_the_shared_one(tmp_path: Path) -> None:
         (tmp_path / place / "number.sql").write_text(text)
 
     assert Statements("sqlite", tmp_path)["number"] == "SELECT 2"
-    assert Statements("postgres", tmp_path)["number"] == "SELECT 1"
+    assert Statements("postgres", tmp_path)["number"] == f"{MARK} SELECT 1"
 
 
 def test_a_missing_statement_names_both_places() -> None:

@@ -18,6 +18,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -205,16 +206,37 @@ def _migrate(url: str) -> None:
         database.close()
 
 
+@contextmanager
+def server_on_tcp() -> Iterator[tuple[PostgresServer, PostgresServer]]:
+    """A server of one's own, as it is seen through its unix socket and through TCP."""
+    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-tcp-", dir=_open_folder()))
+    folder.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Postgres(folder, port)
+    try:
+        server.create()
+        server.start()
+        near = PostgresServer(server.dsn)
+        near.make_template()
+        yield near, PostgresServer(f"host=127.0.0.1 port={port} user=unstuck dbname=postgres")
+    finally:
+        server.stop(signal.SIGQUIT)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 # --- the server itself --------------------------------------------------------------------------------------------
 class Postgres:
     """One PostgreSQL process in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        """On a unix socket in its folder; with a port, on 127.0.0.1 as well."""
         self._folder = folder
+        self._port = port
         self._data = folder / "data"
         self._bin = _binaries(folder)
         self._process: subprocess.Popen[bytes] | None = None
-        self.dsn = f"host={folder} port=5432 user=unstuck dbname=postgres"
+        self.dsn = f"host={folder} port={port or 5432} user=unstuck dbname=postgres"
 
     @property
     def pid(self) -> int:
@@ -236,6 +258,8 @@ class Postgres:
 
     def start(self) -> None:
         places = {"unix_socket_directories": str(self._folder)}
+        if self._port is not None:
+            places |= {"listen_addresses": "127.0.0.1", "port": str(self._port)}
         settings = [f"--{name}={value}" for name, value in (SETTINGS | places).items()]
         with (self._folder / "postgres.log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -96,6 +96,15 @@ class Claimed(list[ClaimedJob]):
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """One of ours with a database server, and since when it tries to answer."""
+
+    pid: int
+    asked_at: datetime
+    application: str
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """The first job that waits on a route, whatever its gates, and since when it is due. `is_paused`: on purpose."""
 
@@ -811,6 +820,14 @@ class Store(WorkerPort, Protocol):
 
     def release_due(self, batch: int = 1000) -> int:
         """Delayed starts and retries that came due become claimable; stays in the queue that lasted too long fail."""
+        ...
+
+    def unread_sessions(self, unread_for: float) -> list[Session]:
+        """Those of ours, of any process, whose answer nobody has taken for so long; they may hold locks."""
+        ...
+
+    def end_unread_session(self, session: Session) -> bool:
+        """If it still waits with the same answer. Its client finds a lost connection, should it ever look."""
         ...
 
     def lift_holds(self, margin: float, batch: int = 500) -> int:

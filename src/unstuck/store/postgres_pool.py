@@ -107,9 +107,11 @@ class Dialler:
                 # Compiling a claim costs more than running it, and a long queue makes the planner want to.
                 "SET jit = off;"
                 "SET client_min_messages = warning; SET default_transaction_isolation = 'read committed';"
-                # A backend that waits for a lock should notice that its client has left (PostgreSQL 14 or newer).
-                "SELECT set_config(name, '1000', false) FROM pg_settings"
-                " WHERE name = 'client_connection_check_interval'"
+                # A backend that waits for a lock should notice that its client has left (PostgreSQL 14 or newer), and
+                # one that sends, that nobody takes it: no other timeout ends that. It is 0 on a unix socket.
+                "SELECT set_config(name, CASE name WHEN 'tcp_user_timeout' THEN '"
+                f"{limit}' ELSE '1000' END, false) FROM pg_settings"
+                " WHERE name IN ('client_connection_check_interval', 'tcp_user_timeout')"
             ),
             prepare=False,
         )

@@ -51,6 +51,7 @@ from unstuck.store import (
     pending,
     quarantine,
     remark,
+    sessions,
     settle,
     spawn,
     submit,
@@ -95,6 +96,7 @@ from unstuck.store.port import (
     Remark,
     Report,
     Route,
+    Session,
     Settled,
     Share,
     Submitted,
@@ -711,6 +713,12 @@ class SqlStore:
             if not has_more:
                 break
         return expired
+
+    def unread_sessions(self, unread_for: float) -> list[Session]:
+        return sessions.unread(self._database, unread_for)
+
+    def end_unread_session(self, session: Session) -> bool:
+        return sessions.end(self._database, session)
 
     def lift_holds(self, margin: float, batch: int = 500) -> int:
         return self._waking(lambda t: targets.lift_holds(t, margin, batch))

@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 
 SQL = Path(__file__).parent / "sql"
+#: Begins every statement that we send to a server: so it is known whose they are in its list of sessions, whatever
+#: application a URL names and whoever shares a pooler's sessions with us.
+MARK = "/* unstuck */"
 
 # Order matters: what is quoted or commented is recognised before parameters are looked for inside it.
 _PIECES = re.compile(
@@ -49,7 +52,8 @@ class Statements:
         for place in (self._dialect, "shared"):
             path = self._folder / place / f"{name}.sql"
             if path.is_file():
-                return translate(path.read_text(encoding="utf-8"), self._dialect)
+                text = translate(path.read_text(encoding="utf-8"), self._dialect)
+                return f"{MARK} {text}" if self._dialect == "postgres" else text
         raise UnknownStatement(name, self._dialect)
 
 

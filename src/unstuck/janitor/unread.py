@@ -1,0 +1,33 @@
+"""Sessions of ours that a database server cannot get rid of because nobody reads -> ended.
+
+A process that is frozen, or a host that is gone, may leave one behind in the middle of its answer, with all the locks
+it holds. Whoever asked gives up after a store call, if it lives: one that has waited for several, and is seen twice
+with the same answer, has nobody.
+"""
+
+from __future__ import annotations
+
+from unstuck.model.times import Times
+from unstuck.store.port import Session, Store
+
+#: In store calls: workers may be set up differently, and a migration takes longer.
+PATIENCE = 4
+
+
+class Unread:
+    name = "unread"
+
+    def __init__(self, store: Store, times: Times) -> None:
+        self._store = store
+        self._times = times
+        self._seen: set[Session] = set()
+
+    @property
+    def every(self) -> float:
+        return self._times.sweep
+
+    def tick(self, now: float) -> int:
+        unread = set(self._store.unread_sessions(PATIENCE * self._times.store_call))
+        ended = {session for session in unread & self._seen if self._store.end_unread_session(session)}
+        self._seen = unread - ended
+        return len(ended)
