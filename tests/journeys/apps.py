@@ -113,6 +113,13 @@ def blink(ctx: unstuck.Context, path: str, seconds: float) -> None:
     mark(path, "ended")
 
 
+@app.workflow
+def carry(path: str, load: str) -> int:
+    """Whose arguments are large."""
+    mark(path, "begun")
+    return len(load)
+
+
 _KEPT: list[bytes] = []
 
 
