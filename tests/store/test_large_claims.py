@@ -14,7 +14,7 @@ from tests.support.link import slow_link
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
-from unstuck.store.claim import CLAIM_BYTES, _question
+from unstuck.store.claim import CLAIM_BYTES, _Ask, _question
 from unstuck.store.connect import open_database
 from unstuck.store.port import Share
 from unstuck.store.sql_store import SqlStore
@@ -37,7 +37,7 @@ def ask_and_never_read(url: str, worker: WorkerRecord, shares: list[Share]) -> p
     """A worker that was frozen as soon as its claim had left."""
     frozen = psycopg.connect(url, autocommit=True)
     text = Statements("postgres")["claim"]
-    facts = _question(worker.number, chance.nonce(), shares, "{}")
+    facts = _question(_Ask(worker.number, chance.nonce(), "{}"), shares)
     with psycopg.ClientCursor(frozen) as cursor:
         frozen.pgconn.send_query(cursor.mogrify(text, facts).encode())
     while frozen.pgconn.flush():

@@ -27,11 +27,9 @@ from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.errors import TooManyQueued, UnknownJob
-from unstuck.model.job import ClaimedJob, WorkflowRecord
-from unstuck.model.lifecycle import JobState
-from unstuck.model.policy import Policy
+from unstuck.model.job import ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
-from unstuck.store import gates, targets
+from unstuck.store import targets
 from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
 from unstuck.store.port import BY_CODE, EVERY, Limit, Pause, Report
@@ -101,33 +99,33 @@ def deadlocks(url: str) -> int:
     return int(row[0])
 
 
-def test_a_deploy_that_changes_limits_locks_them_in_the_order_of_a_claim(server: SqlStore, server_url: str) -> None:
-    """Their numbers are the other way round than their names."""
+def test_a_deploy_that_changes_limits_and_a_claim_from_them_do_not_wait_for_each_other(
+    server: SqlStore, server_url: str
+) -> None:
     worker = a_worker(server, lease=3600)
     for name in ("zz", "aa"):
         server.set_limit(Limit("workflow", name, EVERY, BY_CODE, concurrency=5))
         submitted(server, workflow=name)
     shares = everything(server)
-    new = [WorkflowRecord(name, "v2", "default", Policy(), {}, concurrency=6) for name in ("aa", "zz")]
     begun, go = threading.Event(), threading.Event()
 
     def deploy(t: Transaction) -> None:
-        gates.register_workflows(t, new[:1], None, ())
+        t.run("set_code_limit", name="aa", concurrency=6, rate=None, per_us=None, by=BY_CODE)
         begun.set()
         assert go.wait(20)
-        gates.register_workflows(t, new[1:], None, ())
+        t.run("set_code_limit", name="zz", concurrency=6, rate=None, per_us=None, by=BY_CODE)
 
-    with ThreadPoolExecutor(2) as threads:
+    with ThreadPoolExecutor(1) as threads:
         deploying = threads.submit(server._database.write, deploy)
         assert begun.wait(20)
-        claiming = threads.submit(server.claim, worker.number, "c", shares)
-        eventually(lambda: waits_for_a_lock(server_url))
+        claimed = server.claim(worker.number, "c", shares)
+        assert [job.workflow for job in claimed] == ["zz"]
+        assert {route.workflow for route in server.routes(sorted(claimed.held))} == {"aa"}
         go.set()
         deploying.result(20)
-        claiming.result(20)
 
+    assert [job.workflow for job in server.claim(worker.number, "d", shares)] == ["aa"]
     assert deadlocks(server_url) == 0
-    assert server.counts(TENANT)[JobState.RUNNING] == 2
 
 
 def test_starts_are_noted_in_the_order_in_which_attempts_are_settled(server: SqlStore, server_url: str) -> None:

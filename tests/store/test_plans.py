@@ -105,8 +105,8 @@ TARGETS = list(range(100, 20000, 199))
 
 #: statement, its values, the most rows that any scan of a big table may touch
 HOT: list[tuple[str, dict[str, Any], int]] = [
-    ("claim", {"worker": 1, "claim": "new", "shares": packed(SHARES), "data": "{}", "room": 99999}, 150),
-    ("claim", {"worker": 1, "claim": "new", "shares": packed(MIDDLE), "data": "{}", "room": 99999}, 110),
+    ("claim", {"worker": 1, "claim": "new", "opened": 0, "shares": packed(SHARES), "data": "{}", "room": 99999}, 150),
+    ("claim", {"worker": 1, "claim": "new", "opened": 0, "shares": packed(MIDDLE), "data": "{}", "room": 99999}, 110),
     ("claimed_jobs", {"worker": 1, "claim": "c0", "rank": 0, "job": 0, "room": 99999}, 300),
     ("settle_returned", {"worker": 1, "rows": packed(RESULTS), "on_targets": True}, 150),
     ("lock_attempts", {"worker": 1, "rows": packed(RUNNING)}, 150),
@@ -119,8 +119,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("fronts", {"after": 0, "most": 1000}, 60),
     ("waits", {"after": 0, "most": 1000}, 60),
     ("routes", {"numbers": list(range(1, 21))}, 30),
-    ("shut_routes", {"routes": list(range(1, 21))}, 300),
-    ("limited_routes", {"routes": list(range(1, 21))}, 300),
+    ("paused_routes", {"routes": list(range(1, 21))}, 300),
     ("lock_limits", {"routes": list(range(1, 21))}, 300),
     ("limit_room", {"routes": list(range(1, 21))}, 300),
     ("tenants", {"after": "", "most": 10}, 30),
@@ -184,7 +183,7 @@ BIG = {
     "unstuck_audit",
 }
 #: They ask about some routes of thousands.
-ROUTED = {"claim", "fronts", "waits", "routes", "shut_routes", "limited_routes", "lock_limits", "limit_room"}
+ROUTED = {"claim", "fronts", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}
 
 
 @pytest.fixture(scope="module")

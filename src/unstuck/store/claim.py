@@ -1,11 +1,11 @@
 """Claim: ready -> running, one attempt per row, never more than each share, never past a gate that is shut.
 
-Theory of operation. Shares of routes that no limit counts are claimed by one statement that waits for nobody; it
-looks at pauses and at the blacklist itself and leaves alone every route that has a limit, so that one set a moment
-ago is not overlooked. A share of a limited route is counted: lock the limits that apply (sorted, before all other
-locks), count what runs in a second statement, because the first took its snapshot before it waited, cut the shares to
-what is left, then claim, all in one transaction. Who claims next from these limits waits for its end, and counts what
-it opened.
+Theory of operation. Shares of routes that no limit counts are claimed first, by one statement that waits for nobody;
+it looks at pauses and at the blacklist itself and leaves alone every route that has a limit, so that one set a moment
+ago is not overlooked. Shares of limited routes are counted, in a transaction of their own: lock the limits that apply
+(before all other locks), count what runs in a second statement, because the first took its snapshot before it locked,
+cut the shares to what is left, then claim. Nobody waits for a limit: a route any of whose limits somebody else holds
+gets no room, and the answer says so. Who claims next from these limits counts what this one opened.
 
 Both answer before they commit, and a worker that has stopped reading would keep what it was about to get from
 everybody. So an answer carries no more bytes than fit into a socket's buffers; if it would, it comes without its
@@ -15,7 +15,10 @@ much. What does not come by then was claimed in vain: it goes back, and the clai
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from unstuck.clock import boot
@@ -24,9 +27,10 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.limits import Room, cut
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
-from unstuck.store.gates import of_routes
+from unstuck.store.gates import of_routes, rooms_of
 from unstuck.store.port import Claimed, Share
 from unstuck.store.rows import claimed_of, packed
+from unstuck.telemetry import emit
 
 #: How often the room of shared limits is dealt out anew when it brought nothing.
 _CUTS = 20
@@ -45,12 +49,28 @@ NOT_READ = "its payload could not be read in time"
 def claim(
     database: Database, worker: int, claim: str, shares: Sequence[Share], data: str, dimensions: Dimensions
 ) -> Claimed:
+    ask = _Ask(worker, claim, data)
     wanted = _together(shares)
-    rows = _open(database, worker, claim, wanted, data) if wanted else []
+    limited = [share for share in wanted if share.is_limited]
+    rows = _open(database, ask, [share for share in wanted if not share.is_limited])
+    held: frozenset[int] = frozenset()
+    if limited:
+        ask = replace(ask, opened=len(rows))
+        try:
+            counted, held = database.write(lambda t: _counted(t, ask, limited))
+        except Exception as error:
+            if not rows:
+                raise
+            # What no limit counts is open already, and must reach its worker. If the rest was opened unbeknown to us,
+            # a beat finds it and gives it back.
+            emit("limited_claim_failed", level=logging.WARNING, claim=claim, error=str(error))
+            held = frozenset(share.route for share in limited)
+        else:
+            rows = sorted([*rows, *counted], key=_place)
     whole, rest = _read_on(database, worker, claim, rows)
     policies = dimensions.policies(database, {row["policy"] for row in whole})
     jobs = [claimed_of(row, claim, policies[row["policy"]]) for row in whole]
-    return Claimed(jobs, [AttemptRef(row["id"], row["token"], claim) for row in rest])
+    return Claimed(jobs, held, [AttemptRef(row["id"], row["token"], claim) for row in rest])
 
 
 def _read_on(database: Database, worker: int, claim: str, rows: list[Row]) -> tuple[list[Row], list[Row]]:
@@ -85,6 +105,17 @@ def _chunk(database: Database, worker: int, claim: str, after: tuple[int, int]) 
     return database.read(lambda t: t.all("claimed_jobs", **facts))
 
 
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """Who claims. `opened`: attempts that this very call has opened under this id; more than those, and the id had
+    its answer before."""
+
+    worker: int
+    claim: str
+    data: str
+    opened: int = 0
+
+
 def _together(shares: Iterable[Share]) -> list[Share]:
     """One share per route: what several allow is added up, from the lowest floor on."""
     found: dict[int, Share] = {}
@@ -101,82 +132,76 @@ def _sum(one: Share, other: Share) -> Share:
     return Share(one.route, one.limit + other.limit, floor, one.is_limited or other.is_limited)
 
 
-def _open(database: Database, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
-    if database.dialect == "postgres" and not any(share.is_limited for share in shares):
-        return database.once("claim", **_question(worker, claim, shares, data))
-    return database.write(lambda t: _counted(t, worker, claim, shares, data))
+def _open(database: Database, ask: _Ask, shares: list[Share]) -> list[Row]:
+    if not shares:
+        return []
+    if database.dialect == "postgres":
+        return database.once("claim", **_question(ask, shares))
+    return database.write(lambda t: _open_by_steps(t, ask, shares))
 
 
-def _counted(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
-    limited = sorted(share.route for share in shares if share.is_limited)
-    rooms = _rooms(t, limited) if limited else []
+def _counted(t: Transaction, ask: _Ask, shares: list[Share]) -> tuple[list[Row], frozenset[int]]:
+    """What was opened, and the routes that got no room because somebody else holds one of their limits."""
+    routes = sorted(share.route for share in shares)
+    locked = {row["id"] for row in of_routes(t, "lock_limits", routes)}
+    rooms = rooms_of(t, routes)
+    # One that was set after we locked is not ours either.
+    held = frozenset(room.route for room in rooms if room.limit not in locked)
+    shares = [share for share in shares if share.route not in held]
     step = _open_by_steps if t.split else _open_at_once
     for _ in range(_CUTS):
         left = cut({share.route: share.limit for share in shares}, rooms)
         granted = [Share(s.route, left[s.route], s.floor, s.is_limited) for s in shares if s.route in left]
         if not granted:
             break
-        if rows := step(t, worker, claim, granted, data):
+        if rows := step(t, ask, granted):
             _note_starts(t, rows, rooms)
-            return rows
+            return rows, held
         # All the room went to routes that had nothing to give, such as a job under a hold: to the others, then.
         shares = [share for share in shares if share.route not in left]
-    return []
-
-
-def _rooms(t: Transaction, routes: list[int]) -> list[Room]:
-    """Under the limits' locks. One that was set after we locked leaves nothing: we do not hold it."""
-    locked = {row["id"] for row in of_routes(t, "lock_limits", routes)}
-    return [_room(row, row["limit_id"] in locked) for row in of_routes(t, "limit_room", routes)]
-
-
-def _room(row: Row, is_locked: bool) -> Room:
-    bodies = None if row["concurrency"] is None else row["concurrency"] - row["running"]
-    starts = None if row["rate"] is None else row["rate"] - row["started"]
-    return Room(row["route"], row["limit_id"], row["bucket"], bodies if is_locked else 0, starts)
+    return [], held
 
 
 def _note_starts(t: Transaction, rows: Iterable[Row], rooms: Iterable[Room]) -> None:
-    rates: dict[int, list[Room]] = {}
+    opened = Counter(row["route"] for row in rows)
+    starts: Counter[tuple[int, str]] = Counter()
     for room in rooms:
         if room.starts is not None:
-            rates.setdefault(room.route, []).append(room)
-    starts = [
-        {"limit_id": room.limit, "bucket": room.bucket, "job": row["id"]}
-        for row in rows
-        for room in rates.get(row["route"], ())
-    ]
-    if starts:
-        t.run("add_starts", rows=packed(starts))
+            starts[room.limit, room.bucket] += opened[room.route]
+    noted = [{"limit_id": limit, "bucket": bucket, "starts": n} for (limit, bucket), n in starts.items() if n]
+    if noted:
+        t.run("add_starts", rows=packed(noted))
 
 
-def _question(worker: int, claim: str, shares: Iterable[Share], data: str) -> dict[str, Any]:
+def _question(ask: _Ask, shares: Iterable[Share]) -> dict[str, Any]:
     rows = [
         {"route": s.route, "most": s.limit, "rank": rank, "job": job, "counted": s.is_limited}
         for s in shares
         for rank, job in [s.floor or _BEGINNING]
     ]
-    return {"worker": worker, "claim": claim, "shares": packed(rows), "data": data, "room": ANSWER_BYTES}
+    return {**asdict(ask), "shares": packed(rows), "room": ANSWER_BYTES}
 
 
-def _open_at_once(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
-    return t.all("claim", **_question(worker, claim, shares, data))
+def _open_at_once(t: Transaction, ask: _Ask, shares: list[Share]) -> list[Row]:
+    return t.all("claim", **_question(ask, shares))
 
 
-def _open_by_steps(t: Transaction, worker: int, claim: str, shares: list[Share], data: str) -> list[Row]:
+def _open_by_steps(t: Transaction, ask: _Ask, shares: list[Share]) -> list[Row]:
     """SQLite has one writer and no writing CTEs: several statements, as safe as one."""
     now = t.one("now")
-    if now is None or t.one("may_claim", worker=worker, claim=claim) is None:
+    if now is None or t.one("may_claim", worker=ask.worker, claim=ask.claim, opened=ask.opened) is None:
         return []
     picked = [job for share, only in _past_open_gates(t, shares) for job in _pick(t, share, only)]
     if not picked:
         return []
     jobs = packed(picked)
-    t.run("open_attempts", jobs=jobs, worker=worker, claim=claim, now=now["now"])
-    t.run("claimed_events", jobs=jobs, data=data)
+    t.run("open_attempts", jobs=jobs, worker=ask.worker, claim=ask.claim, now=now["now"])
+    t.run("claimed_events", jobs=jobs, data=ask.data)
     t.run("leave_ready", jobs=jobs)
+    opened = set(picked)
     # There is no socket here, only memory.
-    return t.all("opened_jobs", worker=worker, claim=claim, most=CLAIM_BYTES // len(picked))
+    rows = t.all("opened_jobs", worker=ask.worker, claim=ask.claim, most=CLAIM_BYTES // len(picked))
+    return [row for row in rows if row["id"] in opened]
 
 
 def _past_open_gates(t: Transaction, shares: list[Share]) -> list[tuple[Share, int | None]]:

@@ -6,16 +6,18 @@ shut its line, not a route, and are the targets' own business; they are only kep
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, get_args
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, get_args
 
-from unstuck.model.errors import UnknownTarget, UnknownTenant
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable, UnknownTarget, UnknownTenant
 from unstuck.model.job import DEFAULT_TENANT, WorkflowRecord
-from unstuck.model.limits import parse_rate
+from unstuck.model.limits import Room, parse_rate
 from unstuck.model.payload import clean_text
 from unstuck.store import targets
 from unstuck.store.changes import MAX_MESSAGE
-from unstuck.store.database import Row, Transaction
+from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import (
     BY_CODE,
     EVERY,
@@ -31,6 +33,7 @@ from unstuck.store.port import (
     Waits,
 )
 from unstuck.store.rows import instant, instant_or_none, microseconds, packed, span
+from unstuck.telemetry import emit
 
 # --- the look -----------------------------------------------------------------------------------------------------
 
@@ -42,14 +45,23 @@ def look(t: Transaction, after: int, limit: int) -> tuple[Fronts, bool]:
         return Fronts(), False
     has_limits = bool(rows[0]["has_limits"])
     routes = [row["route"] for row in rows]
-    shut = _named(t, "shut_routes", routes) if has_limits or rows[0]["has_pauses"] else frozenset()
-    limited = _named(t, "limited_routes", routes) if has_limits else frozenset()
+    paused = of_routes(t, "paused_routes", routes) if rows[0]["has_pauses"] else []
+    rooms = rooms_of(t, routes) if has_limits else []
+    limited = {room.route for room in rooms}
+    shut = {row["route"] for row in paused if row["probe"] is None} | {room.route for room in rooms if not room.left}
     fronts = [Front(row["route"], row["rank"], row["route"] in limited) for row in rows if row["route"] not in shut]
     return Fronts(fronts, _looked_to(rows, limit)), has_limits
 
 
-def _named(t: Transaction, statement: str, routes: list[int]) -> frozenset[int]:
-    return frozenset(row["route"] for row in of_routes(t, statement, routes))
+def rooms_of(t: Transaction, routes: Sequence[int]) -> list[Room]:
+    """What each limit of these routes leaves to them."""
+    return [_room(row) for row in of_routes(t, "limit_room", routes)]
+
+
+def _room(row: Row) -> Room:
+    bodies = None if row["concurrency"] is None else row["concurrency"] - row["running"]
+    starts = None if row["rate"] is None else row["rate"] - row["started"]
+    return Room(row["route"], row["limit_id"], row["bucket"], bodies, starts)
 
 
 def of_routes(t: Transaction, statement: str, routes: Sequence[int]) -> list[Row]:
@@ -223,17 +235,73 @@ def tenant(t: Transaction, name: str) -> TenantRecord | None:
 # --- what code says of itself -------------------------------------------------------------------------------------
 
 
+class _Write(NamedTuple):
+    """Something that the code of a workflow says and the database does not. `write` answers whether it could: what
+    somebody else holds is not waited for."""
+
+    workflow: str
+    write: Callable[[Transaction], bool]
+
+
 def register_workflows(
-    t: Transaction, workflows: Sequence[WorkflowRecord], worker: int | None, queues: Sequence[str]
-) -> None:
-    """Sorted, so that workers that start together wait for each other in the same order; the worker's own row last,
-    so that its beat waits for none of them."""
-    for workflow in sorted(workflows, key=lambda w: (w.name, w.code_version)):
-        t.run("register_workflow", **_columns(workflow))
-        _limit_by_code(t, workflow)
+    database: Database, workflows: Sequence[WorkflowRecord], worker: int | None, queues: Sequence[str]
+) -> frozenset[str]:
+    """Write what differs, and answer of which workflows not all could be written. The worker's own row comes last, so
+    that its beat waits for none of them."""
+    in_order = sorted(workflows, key=lambda w: (w.name, w.code_version))
+    held = _written(database, database.read(lambda t: _lacking(t, in_order)))
     if worker is not None:
-        serves = {"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})}
-        t.run("set_serves", worker=worker, serves=packed(serves), code_version=version_of(workflows))
+        serves = packed({"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})})
+        version = version_of(workflows)
+        database.write(lambda t: t.run("set_serves", worker=worker, serves=serves, code_version=version))
+    return held
+
+
+def _written(database: Database, writes: Sequence[_Write]) -> frozenset[str]:
+    """All at once; if that fails, in halves, so that one that cannot be written keeps no other back."""
+    if not writes:
+        return frozenset()
+    try:
+        return database.write(lambda t: frozenset(write.workflow for write in writes if not write.write(t)))
+    except (StoreUnavailable, OutcomeUnknown, SchemaMismatch):
+        raise
+    except Exception as error:
+        if len(writes) == 1:
+            emit("not_registered", level=logging.WARNING, workflow=writes[0].workflow, error=str(error))
+            return frozenset({writes[0].workflow})
+        middle = len(writes) // 2
+        return _written(database, writes[:middle]) | _written(database, writes[middle:])
+
+
+def _lacking(t: Transaction, workflows: Sequence[WorkflowRecord]) -> list[_Write]:
+    """Nothing, most often: then nothing is written, and nobody's lock matters."""
+    names, versions = [w.name for w in workflows], sorted({w.code_version for w in workflows})
+    if not names:
+        return []
+    known = {(row["name"], row["code_version"]): row for row in t.all("registered", names=names, versions=versions)}
+    limits = {row["name"]: row for row in t.all("code_limits", names=names)}
+    lacking: list[_Write] = []
+    for workflow in workflows:
+        columns = _columns(workflow)
+        row = known.get((workflow.name, workflow.code_version))
+        if row is None or not row["is_newest"] or any(row[name] != columns[name] for name in columns):
+            lacking.append(_Write(workflow.name, partial(_register, columns=columns)))
+        if _is_unlike(limits.get(workflow.name), _code_limit(workflow)):
+            lacking.append(_Write(workflow.name, partial(_limit_by_code, workflow=workflow)))
+    return lacking
+
+
+def _register(t: Transaction, columns: dict[str, Any]) -> bool:
+    if _is_held(t, "free_workflow", name=columns["name"], code_version=columns["code_version"]):
+        return False
+    t.run("register_workflow", **columns)
+    return True
+
+
+def _is_held(t: Transaction, statement: str, **place: str) -> bool:
+    """Locks the row if that needs no waiting. One that is not there, or not yet, is nobody's."""
+    row = t.one(statement, **place)
+    return row is not None and not row["is_free"]
 
 
 def version_of(workflows: Sequence[WorkflowRecord]) -> str | None:
@@ -254,19 +322,27 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
     }
 
 
-def _limit_by_code(t: Transaction, workflow: WorkflowRecord) -> None:
+def _code_limit(workflow: WorkflowRecord) -> dict[str, int | None]:
+    rate, per = parse_rate(workflow.rate) if workflow.rate is not None else (None, None)
+    return {"concurrency": workflow.concurrency, "rate": rate, "per_us": None if per is None else span(per)}
+
+
+def _is_unlike(row: Row | None, said: Mapping[str, int | None]) -> bool:
+    """Whether the row says something else of the code; or, being the code's own, of what holds."""
+    if row is None:
+        return any(value is not None for value in said.values())
+    is_own = row["set_by"] == BY_CODE
+    return any(row[f"code_{name}"] != said[name] or (is_own and row[name] != said[name]) for name in said)
+
+
+def _limit_by_code(t: Transaction, workflow: WorkflowRecord) -> bool:
     """The newest registration counts: a limit that has left the code leaves the table, and does not come back when
     an operator's is lifted."""
+    if _is_held(t, "free_code_limit", name=workflow.name):
+        return False
     if workflow.concurrency is None and workflow.rate is None:
         t.run("drop_code_limit", name=workflow.name, by=BY_CODE)
         t.run("forget_code_limit", name=workflow.name, by=BY_CODE)
-        return
-    rate, per = parse_rate(workflow.rate) if workflow.rate is not None else (None, None)
-    t.run(
-        "set_code_limit",
-        name=workflow.name,
-        concurrency=workflow.concurrency,
-        rate=rate,
-        per_us=None if per is None else span(per),
-        by=BY_CODE,
-    )
+    else:
+        t.run("set_code_limit", name=workflow.name, **_code_limit(workflow), by=BY_CODE)
+    return True

@@ -86,15 +86,6 @@ class Fronts(list[Front]):
         self.looked_to = looked_to
 
 
-class Claimed(list[ClaimedJob]):
-    """The answer of a claim. `left_out`: opened as well, but their payloads could not be read in time, or were too
-    much at once; they are on their way back, and whoever asks for fewer gets them."""
-
-    def __init__(self, jobs: Iterable[ClaimedJob] = (), left_out: Sequence[AttemptRef] = ()) -> None:
-        super().__init__(jobs)
-        self.left_out = tuple(left_out)
-
-
 @dataclass(frozen=True, slots=True)
 class Session:
     """One of ours with a database server, and since when it tries to answer."""
@@ -134,6 +125,22 @@ class Share:
     limit: int
     floor: tuple[int, int] | None = None
     is_limited: bool = False
+
+
+class Claimed(list[ClaimedJob]):
+    """What a claim opened. `held`: routes that gave nothing because somebody else holds a limit of theirs, who most
+    often just claims: worth asking again soon. `left_out`: opened as well, but their payloads could not be read in
+    time, or were too much at once; they are on their way back, and whoever asks for fewer gets them."""
+
+    def __init__(
+        self,
+        jobs: Iterable[ClaimedJob] = (),
+        held: frozenset[int] = frozenset(),
+        left_out: Sequence[AttemptRef] = (),
+    ) -> None:
+        super().__init__(jobs)
+        self.held = held
+        self.left_out = tuple(left_out)
 
 
 @dataclass(slots=True)
@@ -479,8 +486,9 @@ class WorkerPort(Protocol):
 
     def register_workflows(
         self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
-    ) -> None:
-        """What this code can run; with a worker also: what it claims from now on (see `why`)."""
+    ) -> frozenset[str]:
+        """What this code can run; with a worker also: what it claims from now on (see `why`). Nothing that somebody
+        else holds is waited for: the answer names the workflows of which not all could be written."""
         ...
 
     def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
@@ -501,8 +509,9 @@ class WorkerPort(Protocol):
         ...
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
-        """Open attempts, never more than each share, only while the worker's lease holds. A repeated claim id
-        answers with the same attempts that are still open, and claims nothing new."""
+        """Open attempts, never more than each share, only while the worker's lease holds; nothing waits for a limit
+        that somebody holds. A repeated claim id answers with the same attempts that are still open, and claims
+        nothing new."""
         ...
 
     def beat(

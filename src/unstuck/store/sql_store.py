@@ -150,10 +150,11 @@ class SqlStore:
 
     def register_workflows(
         self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
-    ) -> None:
-        self._database.write(lambda t: gates.register_workflows(t, workflows, worker, queues))
+    ) -> frozenset[str]:
+        held = gates.register_workflows(self._database, workflows, worker, queues)
         if worker is not None and (version := gates.version_of(workflows)) is not None:
             self._versions[worker] = version
+        return held
 
     def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
         """The look first: an empty inbox must not cost SQLite its write lock."""

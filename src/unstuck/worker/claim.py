@@ -6,6 +6,10 @@ between, until a claim brings less than it asked for. Within one view a claim go
 route ended (its floor): rows that others took a moment ago need not be walked over again, not even while an old
 transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim itself decides in
 the database.
+
+What no limit counts is claimed first and by itself. Of a limited route whose limit somebody else holds nothing comes;
+it is asked again after a moment, which grows while the limit stays held. All else that is done here beside the claim
+(registering, timers, the inbox, weights) may fail without stopping it: see `troubles`.
 """
 
 from __future__ import annotations
@@ -16,11 +20,12 @@ from dataclasses import dataclass, replace
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
-from unstuck.model.errors import OutcomeUnknown
-from unstuck.model.job import ClaimedJob, WorkflowRecord
+from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
+from unstuck.model.job import WorkflowRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Claimed, Front, Route, Share, Store
 from unstuck.telemetry import emit
+from unstuck.worker.asides import Asides
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.shares import Bid, Room, Turns, divide
@@ -39,6 +44,9 @@ _WEIGH_EVERY = 5.0
 #: Routes that gave nothing stand behind the others for so long: what is held there must not hide what is not.
 _BARREN_FOR = 1.0
 _VAIN_CLAIMS = 8
+#: How long a limit that somebody else holds is left alone: as long as a claim takes, and longer while it stays held.
+_HELD_FOR = 0.002
+_HELD_FOR_LONG = 0.25
 _LAST = 1 << 62
 
 
@@ -106,6 +114,7 @@ class Claimer:
         self._routes = RouteBook(store)
         self._served: Served | None = None
         self._registered: Served | None = None
+        self._is_registered = False
         self._shunned: frozenset[str] = frozenset()
         self._is_first = True
         self._is_open = True
@@ -120,6 +129,11 @@ class Claimer:
         self._barren_since = float("-inf")
         self._in_vain = 0
         self._most = BATCH
+        self._asides = Asides(clock)
+        #: Routes whose limits somebody else held, when to ask for them again, and how often that was in vain.
+        self._held: frozenset[int] = frozenset()
+        self._held_until = float("-inf")
+        self._collisions = 0
 
     # --- from other threads -------------------------------------------------------------------------------------
     def serve(self, served: Served) -> None:
@@ -137,9 +151,21 @@ class Claimer:
         self._is_open = False
         self._ledger.has_room.set()
 
+    @property
+    def troubles(self) -> dict[str, str]:
+        """What does not work beside the claim: its name and its last error, until it works again."""
+        return self._asides.troubles
+
     # --- the loop -----------------------------------------------------------------------------------------------
     def tick(self) -> float:
         """One round; the answer is how long to rest."""
+        try:
+            return self._round()
+        except StoreUnavailable:
+            self._asides.forgive()
+            raise
+
+    def _round(self) -> float:
         served = self._served
         if not self._is_open or served is None:
             self._clock.wait(self._ledger.has_room, self._times.poll)
@@ -155,6 +181,8 @@ class Claimer:
         self._look(now, served)
         if shares := self._shares(room):
             self._claim(shares, now)
+        elif self._bids.keys() & self._held and (rest := self._held_until - self._clock.boot()) > 0:
+            return rest
         elif self._bids:
             # There is work, but not for the kind of room we have.
             self._clock.wait(self._ledger.has_room, self._times.poll)
@@ -164,27 +192,39 @@ class Claimer:
 
     def _prepare(self, served: Served) -> None:
         if self._registered is not served:
-            workflows, queues = tuple(served.workflows.values()), sorted(served.queues)
-            self._store.register_workflows(workflows, worker=self._worker, queues=queues)
-            self._registered = served
             self._bids = {}
+            self._registered = served
+            self._is_registered = False
+        if not self._is_registered:
+            # What could not be written stands as somebody else wrote it, and we serve by that.
+            self._is_registered = self._asides.do("registration", lambda: self._register(served)) is not None
         if self._is_first:
-            self._before_first()
+            # One that is contended must not keep us from working; a store that is away is waited for.
+            self._asides.do("first sweep", self._before_first, sparing=StoreBusy)
             self._is_first = False
+
+    def _register(self, served: Served) -> bool:
+        workflows, queues = tuple(served.workflows.values()), sorted(served.queues)
+        held = self._store.register_workflows(workflows, worker=self._worker, queues=queues)
+        if held:
+            raise StoreBusy(
+                f"somebody holds the rows of these workflows or of their limits: {', '.join(sorted(held))}"
+            )
+        return True
 
     def _release_due(self, now: float) -> None:
         """The janitor does it as well; here it lets delayed jobs and retries start on time."""
         if now - self._released_at >= min(0.5, self._times.poll):
             self._released_at = now
-            self._store.release_due()
+            self._asides.do("timers", self._store.release_due)
 
     # --- the look -----------------------------------------------------------------------------------------------
     def _look(self, now: float, served: Served) -> None:
         every = _TURN_PAGE_EVERY if self._looked_to else _LOOK_EVERY
         if self._bids and now - self._looked_at < every:
             return
-        self._ingest()
-        self._weigh(now)
+        self._asides.do("inbox", self._ingest)
+        self._asides.do("weights", lambda: self._weigh(now))
         if now - self._barren_since >= _BARREN_FOR:
             self._barren.clear()
         self._bids = self._next_bids(served)
@@ -236,28 +276,48 @@ class Claimer:
     def _shares(self, room: Room) -> list[Share]:
         slots = min(room.slots, self._most)
         room = Room(slots, min(room.ahead, self._most - slots), room.solo)
-        return divide(list(self._bids.values()), room, self._turns)
+        held = self._held if self._clock.boot() < self._held_until else frozenset()
+        return divide([bid for bid in self._bids.values() if bid.route not in held], room, self._turns)
 
     def _claim(self, shares: Sequence[Share], now: float) -> None:
+        """In two parts: what no limit counts is here before anything can go wrong with the others."""
+        free = [share for share in shares if not share.is_limited]
+        limited = [share for share in shares if share.is_limited]
+        jobs = self._take(free) if free else Claimed()
+        if limited:
+            counted = self._asides.do("limited claim", lambda: self._take(limited))
+            if counted is None:
+                counted = Claimed(held=frozenset(share.route for share in limited))
+            self._mind_held(counted)
+            jobs = Claimed([*jobs, *counted], counted.held, [*jobs.left_out, *counted.left_out])
+        # A quarter more each time: what is asked for beyond what can be read was claimed in vain.
+        self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
+        self._remember(shares, jobs, now)
+
+    def _take(self, shares: Sequence[Share]) -> Claimed:
         claim = self._chance.nonce()
         self._ledger.announce(claim)
         if not self._is_open:
             # Closed before the main thread could see our announcement: it may count on nothing being under way.
             self._ledger.give_up(claim)
-            return
+            return Claimed()
         jobs = self._ask(claim, shares)
         self._ledger.admit(claim, jobs, self._clock.boot())
-        # A quarter more each time: what is asked for beyond what can be read was claimed in vain.
-        self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
-        self._remember(shares, jobs, now)
-        if len(jobs) < sum(share.limit for share in shares):
-            self._bids = {}
         if jobs:
             self._landed()
+        return jobs
 
-    def _remember(self, shares: Sequence[Share], jobs: Sequence[ClaimedJob], now: float) -> None:
+    def _mind_held(self, jobs: Claimed) -> None:
+        """Workers that claim from one limit at once take it from each other: who missed it asks again at another
+        moment than the others do, but soon; one that is kept locked must not be asked all the time."""
+        self._collisions = self._collisions + 1 if jobs.held and not jobs else 0
+        self._held = jobs.held
+        rest = min(_HELD_FOR_LONG, self._times.poll, _HELD_FOR * 2 ** min(self._collisions, 10))
+        self._held_until = self._clock.boot() + rest * (0.5 + self._chance.fraction())
+
+    def _remember(self, shares: Sequence[Share], jobs: Claimed, now: float) -> None:
         """Whose turn it was, where each route's next claim begins, and which routes gave nothing."""
-        tenants = {share.route: self._bids[share.route].tenant for share in shares}
+        tenants = {share.route: self._bids[share.route].tenant for share in shares if share.route not in jobs.held}
         self._turns.served(tenants.values(), Counter(tenants[job.route] for job in jobs if job.route in tenants))
         # By rank within each route, so the last is where the next claim begins.
         gave = {job.route: job for job in jobs}
@@ -269,7 +329,16 @@ class Claimer:
         if barren := tenants.keys() - gave.keys():
             self._barren_since = now if not self._barren else self._barren_since
             self._barren |= barren
-        self._rest_if_in_vain(bool(jobs), now)
+        if not jobs.held:
+            self._rest_if_in_vain(bool(jobs), now)
+        self._drop_spent(shares, jobs)
+
+    def _drop_spent(self, shares: Sequence[Share], jobs: Claimed) -> None:
+        """What gave less than it was asked for has no more, or may give no more: the next look will tell."""
+        got = Counter(job.route for job in jobs)
+        for share in shares:
+            if got[share.route] < share.limit and share.route not in jobs.held:
+                self._bids.pop(share.route, None)
 
     def _rest_if_in_vain(self, brought: bool, now: float) -> None:
         """An old view promised what others took: look again. A fresh one that brings nothing is no reason to spin,

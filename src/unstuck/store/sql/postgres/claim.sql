@@ -1,7 +1,7 @@
 -- Move up to each share's limit of its route from ready to running.
 -- SKIP LOCKED lets workers claim side by side and makes a claim wait for nobody; ctid = ANY (ARRAY(...)) keeps the planner from
 -- estimating the LIMIT at a tenth of the table. The wide jobs row is read, never written. Gates: the worker's lease holds, this
--- claim id has not been answered before, no pause or blacklist shuts the route and no limit counts it (unless this transaction
+-- claim id has not been answered before (but for what this very call has :opened), no pause or blacklist shuts the route and no limit counts it (unless this transaction
 -- has counted and holds the limits' locks), no hold on the job (such rows stay in ready). The guard is passed once, and looked
 -- behind only when there are entries.
 -- Rows are sent before the commit, and whoever does not read them would keep them from everybody. So an answer above :room bytes
@@ -30,7 +30,7 @@ WITH clock AS MATERIALIZED (
                      FOR UPDATE OF ready SKIP LOCKED) AS front
             WHERE EXISTS (SELECT 1 FROM unstuck_workers
                            WHERE id = :worker AND state = 'active' AND lease_until > (SELECT now FROM clock))
-              AND NOT EXISTS (SELECT 1 FROM unstuck_running WHERE worker = :worker AND claim = :claim)
+              AND (SELECT COUNT(*) FROM unstuck_running WHERE worker = :worker AND claim = :claim) = CAST(:opened AS BIGINT)
               AND (SELECT entries FROM guard) >= 0
               AND gate.job IS DISTINCT FROM 0
               -- Above the LIMIT: inside, the planner would take it for a reason to sort the whole route.

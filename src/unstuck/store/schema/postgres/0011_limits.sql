@@ -1,0 +1,114 @@
+-- Limits whose cost does not grow: starts counted in slices of time, and what limits a route found by key.
+
+-- A row is so many starts of one slice, a hundredth of the limit's window; `at` is the slice's end, so that none of them is
+-- counted for less than the window. (Of a rate of a hundred or fewer every start is a slice by itself.) until_at: when a sweep
+-- should look at the row; who changes the limit's window makes that wrong, so the sweep looks at the limit as well.
+ALTER TABLE unstuck_starts ADD COLUMN starts BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE unstuck_starts ADD COLUMN until_at BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE unstuck_starts SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+-- job 0: no job has this number, so a slice's row is nobody else's.
+CREATE FUNCTION unstuck_slice(instant BIGINT, rate BIGINT, per_us BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN rate <= 100 THEN instant ELSE (instant / GREATEST(1, per_us / 100) + 1) * GREATEST(1, per_us / 100) END
+$$;
+
+INSERT INTO unstuck_starts (limit_id, bucket, at, job, starts, until_at)
+SELECT s.limit_id, s.bucket, unstuck_slice(s.at, l.rate, l.per_us), 0, COUNT(*), unstuck_slice(s.at, l.rate, l.per_us) + MAX(l.per_us)
+  FROM unstuck_starts s
+  JOIN unstuck_limits l ON l.id = s.limit_id
+ WHERE l.rate IS NOT NULL
+ GROUP BY s.limit_id, s.bucket, unstuck_slice(s.at, l.rate, l.per_us);
+DELETE FROM unstuck_starts WHERE job <> 0;
+CREATE INDEX unstuck_starts_until ON unstuck_starts (until_at);
+
+-- The same rows as before, by a few probes of one index per route; of kinds that no limit has there is none. grade: a row of one's own
+-- (1) wins over that of the family, and this over '*'. LIMIT 1: by key, whatever the statistics say of a young table.
+CREATE OR REPLACE VIEW unstuck_route_limits AS
+SELECT route, kind, bucket, limit_id, name, tenant, concurrency, rate, per_us, set_by
+  FROM (SELECT r.id AS route, l.kind, place.bucket, l.id AS limit_id, l.name, l.tenant, l.concurrency, l.rate, l.per_us, l.set_by, place.grade,
+               MIN(place.grade) OVER (PARTITION BY r.id, l.kind, CASE WHEN l.kind <> 'tenant' THEN l.tenant END) AS best
+          FROM unstuck_routes r
+         CROSS JOIN LATERAL (SELECT CASE WHEN r.limit_key LIKE '%:%' THEN SPLIT_PART(r.limit_key, ':', 1) || ':*' END AS name) AS family
+         CROSS JOIN LATERAL (VALUES (1, 'queue', r.queue, r.tenant, r.queue), (1, 'queue', r.queue, '*', r.queue),
+                                    (1, 'workflow', r.workflow, r.tenant, r.workflow), (1, 'workflow', r.workflow, '*', r.workflow),
+                                    (1, 'tenant', r.tenant, r.tenant, r.tenant), (3, 'tenant', '*', '*', r.tenant),
+                                    (1, 'key', r.limit_key, r.tenant, r.limit_key), (1, 'key', r.limit_key, '*', r.limit_key),
+                                    (2, 'key', family.name, r.tenant, r.limit_key), (2, 'key', family.name, '*', r.limit_key),
+                                    (3, 'key', '*', r.tenant, r.limit_key), (3, 'key', '*', '*', r.limit_key))
+               AS place (grade, kind, name, tenant, bucket)
+         CROSS JOIN LATERAL (SELECT * FROM unstuck_limits l
+                              WHERE l.kind = place.kind AND l.name = place.name AND l.tenant = place.tenant
+                                AND (l.concurrency IS NOT NULL OR l.rate IS NOT NULL)
+                              LIMIT 1) AS l
+         WHERE place.bucket <> ''
+           AND place.kind = ANY (ARRAY(SELECT known.kind
+                                         FROM (VALUES ('queue'), ('workflow'), ('tenant'), ('key')) AS known (kind)
+                                        CROSS JOIN LATERAL (SELECT 1 FROM unstuck_limits l WHERE l.kind = known.kind LIMIT 1) AS l))) AS found
+ WHERE grade = best;
+
+-- How far the limits of some routes are used up: each limit is counted once, however many of the routes it counts. Bodies are open
+-- attempts, and jobs under a hold, whose old body may still live. Whether a limit counts another route beside that for which it
+-- was found depends on nothing but the bucket and its tenant: what has a row of its own is another bucket. first_at: with whose
+-- leaving there is room again.
+-- One plan per session. No nested loops: where two lists meet that nobody has statistics of, it must not be each with each.
+CREATE FUNCTION unstuck_room(asked BIGINT[])
+RETURNS TABLE (route BIGINT, kind TEXT, bucket TEXT, limit_id BIGINT, name TEXT, tenant TEXT, concurrency BIGINT, rate BIGINT,
+               per_us BIGINT, set_by TEXT, running BIGINT, started BIGINT, first_at BIGINT)
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    instant BIGINT := unstuck_now();
+BEGIN
+    RETURN QUERY
+    WITH counting AS MATERIALIZED (
+        SELECT l.* FROM unstuck_route_limits l WHERE l.route = ANY (asked)
+    ), limits AS MATERIALIZED (
+        SELECT DISTINCT limit_id, kind, bucket, tenant, concurrency, rate, per_us FROM counting
+    ), forms AS MATERIALIZED (
+        SELECT DISTINCT kind, tenant = '*' AS is_of_all FROM limits WHERE concurrency IS NOT NULL
+    ), bodies AS (
+        SELECT body.route, COUNT(*) AS jobs
+          FROM (SELECT a.route FROM unstuck_running a
+                 UNION ALL
+                SELECT j.route
+                  FROM unstuck_holds h
+                 CROSS JOIN LATERAL (SELECT route FROM unstuck_jobs WHERE id = h.job LIMIT 1) AS j) AS body
+         WHERE EXISTS (SELECT 1 FROM forms)
+         GROUP BY body.route
+    ), busy AS (
+        SELECT f.kind, CASE WHEN f.is_of_all THEN '*' ELSE r.tenant END AS tenant,
+               CASE f.kind WHEN 'queue' THEN r.queue WHEN 'workflow' THEN r.workflow
+                           WHEN 'tenant' THEN r.tenant ELSE r.limit_key END AS bucket,
+               SUM(bodies.jobs) AS jobs
+          FROM bodies
+         CROSS JOIN LATERAL (SELECT * FROM unstuck_routes WHERE id = bodies.route LIMIT 1) AS r
+         CROSS JOIN forms f
+         GROUP BY 1, 2, 3
+    ), used AS MATERIALIZED (
+        SELECT l.limit_id, l.bucket, l.rate, l.per_us, CAST(COALESCE(busy.jobs, 0) AS BIGINT) AS running, CAST(s.started AS BIGINT) AS started
+          FROM limits l
+          LEFT JOIN busy ON busy.kind = l.kind AND busy.bucket = l.bucket AND busy.tenant = l.tenant AND l.concurrency IS NOT NULL
+         CROSS JOIN LATERAL (SELECT COALESCE(SUM(s.starts), 0) AS started
+                               FROM unstuck_starts s
+                              WHERE s.limit_id = l.limit_id AND s.bucket = l.bucket AND s.at > instant - l.per_us) AS s
+    )
+    SELECT c.route, c.kind, c.bucket, c.limit_id, c.name, c.tenant, c.concurrency, c.rate, c.per_us, c.set_by, u.running, u.started,
+           CASE WHEN u.started >= u.rate THEN
+           (SELECT MIN(later.at)
+              FROM (SELECT s.at, SUM(SUM(s.starts)) OVER (ORDER BY s.at DESC) - SUM(s.starts) AS left_over
+                      FROM unstuck_starts s
+                     WHERE s.limit_id = u.limit_id AND s.bucket = u.bucket AND s.at > instant - u.per_us
+                     GROUP BY s.at) AS later
+             WHERE later.left_over < u.rate) END
+      FROM counting c
+      JOIN used u ON u.limit_id = c.limit_id AND u.bucket = c.bucket;
+END
+$$;
+
+-- For `why`, and for workers of an older version.
+CREATE OR REPLACE VIEW unstuck_limit_room AS
+SELECT r.id AS route, room.kind, room.bucket, room.limit_id, room.name, room.tenant, room.concurrency, room.rate, room.per_us, room.set_by,
+       room.running, room.started, room.first_at
+  FROM unstuck_routes r
+ CROSS JOIN LATERAL unstuck_room(ARRAY[r.id]) AS room;
+DROP VIEW unstuck_limit_use;

@@ -1,1 +1,0 @@
-SELECT DISTINCT route FROM unstuck_route_limits WHERE route = ANY (CAST(:routes AS BIGINT[]))

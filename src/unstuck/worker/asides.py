@@ -1,0 +1,53 @@
+"""Asides: what a loop does beside its own work. What fails there is said and shown, and stops nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from unstuck.clock import Clock
+from unstuck.telemetry import emit
+
+T = TypeVar("T")
+
+_FIRST_REST = 0.5
+#: An aside that fails slowly would take all the time there is, if it were tried again at once.
+_LONGEST_REST = 5.0
+
+
+class Asides:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._troubles: dict[str, str] = {}
+        self._rests: dict[str, float] = {}
+        self._due: dict[str, float] = {}
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """The last error of each aside that does not work now. For any thread."""
+        return dict(self._troubles)
+
+    def do(self, name: str, aside: Callable[[], T], *, sparing: type[Exception] = Exception) -> T | None:
+        """Its answer; None if it failed, now or so lately that it still rests."""
+        now = self._clock.boot()
+        if now < self._due.get(name, now):
+            return None
+        try:
+            answer = aside()
+        except sparing as error:
+            emit("aside_failed", level=logging.WARNING, aside=name, error=str(error) or repr(error))
+            self._troubles[name] = str(error) or repr(error)
+            self._rests[name] = min(_LONGEST_REST, 2 * self._rests.get(name, _FIRST_REST / 2))
+            self._due[name] = self._clock.boot() + self._rests[name]
+            return None
+        if name in self._troubles:
+            self._troubles.pop(name)
+            self._rests.pop(name)
+            self._due.pop(name)
+        return answer
+
+    def forgive(self) -> None:
+        """Whatever failed was not the aside's own fault: try again at once."""
+        self._rests = dict.fromkeys(self._rests, _FIRST_REST / 2)
+        self._due = dict.fromkeys(self._due, self._clock.boot())
