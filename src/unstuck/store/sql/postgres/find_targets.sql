@@ -1,3 +1,4 @@
+-- LATERAL ... LIMIT 1 as in find_routes.
 SELECT d.id, d.tenant, d.name
   FROM json_to_recordset(CAST(:rows AS json)) AS r (tenant TEXT, name TEXT)
-  JOIN unstuck_targets d ON d.tenant = r.tenant AND d.name = r.name
+ CROSS JOIN LATERAL (SELECT id, tenant, name FROM unstuck_targets WHERE tenant = r.tenant AND name = r.name LIMIT 1) AS d

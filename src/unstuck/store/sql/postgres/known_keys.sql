@@ -1,3 +1,4 @@
+-- LATERAL ... LIMIT 1 as in find_routes.
 SELECT k.tenant, k.key, k.fingerprint, k.job
   FROM json_to_recordset(CAST(:rows AS json)) AS r (tenant TEXT, key TEXT)
-  JOIN unstuck_keys k ON k.tenant = r.tenant AND k.key = r.key
+ CROSS JOIN LATERAL (SELECT * FROM unstuck_keys WHERE tenant = r.tenant AND key = r.key LIMIT 1) AS k
