@@ -5,11 +5,24 @@ from __future__ import annotations
 from tests.conftest import StoreClock
 from tests.store.test_pending import state
 from tests.store.test_waits import PAID, gathering, parked, rows_of, send
-from tests.support.builders import TENANT, a_worker, claimed
+from tests.support.builders import TENANT, a_worker, claim_all, claimed, submitted
+from tests.support.troubles import raising
 from unstuck.assembly import build_janitor
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 from unstuck.store.sql_store import SqlStore
+
+
+def test_what_an_ingest_had_set_aside_comes_home_with_the_next_turn(store: SqlStore, store_url: str) -> None:
+    job = submitted(store, target="acme")
+    with raising(store_url, "unstuck_ready", "NEW.job > 0"):
+        store.ingest()
+        assert [one.target for one in store.quarantined()] == ["acme"]
+
+    build_janitor(store, Times()).tick()
+
+    assert store.quarantined() == []
+    assert [one.id for one in claim_all(store, a_worker(store))] == [job.id]
 
 
 def test_one_turn_of_all_duties_ends_waits_cancels_children_and_drops_letters(

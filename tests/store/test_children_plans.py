@@ -44,6 +44,8 @@ CHILDREN = "{" + ",".join(f"uid-{1000 + n}" for n in range(10)) + "}"  # an arra
 STEPS = packed(
     [{"job": n, "name": "new", "ordinal": 1, "duration_ms": 1, "result": "1"} for n in range(1, 11)],
 )
+SPAWNED = packed([{"parent": 1, "place": n, "uid": f"uid-{1000 + n}"} for n in range(10)])
+WAITERS = packed([{"waiter": n, "jobs": [1001, 1003], "targets": [1], "above": [n]} for n in (1, 2)])
 PAGE = {"job": 7, "run": 1, "skip": 0, "most": 50, "room": 1 << 20}
 HOT: list[tuple[str, dict[str, Any], int]] = [
     ("attempt_run", {"job": 7, "token": 1, "claim": "c"}, 2),
@@ -78,12 +80,16 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("set_children_apart", {"job": 7}, 110),
     ("ancestors", {"job": 1003}, 10),
     ("find_children", {"job": 1, "children": CHILDREN}, 20),
-    ("ends_of_children", {"job": 1, "children": CHILDREN, "most": 1000}, 30),
+    ("bytes_of_children", {"rows": SPAWNED}, 30),
+    ("ends_of_children", {"rows": SPAWNED, "most": 1000}, 30),
+    ("ancestors_of_all", {"jobs": [1003, 1005]}, 20),
     ("forgettable", {"retention": 1_000_000, "batch": 100}, 110),
-    ("watch_children", {"job": 1, "children": CHILDREN}, 20),
-    ("needed_by", {"jobs": [1001, 1003], "targets": [1], "above": [1], "most": 20_000}, 20),
+    ("watch_children", {"rows": SPAWNED}, 20),
+    ("who_waits", {"jobs": [1001, 1003]}, 4),
+    ("needed_by", {"rows": WAITERS, "most": 20_000}, 40),
     ("leave_children", {"rows": '[{"job": 7, "every": 1}, {"job": 8, "every": 0}]'}, 410),
-    ("left_children", {"batch": 100}, 20),
+    ("left_children", {"after_at": 0, "after_child": 0, "batch": 100}, 20),
+    ("left_child", {"child": 1003}, 4),
     ("tended", {"child": 1003}, 2),
 ]
 BIG = {
@@ -130,4 +136,4 @@ def test_sqlite_never_reads_a_whole_table(name: str, values: dict[str, Any], mos
 
 
 #: Parts of the statement itself, never tables.
-_OWN = {"found", "p", "s", "w", "above", "needed", "counted", "CONSTANT"}
+_OWN = {"found", "one", "p", "s", "w", "above", "needed", "counted", "CONSTANT"}

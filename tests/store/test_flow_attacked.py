@@ -202,14 +202,14 @@ def test_a_child_resumed_while_its_parent_is_woken_is_waited_for_again(
     work_off(one)
     (kid,) = claim(one, worker)
     settle(one, worker, kid.ref, Raised(ErrorInfo("ValueError", "boom"), retry=False))
-    look = children.payload
+    look = children.ends
 
     def meanwhile(*asked: Any) -> Any:
         monkeypatch.undo()
         other.resume(TENANT, child.id, "kim")
         return look(*asked)
 
-    monkeypatch.setattr(children, "payload", meanwhile)
+    monkeypatch.setattr(children, "ends", meanwhile)
     work_off(one)
     assert state(one, parent.id) is JobState.WAITING
     check_invariant(one)

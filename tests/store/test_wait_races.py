@@ -95,16 +95,15 @@ def race(store: SqlStore, worker: WorkerRecord, attempts: Sequence[ClaimedJob]) 
     together(*[partial(verb, half) for verb in (park, signal) for half in halves], store.ingest)
 
 
-def test_an_event_that_is_under_way_while_its_job_parks_is_not_missed(
-    one: SqlStore, other: SqlStore, postgres_url: str
-) -> None:
+def test_an_event_that_is_under_way_while_its_job_parks_is_not_missed(one: SqlStore, other: SqlStore) -> None:
+    """The park does not wait for it: a word in the inbox brings them together."""
     worker = a_worker(one)
     attempt = claimed(one, worker)
-    with ThreadPoolExecutor(1) as thread:
-        with under_way(other, lambda t: waits.signal(t, TENANT, "paid", "1", "ada", attempt.id, None)):
-            parking = thread.submit(settle, one, worker, attempt.ref, Parked(PAID))
-            eventually(lambda: waits_for_a_lock(postgres_url))
-        parking.result(15)
+    with under_way(other, lambda t: waits.signal(t, TENANT, "paid", "1", "ada", attempt.id, None)):
+        settle(one, worker, attempt.ref, Parked(PAID))
+        one.ingest()
+        assert state(one, attempt.id) is JobState.WAITING
+    work_off(one)
     assert state(one, attempt.id) is JobState.QUEUED
     assert the_wait(one, attempt.id).payload == "1"
     check_invariant(one)
@@ -241,14 +240,17 @@ def test_one_of_approve_reject_deadline_and_cancel_decides(store: SqlStore, cloc
     assert len(seen) > 1, "nobody ever raced"
 
 
-def test_an_approval_that_is_under_way_beats_the_deadline(one: SqlStore, other: SqlStore, postgres_url: str) -> None:
+def test_an_approval_that_is_under_way_beats_the_deadline_and_holds_up_no_other(
+    one: SqlStore, other: SqlStore
+) -> None:
     worker = a_worker(one)
     attempt = parked(one, worker, replace(PUSH, timeout=0.001))
-    with ThreadPoolExecutor(1) as thread:
-        with under_way(other, lambda t: waits.decide(t, TENANT, attempt.id, Answer.APPROVED, "ada", None, None)):
-            expiring = thread.submit(one.expire_waits)
-            eventually(lambda: waits_for_a_lock(postgres_url))
-        assert expiring.result(15) == 0
+    late = parked(one, worker, replace(PUSH, timeout=0.001))
+    with under_way(other, lambda t: waits.decide(t, TENANT, attempt.id, Answer.APPROVED, "ada", None, None)):
+        assert one.expire_waits() == 1
+    assert (state(one, late.id), one.next_wait()) == (JobState.FAILED, 0)
+    assert one.expire_waits() == 0
+    assert one.next_wait() is None
     check_invariant(one)
     work_off(one)
     assert state(one, attempt.id) is JobState.QUEUED
@@ -258,7 +260,7 @@ def test_a_deadline_that_is_under_way_beats_the_approval(one: SqlStore, other: S
     worker = a_worker(one)
     attempt = parked(one, worker, replace(PUSH, timeout=0.001))
     with ThreadPoolExecutor(1) as thread:
-        with under_way(other, lambda t: waits.expire(t, other._tools, 10)):
+        with under_way(other, lambda t: waits.expire(t, other._tools, waits.due_of(t, [attempt.ref.job]))):
             deciding = thread.submit(one.decide, TENANT, attempt.id, Answer.APPROVED, "ada")
             eventually(lambda: waits_for_a_lock(postgres_url))
         with pytest.raises(NotWaiting, match="decided already: timeout by timeout"):

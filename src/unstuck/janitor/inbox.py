@@ -1,5 +1,5 @@
 """The inbox from its beginning: entries get their numbers before they commit, so who reads on from the last number he
-saw, as claimers do, passes by one that came late."""
+saw, as claimers do, passes by one that came late. And what could not be worked off earlier, and was set aside."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class Inbox:
             woken += found.woken
             if found.entries < BATCH:
                 break
-        return woken
+        return woken + self._store.ingest_again(BATCH)

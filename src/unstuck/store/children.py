@@ -9,17 +9,19 @@ because each needs locks of its own that come before the ones an end already hol
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from unstuck.model import children as model
-from unstuck.model.errors import ErrorType, UnknownJob
+from unstuck.model.errors import ErrorType, UnknownJob, UnstuckError
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Child, Wait
 from unstuck.store.database import Row, Transaction
+from unstuck.store.line import lock_free
 from unstuck.store.lookup import job_row
 from unstuck.store.rows import packed
 
@@ -53,6 +55,24 @@ def reason(row: Row) -> str:
     return f"its parent {row['parent_uid']} ended {state}" if state else f"its parent {row['parent_uid']} ended"
 
 
+def left_ones(t: Transaction, after: tuple[int, int], batch: int) -> list[Row]:
+    """Children that were left, those behind (left_at, child) `after`; what is set aside is left out."""
+    return t.all("left_children", after_at=after[0], after_child=after[1], batch=batch)
+
+
+def hold(t: Transaction, row: Row) -> bool:
+    """All the locks that its cancel needs, in their order; False: somebody has one of them. Who tends children works
+    for everybody, and waits for nobody."""
+    if t.split:
+        return True
+    job = row["child"]
+    if lock_free(t, [row["target"]])[1]:
+        return False
+    if not t.all("lock_free_running", job=job) and t.all("is_running", job=job):
+        return False
+    return bool(t.all("lock_jobs", jobs=[job])) or row["uid"] is None
+
+
 def set_apart(t: Transaction, job: int) -> None:
     """Its parent begins again from the start: no child counts as spawned, and those there are stay its children."""
     t.run("set_children_apart", job=job)
@@ -61,27 +81,62 @@ def set_apart(t: Transaction, job: int) -> None:
 # --- the parent waits ---------------------------------------------------------------------------------------------
 
 
-def watch(t: Transaction, row: Row, wait: Wait) -> None:
-    """This job parks until these children have ended. It counts as a newcomer in the inbox: one of them may be ending
-    at this instant, and only a look behind locks is sure (see `pending`)."""
-    t.run("watch_children", job=row["job"], children=list(dict.fromkeys(wait.children)))
-    t.run("add_inbox", rows=packed([{"target": None, "job": row["job"]}]))
-
-
-def check_wait(t: Transaction, job: int, still_open: Sequence[int], *, release_target: bool) -> None:
-    """Whether a wait of this job for these children could ever end, as things stand: TargetDeadlock, InvalidInput."""
-    rows = t.all("ancestors", job=job)
-    if not rows or not still_open:
+def watch(t: Transaction, waits: Mapping[int, Wait]) -> None:
+    """These jobs park until these children have ended. They count as newcomers in the inbox: a child may be ending at
+    this instant, and only a look behind locks is sure (see `pending`)."""
+    if not waits:
         return
-    ancestors = ancestors_of(rows)
-    needed = t.all(
-        "needed_by",
-        jobs=sorted(still_open),
-        targets=[ancestor.keeps for ancestor in ancestors if ancestor.keeps is not None],
-        above=[ancestor.number for ancestor in ancestors],
-        most=MOST_NEEDED,
-    )
-    model.check_wait([_needed(row) for row in needed], ancestors, release_target=release_target)
+    rows = [{"parent": job, "uid": uid} for job, wait in waits.items() for uid in dict.fromkeys(wait.children)]
+    t.run("watch_children", rows=packed(rows))
+    t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in waits]))
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """A job that waits, or is about to, for these children, which have not ended."""
+
+    job: int
+    still_open: Sequence[int]
+    release_target: bool
+
+
+def check_wait(t: Transaction, gather: Gather) -> None:
+    """Whether it could ever end, as things stand: TargetDeadlock, InvalidInput."""
+    if problem := problems(t, [gather]).get(gather.job):
+        raise problem
+
+
+def problems(t: Transaction, gathers: Sequence[Gather]) -> dict[int, UnstuckError]:
+    """Of the jobs whose wait could never end, as things stand, why."""
+    above: dict[int, list[Row]] = defaultdict(list)
+    looked_at = [gather.job for gather in gathers if gather.still_open]
+    for row in t.all("ancestors_of_all", jobs=looked_at) if looked_at else ():
+        above[row["below"]].append(row)
+    open_ones = {gather.job: gather for gather in gathers if gather.still_open and gather.job in above}
+    ancestors = {job: ancestors_of(rows) for job, rows in above.items()}
+    needed = _needed_by(t, [_question(gather, ancestors[job]) for job, gather in open_ones.items()])
+    found: dict[int, UnstuckError] = {}
+    for job, gather in open_ones.items():
+        try:
+            model.check_wait(needed[job], ancestors[job], release_target=gather.release_target)
+        except UnstuckError as problem:
+            found[job] = problem
+    return found
+
+
+def _question(gather: Gather, ancestors: Sequence[model.Ancestor]) -> dict[str, Any]:
+    keeps = [ancestor.keeps for ancestor in ancestors if ancestor.keeps is not None]
+    numbers = [ancestor.number for ancestor in ancestors]
+    return {"waiter": gather.job, "jobs": sorted(gather.still_open), "targets": keeps, "above": numbers}
+
+
+def _needed_by(t: Transaction, questions: Sequence[dict[str, Any]]) -> dict[int, list[model.Needed]]:
+    """One statement where each costs a round trip; where it does not, one for each."""
+    needed: dict[int, list[model.Needed]] = defaultdict(list)
+    for some in [[question] for question in questions] if t.split else [questions] if questions else []:
+        for row in t.all("needed_by", rows=packed(some), most=MOST_NEEDED):
+            needed[row["waiter"]].append(_needed(row))
+    return needed
 
 
 def ancestors_of(rows: Sequence[Row]) -> list[model.Ancestor]:
@@ -92,18 +147,40 @@ def _needed(row: Row) -> model.Needed:
     return model.Needed(row["number"], row["uid"], row["target"], row["target_name"])
 
 
-def payload(t: Transaction, wait_row: Row) -> str | None:
-    """What a gather hands over, in the order that was asked: JSON, one entry for each child."""
-    wanted: list[str] = json.loads(wait_row["spec"]).get("children", [])
-    return ends(t, wait_row["job"], wanted)
+def fitting(t: Transaction, gathers: Mapping[int, Sequence[str]]) -> dict[int, Sequence[str]]:
+    """Of these jobs, each with the children it waited for, as many as one transaction can carry: one at least."""
+    if len(gathers) < 2:
+        return dict(gathers)
+    rows = [{"parent": job, "uid": uid} for job, wanted in gathers.items() for uid in wanted]
+    left = {row["job"]: int(row["bytes"]) for row in t.all("bytes_of_children", rows=packed(rows))}
+    chosen: dict[int, Sequence[str]] = {}
+    bytes_, children = 0, 0
+    for job, wanted in gathers.items():
+        bytes_ += min(left.get(job, 0), MOST_GATHERED)
+        children += len(wanted)
+        if chosen and (bytes_ > 2 * MOST_GATHERED or children > MOST_NEEDED):
+            break
+        chosen[job] = wanted
+    return chosen
 
 
-def ends(t: Transaction, parent: int, wanted: Sequence[str]) -> str | None:
-    """None while one of them has not ended."""
-    rows = t.all("ends_of_children", job=parent, children=list(wanted), most=MOST_GATHERED)
-    if any(row["state"] is None for row in rows):
+def ends(t: Transaction, gathers: Mapping[int, Sequence[str]]) -> dict[int, str | None]:
+    """What each job's gather hands over, in the order that was asked: JSON, one entry for each child. None while one
+    of them has not ended."""
+    rows = [
+        {"parent": job, "place": place, "uid": uid}
+        for job, wanted in gathers.items()
+        for place, uid in enumerate(wanted)
+    ]
+    found: dict[int, dict[str, Row]] = defaultdict(dict)
+    for row in t.all("ends_of_children", rows=packed(rows), most=MOST_GATHERED) if rows else ():
+        found[row["parent"]][row["uid"]] = row
+    return {job: _told_all(wanted, found[job]) for job, wanted in gathers.items()}
+
+
+def _told_all(wanted: Sequence[str], found: Mapping[str, Row]) -> str | None:
+    if any(row["state"] is None for row in found.values()):
         return None
-    found = {row["uid"]: row for row in rows}
     return "[" + ",".join(_told(uid, found.get(uid)) for uid in wanted) + "]"
 
 

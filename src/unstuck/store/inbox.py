@@ -1,20 +1,204 @@
-"""Inbox: what others only announced, because they must wait for nobody: lines that grew, jobs that ended."""
+"""Inbox: what others only announced, because they must wait for nobody: lines that grew, jobs that ended.
+
+Theory of operation. Entries are taken, and what they ask for is done, in one transaction; what somebody holds at that
+instant is put back, so nothing waits and nothing is lost. A transaction that fails leaves its entries where they are:
+then they are tried by their numbers, in halves, and what a single entry asks for in its parts. What fails alone moves
+from the inbox to quarantine, so that the inbox itself never jams, and is tried again from there (see `isolation`).
+"""
 
 from __future__ import annotations
 
-from unstuck.store import pending, targets
-from unstuck.store.database import Transaction
-from unstuck.store.port import Ingested
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unstuck.clock import boot
+from unstuck.model.errors import StoreUnavailable
+from unstuck.store import pending, quarantine, targets, waits
+from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.halves import AWAY, in_halves
+from unstuck.store.isolation import Isolation
+from unstuck.store.port import Ingested, QuarantineDuty
+from unstuck.store.rows import packed
 from unstuck.store.settle import Settling
+from unstuck.telemetry import emit
+
+BY = "inbox"
+MOST = 1000
+#: Whoever ingests before he claims must get to his claims; and one transaction of many should take half of that.
+WITHIN = 0.5
 
 
-def ingest(t: Transaction, tools: Settling, after: int, batch: int) -> tuple[Ingested, bool]:
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A target whose line grew, or a job that has news."""
+
+    seq: int
+    target: int | None
+    job: int | None
+
+
+# --- in one transaction -------------------------------------------------------------------------------------------
+
+
+def ingest(
+    t: Transaction, tools: Settling, after: int, batch: int, *, is_careful: bool = False
+) -> tuple[Ingested, bool]:
+    """`is_careful`: something is set aside, and left out here."""
+    return _work_off(t, tools, t.all("take_inbox", after=after, batch=batch), after, is_careful=is_careful)
+
+
+def _ingest_these(t: Transaction, tools: Settling, entries: Sequence[Entry]) -> tuple[Ingested, bool]:
+    """Those of them that are still there."""
+    found = t.all("take_entries", entries=[entry.seq for entry in entries])
+    return _work_off(t, tools, found, 0, is_careful=True)
+
+
+def _work_off(
+    t: Transaction, tools: Settling, entries: Sequence[Row], after: int, *, is_careful: bool
+) -> tuple[Ingested, bool]:
     """Targets first: their locks come before those of running attempts and jobs, which dependants need."""
-    entries = t.all("take_inbox", after=after, batch=batch)
     if not entries:
         return Ingested(0, 0, after), False
-    woken = targets.ingest(t, [entry["target"] for entry in entries])
+    woken = targets.ingest(t, [entry["target"] for entry in entries], is_careful=is_careful)
     news = sorted({entry["job"] for entry in entries if entry["job"] is not None})
-    moved, woke = pending.settle_news(t, tools, news) if news else (0, False)
+    moved, woke = pending.settle_news(t, tools, news, is_careful=is_careful) if news else (0, False)
     last = max(entry["seq"] for entry in entries)
     return Ingested(len(entries), woken + moved, last), woken > 0 or woke
+
+
+# --- batch after batch --------------------------------------------------------------------------------------------
+
+
+class Inbox:
+    """Shared by threads without a lock: what it remembers only makes it quicker."""
+
+    def __init__(self, database: Database, tools: Settling) -> None:
+        self._database = database
+        self._tools = tools
+        self._isolation = Isolation(database)
+        self._most = MOST
+        self._is_something_aside = False
+
+    def ingest(self, after: int, batch: int) -> Ingested:
+        """Up to so many entries, for a short while."""
+        until = boot() + WITHIN
+        done = Ingested(0, 0, after)
+        while done.entries < batch:
+            asked = min(batch - done.entries, self._most)
+            found = self._some(done.last, asked)
+            done = _sum(done, found)
+            if found.entries < asked or boot() >= until:
+                break
+        return done
+
+    def _some(self, after: int, batch: int) -> Ingested:
+        """What is too slow for one call would never be done: fewer then, down to one. If that one is too slow too,
+        for a store that answers others, it is the one to blame."""
+        began = boot()
+        try:
+            found = self._batch(after, batch)
+        except Exception as problem:
+            self._most = max(1, batch // 4)
+            if batch > 1 or not isinstance(problem, StoreUnavailable):
+                raise
+            self._database.write(lambda t: t.run("probe"))
+            return self._each(after, [(entry, problem) for entry in self._entries(after, 1)])
+        self._most = min(MOST, 2 * batch) if boot() - began < WITHIN / 2 else max(1, batch // 2)
+        return found
+
+    def _batch(self, after: int, batch: int) -> Ingested:
+        is_careful = self._is_something_aside
+        try:
+            done, woke = self._database.write(lambda t: ingest(t, self._tools, after, batch, is_careful=is_careful))
+        except AWAY:
+            raise
+        except Exception as problem:
+            emit("store.ingest.refused", entries=batch, problem=str(problem)[:200])
+            self._is_something_aside = True
+            return self._in_halves(after, batch)
+        if woke:
+            self._database.hint()
+        return done
+
+    # --- what fails -----------------------------------------------------------------------------------------------
+
+    def _in_halves(self, after: int, batch: int) -> Ingested:
+        done = Ingested(0, 0, after)
+        woke = False
+
+        def write(some: Sequence[Entry]) -> None:
+            nonlocal done, woke
+            found, has_woken = self._database.write(lambda t: _ingest_these(t, self._tools, some))
+            done, woke = _sum(done, found), woke or has_woken
+
+        failed = in_halves(self._entries(after, batch), write)
+        if woke:
+            self._database.hint()
+        return _sum(done, self._each(after, list(failed.items())))
+
+    def _entries(self, after: int, batch: int) -> list[Entry]:
+        rows = self._database.read(lambda t: t.all("inbox_entries", after=after, batch=batch))
+        return [Entry(row["seq"], row["target"], row["job"]) for row in rows]
+
+    def _each(self, after: int, failed: Sequence[tuple[Entry, Exception]]) -> Ingested:
+        moved = sum(self._alone(entry, quarantine.reason(problem)) for entry, problem in failed)
+        return Ingested(len(failed), moved, max((entry.seq for entry, _ in failed), default=after))
+
+    def _alone(self, entry: Entry, error: str) -> int:
+        """All that it asks for, each for itself; then it goes, and what failed is set aside."""
+        errors: dict[QuarantineDuty, dict[int, str]] = {}
+        moved, later = 0, list[int]()
+        if entry.target is not None:
+            errors["target"] = {entry.target: error}
+        elif (job := entry.job) is not None:
+            concerned = self._database.read(lambda t: pending.concerned_by(t, [job]))
+            some, later = concerned[: pending.MOST_AT_ONCE], concerned[pending.MOST_AT_ONCE :]
+            moved, errors["dependants"] = self._isolation.each(some, self._look_at)
+            awake, errors["wait"] = self._isolation.each([job], self._wake)
+            moved += awake
+
+        def leave(t: Transaction) -> None:
+            for duty, said in errors.items():
+                if said:
+                    quarantine.put(t, duty, said, BY)
+            if later:
+                t.run("add_inbox", rows=packed([{"target": None, "job": one} for one in later]))
+            t.all("take_entries", entries=[entry.seq])
+
+        self._database.write(leave)
+        return moved
+
+    def _look_at(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+        return pending.look_at(t, self._tools, jobs)
+
+    def _wake(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+        return waits.wake(t, self._tools, jobs)
+
+    # --- what had failed ------------------------------------------------------------------------------------------
+
+    def try_again(self, batch: int) -> int:
+        aside = {row["duty"] for row in self._database.read(lambda t: t.all("quarantine_duties"))}
+        self._is_something_aside = bool(aside)
+        moved = 0
+        if "target" in aside:
+            moved += self._isolation.try_again("target", self._tend_target, BY, batch)
+        if "dependants" in aside:
+            moved += self._isolation.try_again("dependants", self._look_at, BY, batch)
+        if "wait" in aside:
+            moved += self._isolation.try_again("wait", self._end_wait, BY, batch)
+        return moved
+
+    def _tend_target(self, t: Transaction, numbers: Sequence[int]) -> tuple[int, bool]:
+        over, _ = targets.end_pauses(t, numbers)
+        moved = over + targets.ingest(t, numbers)
+        return moved, moved > 0
+
+    def _end_wait(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+        """By its answer, or by time."""
+        late, is_late = waits.expire(t, self._tools, waits.due_of(t, jobs))
+        awake, woke = self._wake(t, jobs)
+        return late + awake, is_late or woke
+
+
+def _sum(one: Ingested, other: Ingested) -> Ingested:
+    return Ingested(one.entries + other.entries, one.woken + other.woken, max(one.last, other.last))

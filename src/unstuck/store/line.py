@@ -20,6 +20,16 @@ def lock(t: Transaction, targets: Iterable[int | None]) -> list[int]:
     return wanted
 
 
+def lock_free(t: Transaction, targets: Iterable[int | None]) -> tuple[list[int], list[int]]:
+    """Those that nobody holds, locked now, and those that somebody does: who works for everybody waits for nobody."""
+    wanted = sorted({target for target in targets if target is not None})
+    locked = [row["id"] for row in t.all("lock_free_targets", targets=wanted)] if wanted else []
+    if len(locked) == len(wanted):
+        return locked, []
+    missing = sorted(set(wanted).difference(locked))
+    return locked, [row["id"] for row in t.all("known_targets", targets=missing)]
+
+
 def lock_of_jobs(t: Transaction, jobs: Sequence[int]) -> list[int]:
     """The targets on which these jobs run. A running row never changes its target."""
     if t.split or not jobs:

@@ -151,23 +151,39 @@ def forget(t: Transaction, job: int) -> None:
 # --- news ---------------------------------------------------------------------------------------------------------
 
 
-def settle_news(t: Transaction, tools: Settling, jobs: Sequence[int]) -> tuple[int, bool]:
+def settle_news(
+    t: Transaction, tools: Settling, jobs: Sequence[int], *, is_careful: bool = False
+) -> tuple[int, bool]:
     """These ended while others waited for them, or wait for others themselves: decide about all whom that concerns,
     and about whom the failures of those concern in turn, some rounds long. Or their own wait was answered.
 
-    How many moved, and whether somebody idle should look: for work, or for what is left in the inbox.
+    How many moved, and whether somebody idle should look: for work, or for what is left in the inbox. `is_careful`:
+    those set aside are left to who tries them again.
     """
     moved, woke, news, gathered = 0, False, set(jobs), set(jobs)
     for _ in range(ROUNDS):
-        decided = _decide_round(t, tools, news)
+        decided = _decide_round(t, tools, news, is_careful=is_careful)
         moved += decided.moved
         woke |= decided.woke
         gathered |= decided.gathered
         news = decided.failed
         if not news:
             break
-    awake, has_woken = waits.wake(t, tools, gathered)
+    awake, has_woken = waits.wake(t, tools, gathered, is_careful=is_careful)
     return moved + awake, woke or has_woken or bool(news)
+
+
+def look_at(t: Transaction, tools: Settling, jobs: Sequence[int]) -> tuple[int, bool]:
+    """Decide about these and nobody else, as carefully as about newcomers; whom it concerns in turn, the inbox
+    tells."""
+    decided = _decide_about(t, tools, list(jobs), newcomers=list(jobs))
+    awake, has_woken = waits.wake(t, tools, decided.gathered)
+    return decided.moved + awake, decided.woke or has_woken
+
+
+def concerned_by(t: Transaction, news: Iterable[int]) -> list[int]:
+    """Who waits for one of these, and those of them that wait themselves."""
+    return [row["job"] for row in t.all("dependants", jobs=sorted(news))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,25 +197,34 @@ class Decided:
     gathering: set[int] = field(default_factory=set)
 
 
-def _decide_round(t: Transaction, tools: Settling, news: set[int]) -> Decided:
-    concerned = [row["job"] for row in t.all("dependants", jobs=sorted(news))]
+def _decide_round(t: Transaction, tools: Settling, news: set[int], *, is_careful: bool) -> Decided:
+    concerned = concerned_by(t, news)
+    if is_careful and concerned:
+        aside = {row["item"] for row in t.all("lock_quarantined", duty="dependants", items=concerned)}
+        concerned = [job for job in concerned if job not in aside]
     if not concerned:
         return Decided()
     now_ones, later = concerned[:MOST_AT_ONCE], concerned[MOST_AT_ONCE:]
-    newcomers = sorted(news.intersection(now_ones))
-    attempts = {row["job"] for row in t.all("lock_awaited", jobs=newcomers)} if newcomers else set()
-    at_rest = {row["id"] for row in t.all("lock_waiting", jobs=now_ones, newcomers=newcomers)}
+    decided = _decide_about(t, tools, now_ones, newcomers=sorted(news.intersection(now_ones)))
+    if later:
+        t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in later]))
+    return replace(decided, woke=decided.woke or bool(later))
+
+
+def _decide_about(t: Transaction, tools: Settling, now_ones: Sequence[int], newcomers: Sequence[int]) -> Decided:
+    attempts = {row["job"] for row in t.all("lock_awaited", jobs=list(newcomers))} if newcomers else set()
+    at_rest = {row["id"] for row in t.all("lock_waiting", jobs=list(now_ones), newcomers=list(newcomers))}
     others_of = _others(t, [job for job in now_ones if job in at_rest])
     unsure = {job for job in newcomers if _is_unsure(others_of[job], attempts, at_rest)}
     decided = _decide(t, tools, [job for job in now_ones if job in at_rest and job not in unsure], others_of)
     _mark(t, [wait for job in newcomers for wait in others_of[job]], attempts)
     refused = waits.refuse(t, tools, decided.gathering.intersection(newcomers))
-    if busy := [job for job in now_ones if job not in at_rest or job in unsure] + refused.busy + later:
+    if busy := [job for job in now_ones if job not in at_rest or job in unsure] + refused.busy:
         t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in busy]))
     return replace(
         decided,
         moved=decided.moved + len(refused.failed),
-        woke=decided.woke or refused.woke or bool(later),
+        woke=decided.woke or refused.woke,
         failed=decided.failed | refused.failed,
     )
 

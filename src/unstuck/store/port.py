@@ -495,6 +495,10 @@ class WorkerPort(Protocol):
         """Work off the inbox above `after`: targets whose line grew get a head, dependants of what ended go on."""
         ...
 
+    def ingest_again(self, batch: int = 1000) -> int:
+        """What could not be worked off and was set aside, and waits and children likewise: how many moved now."""
+        ...
+
     def routes(self, numbers: Sequence[int]) -> list[Route]:
         """The routes with these numbers; a route never changes."""
         ...

@@ -20,6 +20,12 @@ LINK = "/platform/diagnostics?tab=quarantine"
 _MAX_ERROR = 2000
 
 
+def reason(error: BaseException) -> str:
+    """What it said, in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'it said nothing'}"
+
+
 def put(t: Transaction, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
     rows = [{"item": item, "error": clean_text(error, _MAX_ERROR)} for item, error in sorted(errors.items())]
     put_now = t.all("quarantine", duty=duty, rows=packed(rows), by=clean_text(by, 200))

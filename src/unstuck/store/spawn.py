@@ -97,6 +97,6 @@ def gather(t: Transaction, ref: AttemptRef, wanted: Sequence[str], release_targe
         raise InvalidInput(f"job {told(strange[0])} is not a child of this job")
     still_open = [row["child"] for row in found.values() if row["state"] is None]
     if not still_open:
-        return children.ends(t, ref.job, wanted)
-    children.check_wait(t, ref.job, still_open, release_target=release_target)
+        return children.ends(t, {ref.job: wanted})[ref.job]
+    children.check_wait(t, children.Gather(ref.job, still_open, release_target))
     return None

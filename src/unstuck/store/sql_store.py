@@ -67,6 +67,8 @@ from unstuck.store import steps as journals
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.halves import AWAY, MOST_FAILURES
+from unstuck.store.isolation import Act, Isolation
 from unstuck.store.port import (
     EVERY,
     Asked,
@@ -127,6 +129,9 @@ EXPIRE_ROUNDS = 50
 #: Children that an ingest cancels by the way; it must not keep a claimer from its claims. A janitor has the others.
 TENDED_SOON = 10
 GUARD_ROUNDS = 50
+SWEEP_ROUNDS = 10
+TEND_ROUNDS = 3
+BY_JANITOR = "janitor"
 
 
 class SqlStore:
@@ -136,6 +141,8 @@ class SqlStore:
         self._database = database
         self._dimensions = Dimensions()
         self._tools = settle.Settling(self._dimensions, chance or SystemChance())
+        self._inbox = inbox.Inbox(database, self._tools)
+        self._isolation = Isolation(database)
         self._named: dict[int, Row] = {}
         self._versions: dict[int, str] = {}
         self._has_limits = False
@@ -160,10 +167,13 @@ class SqlStore:
         """The look first: an empty inbox must not cost SQLite its write lock."""
         if not self._database.read(lambda t: t.all("inbox_waits", after=after)):
             return Ingested(0, 0, after)
-        found = self._waking(lambda t: inbox.ingest(t, self._tools, after, batch))
+        found = self._inbox.ingest(after, batch)
         if found.entries:
             self.tend_children(TENDED_SOON)  # the end of a parent leaves an entry
         return found
+
+    def ingest_again(self, batch: int = 1000) -> int:
+        return self._inbox.try_again(batch) + self._tend_again(batch)
 
     def routes(self, numbers: Sequence[int]) -> list[Route]:
         wanted = list(numbers)
@@ -467,20 +477,22 @@ class SqlStore:
         return self._read_job(tenant, job, lambda t: waits.of_job(t, tenant, job))
 
     def expire_waits(self, batch: int = 500) -> int:
-        try:
-            return self._expire_waits(batch, is_patient=True)
-        except StoreBusy:
-            # Somebody does not let go of a target: a person in psql, say. The waits of others must not wait for him.
-            return self._expire_waits(batch, is_patient=False)
-
-    def _expire_waits(self, batch: int, *, is_patient: bool) -> int:
-        """Batch after batch, up to a bound, as stays in the queue."""
-        moved = 0
+        """Batch after batch, up to a bound, as stays in the queue; each round goes on behind the last: what somebody
+        holds keeps its timer, and nobody else waiting."""
+        moved, after = 0, (0, 0)
         for _ in range(EXPIRE_ROUNDS):
-            some, has_more = self._waking(lambda t: waits.expire(t, self._tools, batch, is_patient=is_patient))
-            moved += some
-            if not has_more:
+            due = self._database.read(partial(waits.due, after=after, batch=batch))
+            moved += self._expire_waits([(row["due_at"], row["job"]) for row in due if not row["is_orphan"]])
+            if any(row["is_orphan"] for row in due):
+                self._database.write(lambda t: t.run("drop_orphan_timers", kind="wait"))
+            if len(due) < batch:
                 break
+            after = due[-1]["due_at"], due[-1]["job"]
+        return moved
+
+    def _expire_waits(self, timers: Sequence[tuple[int, int]]) -> int:
+        moved, errors = self._isolation.each(timers, lambda t, some: waits.expire(t, self._tools, some))
+        self.quarantine("wait", {job: error for (_, job), error in errors.items()}, BY_JANITOR)
         return moved
 
     def next_wait(self) -> float | None:
@@ -627,14 +639,39 @@ class SqlStore:
         return self._database.read(lambda t: audit.actions(t, tenant, verb, subject, before, limit))
 
     def tend_children(self, batch: int = 100) -> int:
-        """Each in a transaction of its own: it needs the locks of its own target and attempt. One that keeps moving
-        is left for the next time, and keeps nobody waiting."""
-        rows = self._database.read(lambda t: t.all("left_children", batch=batch))
-        return self._hinting(sum(self._tend_child(row) for row in rows))
+        """Each in a transaction of its own: it needs the locks of its own target and attempt. One that keeps moving,
+        or that somebody holds, is left for the next time, and keeps nobody waiting."""
+        moved, after = 0, (0, 0)
+        for _ in range(TEND_ROUNDS):
+            rows = self._database.read(partial(children.left_ones, after=after, batch=batch))
+            moved += sum(self._tend_or_set_aside(row) for row in rows)
+            if len(rows) < batch or moved >= batch:
+                break
+            after = rows[-1]["left_at"], rows[-1]["child"]
+        return self._hinting(moved)
+
+    def _tend_or_set_aside(self, row: Row) -> bool:
+        try:
+            return self._tend_child(row)
+        except AWAY:
+            raise
+        except Exception as problem:
+            self.quarantine("children", {row["child"]: quarantine.reason(problem)}, BY_JANITOR)
+            return False
+
+    def _tend_again(self, batch: int) -> int:
+        moved = 0
+        for child in self.quarantine_due("children", batch)[:MOST_FAILURES]:
+            row = self._database.read(partial(_left_child, child=child))
+            self.leave_quarantine("children", child)  # it comes back if it fails again
+            moved += self._tend_or_set_aside(row) if row else 0
+        return self._hinting(moved)
 
     def _tend_child(self, row: Row) -> bool:
         def work(t: Transaction) -> bool | Again:
             """Its mark goes with the cancel, or because it has ended by itself."""
+            if not children.hold(t, row):
+                return False
             try:
                 stopped: JobRecord | Again | None = verb.stop(t, Move.CANCEL, children.reason(row))
             except (IllegalMove, UnknownJob):
@@ -699,7 +736,7 @@ class SqlStore:
 
     def release_due(self, batch: int = 1000) -> int:
         # Two transactions: targets are locked before timers, by everybody.
-        released = self._database.write(lambda t: targets.end_pauses(t, batch))
+        released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
         released += self._database.write(lambda t: sweep.release_due(t, batch))
         if released:
             self._database.hint()
@@ -722,7 +759,23 @@ class SqlStore:
         return sessions.end(self._database, session)
 
     def lift_holds(self, margin: float, batch: int = 500) -> int:
-        return self._waking(lambda t: targets.lift_holds(t, margin, batch))
+        def lift(t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+            return targets.lift_holds(t, margin, jobs)
+
+        liftable = partial(targets.liftable_holds, margin=margin, batch=batch)
+        return self._isolation.try_again("hold", lift, BY_JANITOR, batch) + self._sweep("hold", liftable, lift, batch)
+
+    def _sweep(self, duty: QuarantineDuty, look: Callable[..., list[int]], act: Act[int], batch: int) -> int:
+        """Batch after batch, up to a bound, each behind the last: what somebody holds is left for another time, and
+        keeps nobody waiting."""
+        moved, after = 0, 0
+        for _ in range(SWEEP_ROUNDS):
+            found = self._database.read(partial(look, after=after))
+            moved += self._isolation.sweep(duty, found, act, BY_JANITOR) if found else 0
+            if len(found) < batch:
+                break
+            after = found[-1]
+        return moved
 
     def lift_hold(self, worker: int, job: int) -> bool:
         return self._waking(lambda t: targets.lift_hold(t, worker, job)) == 1
@@ -943,6 +996,10 @@ def _register_worker(t: Transaction, worker: NewWorker) -> WorkerRecord:
     if row is None:
         raise UnknownWorker(worker.name)
     return worker_of(row)
+
+
+def _left_child(t: Transaction, child: int) -> Row | None:
+    return t.one("left_child", child=child)
 
 
 def _only(row: Row | None) -> Row:

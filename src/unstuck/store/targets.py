@@ -4,7 +4,8 @@ Theory of operation. Submits, timers and releases only insert: a row into the li
 changes whose turn it is (ingest, settle, control, a sweep) first locks the target's row, in one statement, and
 decides in the next: under READ COMMITTED a statement that waits for a lock decides on what it saw before. `promote`
 alone moves a job from the line to ready, so a target never has two; a promotion that came too early for a line's new
-row is made up for by that row's own entry in the inbox.
+row is made up for by that row's own entry in the inbox. Who works for everybody (an ingest, a sweep) waits for no
+target: of one that somebody holds an entry stays in the inbox, one for all of its line, or what the sweep came for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.target import FIRST, Turn, place_of
 from unstuck.store.changes import Changes
 from unstuck.store.database import Row, Transaction
-from unstuck.store.line import lock, promote
+from unstuck.store.line import lock, lock_free, promote
 from unstuck.store.port import Pause, TargetRecord
 from unstuck.store.rows import instant, instant_or_none, packed, span
 
@@ -43,35 +44,52 @@ def place_after(turn: Turn, priority: int) -> int:
 # --- ingest -------------------------------------------------------------------------------------------------------
 
 
-def ingest(t: Transaction, targets: Iterable[int | None]) -> int:
-    """Targets whose line grew: an unclaimed head yields to a higher priority, and who has no head gets one."""
-    locked = lock(t, targets)
-    if not locked:
-        return 0
-    _yield(t, locked)
+def ingest(t: Transaction, targets: Iterable[int | None], *, is_careful: bool = False) -> int:
+    """Targets whose line grew: an unclaimed head yields to a higher priority, and who has no head gets one. Those in
+    use at this instant go back into the inbox; `is_careful`: those set aside are left to who tries them again."""
+    locked, held = lock_free(t, targets)
+    if is_careful and locked:
+        # Behind the locks, which who tries them again needs too: he comes after us, and sees what we see.
+        aside = {row["item"] for row in t.all("lock_quarantined", duty="target", items=locked)}
+        locked = [target for target in locked if target not in aside]
+    if locked:
+        held += _yield(t, locked)
+    if held:
+        t.run("add_inbox", rows=packed([{"target": target, "job": None} for target in held]))
     return promote(t, locked)
 
 
-def _yield(t: Transaction, targets: list[int]) -> None:
-    """A head that a claim takes at this instant is not in ready any more, and keeps its turn."""
+def _yield(t: Transaction, targets: list[int]) -> list[int]:
+    """A head that a claim takes at this instant keeps its turn; its target, which is to be looked at again lest that
+    claim be rolled back, is the answer."""
     challenged = {row["head"]: row for row in t.all("challenged_heads", targets=targets, first=FIRST)}
-    if challenged:
-        _step_back(t, challenged.values())
+    if not challenged:
+        return []
+    taken = _step_back(t, challenged.values(), "take_free_ready_rows")
+    missed = _places(row for head, row in challenged.items() if head not in taken)
+    still = t.all("still_ready", rows=packed(missed)) if missed else []
+    return sorted(challenged[row["job"]]["target"] for row in still)
 
 
-def _step_back(t: Transaction, heads: Iterable[Row]) -> None:
+def _step_back(t: Transaction, heads: Iterable[Row], statement: str = "take_ready_rows") -> set[int]:
     """Those that are still unclaimed go back to the line: fresh ones to their place, others before everybody."""
     by_job = {row["head"]: row for row in heads}
-    places = [{"route": row["route"], "rank": row["rank"], "job": job} for job, row in by_job.items()]
     changes = Changes()
-    for taken in t.all("take_ready_rows", rows=packed(places)):
-        row = by_job[taken["job"]]
+    taken = {row["job"] for row in t.all(statement, rows=packed(_places(by_job.values())))}
+    for job in sorted(taken):
+        row = by_job[job]
         if row["head_place"] > FIRST:
             changes.passes.append({"target": row["target"], "job": row["head"]})
         changes.line.append(
             {"target": row["target"], "place": row["head_place"], "job": row["head"], "route": row["route"]}
         )
     changes.write(t)
+    return taken
+
+
+def _places(heads: Iterable[Row]) -> list[dict[str, int]]:
+    """Where they stand in ready."""
+    return [{"route": row["route"], "rank": row["rank"], "job": row["head"]} for row in heads]
 
 
 # --- pauses -------------------------------------------------------------------------------------------------------
@@ -96,21 +114,31 @@ def lock_named(t: Transaction, tenant: str, name: str) -> int | None:
     return None if found is None else lock(t, [found["id"]])[0]
 
 
-def end_pauses(t: Transaction, batch: int) -> int:
-    """Pauses of targets whose time is over."""
-    over = t.all("ended_target_pauses", batch=batch)
-    if not over:
-        return 0
-    locked = lock(t, [row["target"] for row in over])
-    t.run("drop_ended_target_pauses", targets=locked)
-    return promote(t, locked)
+def ended_pauses(t: Transaction, after: int, batch: int) -> list[int]:
+    """Targets above this number whose pause's time is over."""
+    return [row["target"] for row in t.all("ended_target_pauses", after=after, batch=batch)]
+
+
+def end_pauses(t: Transaction, targets: Sequence[int]) -> tuple[int, bool]:
+    """Of those of these targets that nobody holds, where their time is over."""
+    locked, _ = lock_free(t, targets)
+    if locked:
+        t.run("drop_ended_target_pauses", targets=locked)
+    moved = promote(t, locked)
+    return moved, moved > 0
 
 
 # --- holds --------------------------------------------------------------------------------------------------------
 
 
-def lift_holds(t: Transaction, margin: float, batch: int) -> tuple[int, bool]:
-    return _lift(t, t.all("liftable_holds", margin=span(margin), batch=batch))
+def liftable_holds(t: Transaction, margin: float, after: int, batch: int) -> list[int]:
+    """Jobs above this number whose hold is of a worker that is gone."""
+    return [row["job"] for row in t.all("liftable_holds", margin=span(margin), after=after, batch=batch)]
+
+
+def lift_holds(t: Transaction, margin: float, jobs: Sequence[int]) -> tuple[int, bool]:
+    """Of these jobs, but for those whose target somebody holds."""
+    return _drop(t, t.all("holds_to_lift", jobs=list(jobs), margin=span(margin)))
 
 
 def lift_hold(t: Transaction, worker: int, job: int) -> tuple[int, bool]:
@@ -124,13 +152,24 @@ def lift_after(t: Transaction, worker: int, refs: Iterable[AttemptRef]) -> tuple
 
 
 def _lift(t: Transaction, holds: Sequence[Row]) -> tuple[int, bool]:
+    """Their worker says that they are over. He says it once: what is in use now is left to the next sweep."""
+    lifted, woke = _drop(t, holds)
+    if lifted < len(holds):
+        lifted += t.run("disown_holds", rows=packed(_keys(holds)))
+    return lifted, woke
+
+
+def _drop(t: Transaction, holds: Sequence[Row]) -> tuple[int, bool]:
     """A hold of another worker that was written since stays: the key is job and worker."""
-    if not holds:
-        return 0, False
-    locked = lock(t, [row["target"] for row in holds])
-    lifted = t.run("drop_holds", rows=packed([{"job": row["job"], "worker": row["worker"]} for row in holds]))
+    locked, _ = lock_free(t, [row["target"] for row in holds])
+    free = [row for row in holds if row["target"] is None or row["target"] in set(locked)]
+    lifted = t.run("drop_holds", rows=packed(_keys(free))) if free else 0
     promote(t, locked)
     return lifted, lifted > 0
+
+
+def _keys(holds: Sequence[Row]) -> list[dict[str, int]]:
+    return [{"job": row["job"], "worker": row["worker"]} for row in holds]
 
 
 # --- what people read ---------------------------------------------------------------------------------------------

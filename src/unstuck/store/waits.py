@@ -3,20 +3,23 @@
 Theory of operation. A wait is a row; whoever first writes its answer, under that row's lock, has decided: an event, a
 person, the end of the children, or time. Events and parks of one address exclude each other (an advisory lock; SQLite
 has one writer): who parks then sees every letter that was sent before, and who sends sees every wait that was asked
-before, so no event passes a wait by. Who answers touches nothing but the row and the inbox, and so can wait for
-nobody in a circle; the job itself is woken by whoever works off the inbox, or by the janitor whose timer came due.
+before, so no event passes a wait by. Who finds the address in use parks without a look at its letters and leaves a
+word in the inbox: whoever wakes jobs looks at them once the address is free. Who answers touches nothing but the row
+and the inbox, and so can wait for nobody in a circle; the job itself is woken by whoever works off the inbox, or by
+the janitor whose timer came due.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unstuck.model.children import MOST_CHILDREN
-from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, UnstuckError, told
+from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, StoreBusy, UnstuckError, told
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
@@ -40,6 +43,8 @@ BY_CHILDREN = "children"
 MAX_KEY = 2 * MAX_NAME
 MAX_QUESTION = 8 << 10
 MOST_ASKED = 100
+#: Waits that one transaction refuses, one after the other.
+MOST_REFUSED = 10
 #: When the last one of a page was asked, and the number of its job.
 _CURSOR = re.compile("([0-9]{1,18}):([0-9]{1,18})")
 #: The end of the year 9999, in microseconds: no later instant can be shown to anybody.
@@ -76,12 +81,19 @@ def _check_text(text: str, what: str, most: int) -> None:
         raise InvalidInput(f"{what} has {len(text):,} characters; the limit is {most:,}")
 
 
-def hold_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> None:
-    """Of (tenant, address), until the commit. No lock that others may hold while they want one of these is asked for
-    afterwards."""
-    keys = sorted({_mutex(tenant, address) for tenant, address in addresses})
-    if keys and not t.split:
-        t.all("lock_addresses", keys=keys)
+def _hold_address(t: Transaction, tenant: str, address: str) -> None:
+    """Until the commit. No lock that others may hold while they want this one is asked for afterwards."""
+    if not t.split:
+        t.all("lock_addresses", keys=[_mutex(tenant, address)])
+
+
+def _free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Those of (tenant, address) that nobody holds: ours until the commit. Who works for many waits for none."""
+    wanted = {address: _mutex(*address) for address in addresses}
+    if t.split or not wanted:
+        return set(wanted)
+    ours = {row["key"] for row in t.all("try_addresses", keys=sorted(set(wanted.values())))}
+    return {address for address, key in wanted.items() if key in ours}
 
 
 def _mutex(tenant: str, address: str) -> int:
@@ -108,6 +120,12 @@ class Asking:
     def place(self) -> tuple[int, int, str]:
         return self.row["job"], self.row["run"], self.wait.key
 
+    @property
+    def letter(self) -> dict[str, Any]:
+        """What would answer it."""
+        whose = {"job": self.row["job"], "tenant": self.row["tenant"], "run": self.row["run"]}
+        return {**whose, "address": self.address, "event": self.wait.name}
+
 
 def full(t: Transaction, parks: Sequence[tuple[Row, Wait]]) -> set[int]:
     """Those of these running jobs whose run has had all its waits. Each attempt asks once at most, so there is
@@ -123,26 +141,26 @@ def ask(t: Transaction, askings: Sequence[Asking]) -> dict[int, Row]:
     """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row."""
     if not askings:
         return {}
-    hold_addresses(t, [(one.row["tenant"], one.address) for one in askings if one.address])
+    free = _free_addresses(t, [(one.row["tenant"], one.address) for one in askings if one.address])
     places = [dict(zip(("job", "run", "key"), one.place, strict=True)) for one in askings]
     # The same key twice in one run is the same wait: what answered it then answers it now.
     known = {(row["job"], row["run"], row["key"]): row for row in t.all("waits_asked", rows=packed(places))}
-    asked = {one.row["job"]: known.get(one.place) or _columns(t, one) for one in askings}
-    if fresh := [asked[one.row["job"]] for one in askings if one.place not in known]:
-        t.run("add_waits", rows=packed(fresh))
-    for one in askings:
-        if one.wait.kind is WaitKind.CHILDREN and asked[one.row["job"]]["answer"] is None:
-            children.watch(t, one.row, one.wait)
+    fresh = [one for one in askings if one.place not in known]
+    events = [one for one in fresh if one.address]
+    letters = _take_letters(t, [one.letter for one in events if (one.row["tenant"], one.address) in free])
+    asked = {one.row["job"]: known.get(one.place) or _columns(one, letters.get(one.row["job"])) for one in askings}
+    if fresh:
+        t.run("add_waits", rows=packed([asked[one.row["job"]] for one in fresh]))
+    if late := [one.row["job"] for one in events if (one.row["tenant"], one.address) not in free]:
+        _announce(t, late)  # to be compared with the letters there are once their address is free
+    gathers = [one for one in askings if one.wait.kind is WaitKind.CHILDREN]
+    children.watch(t, {one.row["job"]: one.wait for one in gathers if asked[one.row["job"]]["answer"] is None})
     return asked
 
 
-def _columns(t: Transaction, one: Asking) -> dict[str, Any]:
+def _columns(one: Asking, letter: Row | None) -> dict[str, Any]:
     row, wait = one.row, one.wait
     until = wait.until if wait.until is not None else row["now"] + span(wait.limit(one.policy))
-    letter = None
-    if one.address:
-        asked = {"tenant": row["tenant"], "address": one.address, "event": wait.name, "run": row["run"]}
-        letter = t.one("take_letter", **asked)
     return {
         "job": row["job"],
         "run": row["run"],
@@ -161,6 +179,24 @@ def _columns(t: Transaction, one: Asking) -> dict[str, Any]:
         "by": letter["by"] if letter else None,
         "comment": None,
     }
+
+
+def _without_job(letter: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in letter.items() if name != "job"}
+
+
+def _take_letters(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[int, Row]:
+    """For each of these jobs, whose addresses are ours, the oldest letter that is meant for it, if there is one."""
+    if t.split:
+        taken = {one["job"]: t.one("take_letter", **_without_job(one)) for one in wanted}
+        return {job: letter for job, letter in taken.items() if letter is not None}
+    turns: Counter[tuple[str, str, str]] = Counter()
+    rows = []
+    for one in wanted:
+        place = (one["tenant"], one["address"], one["event"])
+        rows.append({**one, "turn": turns[place]})
+        turns[place] += 1
+    return {row["job"]: row for row in t.all("take_letters", rows=packed(rows))} if rows else {}
 
 
 def asked_facts(wait: Row) -> dict[str, Any]:
@@ -187,7 +223,7 @@ def signal(
 ) -> Signalled:
     """The oldest wait for it is answered; else it becomes a letter. The number is the letter's, 0 without one."""
     address = address_of(job or "", topic)
-    hold_addresses(t, [(tenant, address)])
+    _hold_address(t, tenant, address)
     by = clean_text(by, MAX_NAME)
     while True:
         # Again after each miss: a wait that went while we reached for it may have gone with its run.
@@ -262,40 +298,75 @@ def _what(wait: Wait) -> str:
 # --- wake ---------------------------------------------------------------------------------------------------------
 
 
-def wake(t: Transaction, tools: Settling, jobs: Iterable[int]) -> tuple[int, bool]:
+def wake(t: Transaction, tools: Settling, jobs: Iterable[int], *, is_careful: bool = False) -> tuple[int, bool]:
     """Those of these jobs that are WAITING and whose answer is there go on. How many, and whether somebody idle
-    should look: for work, or for what is left in the inbox."""
+    should look: for work, or for what is left in the inbox. `is_careful`: those set aside are left to who tries them
+    again."""
     parked = [row["number"] for row in t.all("waiting_jobs", jobs=sorted(jobs))]
+    if is_careful and parked:
+        aside = {row["item"] for row in t.all("lock_quarantined", duty="wait", items=parked)}
+        parked = [job for job in parked if job not in aside]
     if not parked:
         return 0, False
     locked = [row["id"] for row in t.all("lock_jobs", jobs=parked)]
-    if busy := sorted(set(parked).difference(locked)):
-        _announce(t, busy)
+    busy = set(parked).difference(locked)
     rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=locked)} if locked else {}
-    if not rows:
-        return 0, False
-    _answer_gathers(t, list(rows))
-    still = {row["job"] for row in t.all("open_waits_of", jobs=list(rows))}
+    asked = t.all("open_waits_of", jobs=list(rows)) if rows else []
+    held, later = _answer_gathers(t, [row for row in asked if row["kind"] == WaitKind.CHILDREN])
+    busy |= held | later | _answer_events(t, [row for row in asked if row["kind"] == WaitKind.EVENT])
+    if busy:
+        _announce(t, sorted(busy))
+    still = {row["job"] for row in t.all("open_waits_of", jobs=[row["job"] for row in asked])} if asked else set()
     changes = Changes()
     _wake_all(changes, t, tools, [row for job, row in rows.items() if job not in still], is_locked=False)
-    return len(changes.events), changes.write(t)
+    return len(changes.events), changes.write(t) or bool(later)
 
 
-def _answer_gathers(t: Transaction, jobs: Sequence[int]) -> None:
-    """Gathers none of whose children is waited for any more. Their jobs are locked: nobody else answers them."""
-    gathers = [row for row in t.all("open_waits_of", jobs=list(jobs)) if row["kind"] == WaitKind.CHILDREN]
+def _answer_gathers(t: Transaction, gathers: Sequence[Row]) -> tuple[set[int], set[int]]:
+    """Gathers none of whose children is waited for any more. Their jobs are locked: nobody else answers them. Whose
+    row somebody holds all the same, and who are too many for one transaction."""
     if not gathers:
-        return
-    waiting = {row["job"] for row in t.all("waits_of", jobs=[row["job"] for row in gathers])}
-    for row in gathers:
-        if row["job"] in waiting:
-            continue
-        ends = children.payload(t, row)
-        if ends is None:  # one was resumed since its end was told: it is waited for again
-            children.watch(t, row, wait_of(row).wait)
-            continue
-        answer = {"answer": Answer.ENDED, "payload": ends, "by": BY_CHILDREN, "comment": None}
-        t.run("answer_wait", job=row["job"], run=row["run"], key=row["key"], **answer)
+        return set(), set()
+    waiting = {row["job"] for row in t.all("who_waits", jobs=[row["job"] for row in gathers])}
+    over = {row["job"]: (row, wait_of(row).wait) for row in gathers if row["job"] not in waiting}
+    if not over:
+        return set(), set()
+    chosen = children.fitting(t, {job: wait.children for job, (_, wait) in over.items()})
+    ends = children.ends(t, chosen)
+    # One was resumed since its end was told: it is waited for again.
+    children.watch(t, {job: over[job][1] for job, told in ends.items() if told is None})
+    answers = [
+        {**_place(over[job][0]), "answer": Answer.ENDED, "payload": told, "by": BY_CHILDREN}
+        for job, told in ends.items()
+        if told is not None
+    ]
+    written = {row["job"] for row in t.all("answer_waits", rows=packed(answers))} if answers else set()
+    return {row["job"] for row in answers}.difference(written), set(over).difference(chosen)
+
+
+def _answer_events(t: Transaction, events: Sequence[Row]) -> set[int]:
+    """Waits whose address was in use when they were asked: the letters that came before them. Whose address still
+    is."""
+    if not events:
+        return set()
+    free = _free_addresses(t, [(row["tenant"], row["address"]) for row in events])
+    ours = [row for row in events if (row["tenant"], row["address"]) in free]
+    letters = _take_letters(
+        t,
+        [{**{name: row[name] for name in ("job", "run", "tenant", "address")}, "event": row["name"]} for row in ours],
+    )
+    answers = [
+        {**_place(row), "answer": Answer.EVENT, "payload": letter["payload"], "by": letter["by"]}
+        for row in ours
+        if (letter := letters.get(row["job"]))
+    ]
+    if answers and len(t.all("answer_waits", rows=packed(answers))) < len(answers):
+        raise StoreBusy("somebody holds a wait whose event has come; nothing was written")  # the letter must stay
+    return {row["job"] for row in events}.difference(row["job"] for row in ours)
+
+
+def _place(wait: Row) -> dict[str, Any]:
+    return {"job": wait["job"], "run": wait["run"], "key": wait["key"]}
 
 
 def gathering(t: Transaction, jobs: Sequence[int]) -> set[int]:
@@ -345,29 +416,33 @@ def refuse(t: Transaction, tools: Settling, jobs: Iterable[int]) -> Refused:
     looked at here when both are there to be seen."""
     refused = Refused()
     rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=sorted(jobs))} if jobs else {}
-    gathers = t.all("open_waits_of", jobs=list(rows)) if rows else []
-    # The youngest first: with its end the others, which wait for it, may go on. So each is done with before the next.
-    for gather in reversed(gathers):
-        row = rows[gather["job"]]
-        problem = _never_ends(t, gather)
-        if problem is None:
-            continue
+    gathers = {row["job"]: row for row in t.all("open_waits_of", jobs=list(rows))} if rows else {}
+    for _ in range(MOST_REFUSED):
+        problems = _never_end(t, gathers)
+        if not problems:
+            return refused
+        # The youngest first, done with before the next: with its end the others, which wait for it, may go on.
+        job = max(problems)
+        row, gather = rows[job], gathers.pop(job)
         if row["is_head"] and not t.all("lock_free_targets", targets=[row["target_number"]]):
-            refused.busy.append(row["number"])
+            refused.busy.append(job)
             continue
-        refused = replace(refused, woke=_end_refused(t, tools, row, gather, problem) or refused.woke)
-        refused.failed.add(row["number"])
-    return refused
+        refused = replace(refused, woke=_end_refused(t, tools, row, gather, problems[job]) or refused.woke)
+        refused.failed.add(job)
+    return replace(refused, busy=[*refused.busy, *gathers], woke=True)
 
 
-def _never_ends(t: Transaction, gather: Row) -> UnstuckError | None:
-    others = t.all("waits_of", jobs=[gather["job"]])
-    still_open = [row["on_job"] for row in others if row["state"] is None and row["uid"] is not None]
-    try:
-        children.check_wait(t, gather["job"], still_open, release_target=wait_of(gather).wait.release_target)
-    except UnstuckError as problem:
-        return problem
-    return None
+def _never_end(t: Transaction, gathers: Mapping[int, Row]) -> dict[int, UnstuckError]:
+    still_open: dict[int, list[int]] = defaultdict(list)
+    for row in t.all("waits_of", jobs=list(gathers)) if gathers else ():
+        if row["state"] is None and row["uid"] is not None:
+            still_open[row["job"]].append(row["on_job"])
+    asked = [
+        children.Gather(job, still_open[job], wait_of(row).wait.release_target)
+        for job, row in gathers.items()
+        if still_open[job]
+    ]
+    return children.problems(t, asked) if asked else {}
 
 
 def _end_refused(t: Transaction, tools: Settling, row: Row, gather: Row, problem: UnstuckError) -> bool:
@@ -388,15 +463,24 @@ def drop_timers(t: Transaction, waits: Iterable[Row]) -> None:
 # --- time ---------------------------------------------------------------------------------------------------------
 
 
-def expire(t: Transaction, tools: Settling, batch: int, *, is_patient: bool = True) -> tuple[tuple[int, bool], bool]:
-    """Waits whose time has passed: how many jobs moved, whether there may be more timers that came due, and whether
-    somebody idle should look. A timer of an earlier wait finds nothing that is due, and goes. `is_patient`: waits for
-    targets that are in use; else their waits stay as they are."""
-    locked = _lock_due(t, batch, is_patient=is_patient)
-    due = t.all("due_waits", targets=locked, batch=batch)
+def due(t: Transaction, after: tuple[int, int], batch: int) -> list[Row]:
+    """Timers of waits that came due, those behind (due_at, job) `after`; what is set aside is left out."""
+    return t.all("due_wait_timers", after_at=after[0], after_job=after[1], batch=batch)
+
+
+def due_of(t: Transaction, jobs: Sequence[int]) -> list[tuple[int, int]]:
+    return [(row["due_at"], row["job"]) for row in t.all("due_timers_of_waits", jobs=list(jobs))]
+
+
+def expire(t: Transaction, tools: Settling, timers: Sequence[tuple[int, int]]) -> tuple[int, bool]:
+    """By these timers, (due_at, job), waits end whose time has passed: how many jobs moved, and whether somebody idle
+    should look. A timer of an earlier wait finds nothing that is due, and goes. Where somebody holds the job, its
+    target or its wait, the timer stays for another time."""
+    locked = [row["id"] for row in t.all("lock_free_targets_of", jobs=sorted({job for _, job in timers}))]
+    named = packed([{"due_at": at, "job": job} for at, job in timers])
+    due = t.all("due_waits", timers=named, targets=locked)
     if not due:
-        t.run("drop_orphan_timers", kind="wait")
-        return (0, False), False
+        return 0, False
     rows = {row["number"]: row for row in due if row["state"] == JobState.WAITING}
     # In a statement of its own: only behind the locks is it sure what each of them waits for.
     found = {row["job"]: row for row in t.all("open_waits_of", jobs=list(rows))} if rows else {}
@@ -404,31 +488,25 @@ def expire(t: Transaction, tools: Settling, batch: int, *, is_patient: bool = Tr
     late = [wait for job, wait in found.items() if wait["until_at"] <= max(rows[job]["now"], rows[job]["due_at"])]
     written = t.all("answer_waits", rows=packed([_by_time(wait) for wait in late])) if late else []
     answered = {row["job"]: row for row in written}
-    # Somebody else's answer, whose entry in the inbox is on its way; another one does no harm.
+    # Somebody else's answer, whose entry in the inbox is on its way (another one does no harm); or he still holds it.
     not_ours = {wait["job"] for wait in late}.difference(answered)
-    if decided := sorted(not_ours | set(rows).difference(found)):
+    held = {row["job"] for row in t.all("open_waits_of", jobs=sorted(not_ours))} if not_ours else set()
+    if decided := sorted((not_ours - held) | set(rows).difference(found)):
         _announce(t, decided)
     changes = Changes()
-    failed = [job for job, wait in answered.items() if wait["answer"] == Answer.TIMEOUT]
-    for job in failed:
-        message = _lateness(t, answered[job])
-        facts = {**_named(answered[job]), "by": "janitor"}
+    failed = {job: wait for job, wait in answered.items() if wait["answer"] == Answer.TIMEOUT}
+    for job, message in _lateness(t, failed).items():
+        facts = {**_named(failed[job]), "by": "janitor"}
         _fail(changes, t, tools, rows[job], facts, ErrorType.WAIT_TIMEOUT, message)
     _wake_all(changes, t, tools, [rows[job] for job in answered if job not in failed], is_locked=True)
     gathers = [job for job, wait in answered.items() if wait["kind"] == WaitKind.CHILDREN]
     if gathers:
         t.run("drop_dependencies", jobs=gathers)
-    t.run("take_timers", kind="wait", rows=packed([{"due_at": row["due_at"], "job": row["number"]} for row in due]))
+    if gone := [{"due_at": row["due_at"], "job": row["number"]} for row in due if row["number"] not in held]:
+        t.run("take_timers", kind="wait", rows=packed(gone))
     woke = changes.write(t)
     children.left(t, changes.ends)
-    return (len(answered), len(due) >= batch), woke or bool(decided or changes.ends)
-
-
-def _lock_due(t: Transaction, batch: int, *, is_patient: bool) -> list[int]:
-    targets = [row["id"] for row in t.all("due_wait_targets", batch=batch)]
-    if not targets:
-        return []
-    return [row["id"] for row in t.all("lock_targets" if is_patient else "lock_free_targets", targets=targets)]
+    return len(answered), woke or bool(decided or changes.ends)
 
 
 def next_end(t: Transaction) -> float | None:
@@ -440,7 +518,7 @@ def next_end(t: Transaction) -> float | None:
 def _by_time(row: Row) -> dict[str, Any]:
     """What the end of its time means was agreed when it was asked."""
     wait = wait_of(row).wait
-    said: dict[str, Any] = {"job": row["job"], "run": row["run"], "key": row["key"], "payload": None, "by": BY_TIME}
+    said = {**_place(row), "payload": None, "by": BY_TIME}
     match wait.on_timeout:
         case _ if wait.kind is WaitKind.TIME:
             return {**said, "answer": Answer.DUE}
@@ -454,12 +532,15 @@ def _by_time(row: Row) -> dict[str, Any]:
             return {**said, "answer": Answer.TIMEOUT}
 
 
-def _lateness(t: Transaction, answered: Row) -> str:
-    """Nobody came, and nothing else was agreed."""
-    record = wait_of(answered)
-    missing = _missing(t, answered["job"]) if record.wait.kind is WaitKind.CHILDREN else ()
-    limit = (answered["until_at"] - answered["asked_at"]) / 1_000_000
-    return clean_text(timeout_message(record, limit, missing), MAX_MESSAGE)
+def _lateness(t: Transaction, failed: Mapping[int, Row]) -> dict[int, str]:
+    """Nobody came, and nothing else was agreed: what each is told."""
+    records = {job: wait_of(row) for job, row in failed.items()}
+    missing = _missing(t, [job for job, record in records.items() if record.wait.kind is WaitKind.CHILDREN])
+    limits = {job: (row["until_at"] - row["asked_at"]) / 1_000_000 for job, row in failed.items()}
+    return {
+        job: clean_text(timeout_message(record, limits[job], missing[job]), MAX_MESSAGE)
+        for job, record in records.items()
+    }
 
 
 def _fail(
@@ -477,9 +558,12 @@ def _fail(
         take_turn(changes, row["target_number"], job, turn, now)
 
 
-def _missing(t: Transaction, job: int) -> tuple[str, ...]:
-    rows = t.all("waits_of", jobs=[job])
-    return tuple(row["uid"] for row in rows if row["state"] is None and row["uid"] is not None)
+def _missing(t: Transaction, jobs: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    missing: dict[int, tuple[str, ...]] = defaultdict(tuple)
+    for row in t.all("waits_of", jobs=list(jobs)) if jobs else ():
+        if row["state"] is None and row["uid"] is not None:
+            missing[row["job"]] += (row["uid"],)
+    return missing
 
 
 # --- stopped, resumed ---------------------------------------------------------------------------------------------

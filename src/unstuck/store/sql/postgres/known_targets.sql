@@ -1,0 +1,1 @@
+SELECT id FROM unstuck_targets WHERE id = ANY (CAST(:targets AS BIGINT[]))

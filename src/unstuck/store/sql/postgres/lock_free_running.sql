@@ -1,0 +1,1 @@
+SELECT job FROM unstuck_running WHERE job = :job FOR UPDATE SKIP LOCKED

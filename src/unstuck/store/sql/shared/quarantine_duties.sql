@@ -1,0 +1,1 @@
+SELECT DISTINCT duty FROM unstuck_quarantine

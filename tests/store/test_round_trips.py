@@ -1,0 +1,119 @@
+"""A batch costs as many round trips as its statements, however many jobs it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from tests.store.test_pending import claim, work_off
+from tests.support.builders import a_job, a_worker
+from tests.support.postgres import PostgresServer
+from tests.support.round_trips import RoundTrips
+from unstuck.model.job import WorkerRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.model.settlement import Parked, Returned
+from unstuck.model.waits import Wait, WaitKind
+from unstuck.store import inbox
+from unstuck.store.database import Database, Transaction
+from unstuck.store.port import Ingested, Report
+from unstuck.store.sql_store import SqlStore
+
+
+@pytest.fixture
+def store_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """On SQLite nothing travels."""
+    url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture
+def trips(database: Database) -> RoundTrips:
+    return RoundTrips(database)
+
+
+@pytest.fixture
+def far(trips: RoundTrips) -> SqlStore:
+    return SqlStore(cast(Database, trips))
+
+
+def parents_of_ended_children(store: SqlStore, worker: WorkerRecord, count: int) -> None:
+    """So many jobs wait for one child each, whose ends are in the inbox."""
+    store.submit([a_job(workflow="parent") for _ in range(count)])
+    parents = claim(store, worker, count)
+    kids = [a_job(workflow="child") for _ in parents]
+    store.submit(kids)
+
+    def spawn(t: Transaction) -> None:
+        for parent, kid in zip(parents, kids, strict=True):
+            facts = {"run": 1, "name": "child", "ordinal": 1, "depth": 1, "on_end": "cancel"}
+            t.run("add_child", uid=kid.id, parent=parent.ref.job, **facts)
+
+    store._database.write(spawn)
+    parks = [
+        Report(parent.ref, Parked(Wait(WaitKind.CHILDREN, "gather#1", children=(kid.id,))), duration_ms=1)
+        for parent, kid in zip(parents, kids, strict=True)
+    ]
+    for start in range(0, count, 200):
+        answers = store.settle(worker.number, parks[start : start + 200])
+        assert {answer.state for answer in answers} == {JobState.WAITING}
+
+
+def end_children(store: SqlStore, worker: WorkerRecord, count: int) -> None:
+    ends = [Report(kid.ref, Returned('"done"'), duration_ms=1) for kid in claim(store, worker, count)]
+    for start in range(0, count, 200):
+        store.settle(worker.number, ends[start : start + 200])
+
+
+def test_a_thousand_gathers_take_as_many_statements_as_ten(store: SqlStore, trips: RoundTrips) -> None:
+    def ingested() -> tuple[Ingested, list[str]]:
+        """In one transaction, however slow the machine."""
+        trips.statements.clear()
+        found, _ = trips.write(lambda t: inbox.ingest(t, store._tools, 0, 1000), 30.0)
+        return found, sorted(trips.statements)
+
+    worker = a_worker(store, lease=600.0)
+    counted = []
+    for count in (10, 1000):
+        parents_of_ended_children(store, worker, count)
+        parked, looks = ingested()
+        assert (parked.entries, parked.woken) == (count, 0)
+        end_children(store, worker, count)
+        ended, wakes = ingested()
+        assert ended.woken == count
+        assert len(claim(store, worker, count)) == count
+        counted.append((looks, wakes))
+    assert counted[0] == counted[1]
+    assert max(map(len, counted[0])) < 40
+
+
+def test_a_store_two_milliseconds_away_wakes_two_thousand_parents_in_time(
+    store: SqlStore, far: SqlStore, trips: RoundTrips
+) -> None:
+    worker = a_worker(store, lease=600.0)
+    parents_of_ended_children(store, worker, 2000)
+    work_off(store)
+    end_children(store, worker, 2000)
+    trips.delay = 0.002
+    woken = 0
+    for _ in range(10):
+        woken += far.ingest().woken
+    assert woken == 2000
+    assert len(trips.statements) < 400
+
+
+def test_parking_for_events_takes_as_many_statements_for_a_hundred_as_for_two(
+    store: SqlStore, far: SqlStore, trips: RoundTrips
+) -> None:
+    worker = a_worker(store, lease=600.0)
+    wait = Wait(WaitKind.EVENT, "event:paid#1", "paid", timeout=60.0)
+    counted = []
+    for count in (1, 2, 100):  # what it learns by the first, names and policies, is not counted
+        store.submit([a_job(workflow="asks") for _ in range(count)])
+        reports = [Report(one.ref, Parked(wait), duration_ms=1) for one in claim(store, worker, count)]
+        trips.statements.clear()
+        far.settle(worker.number, reports)
+        counted.append(sorted(trips.statements))
+    assert counted[1] == counted[2]
