@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.support.builders import settle_all
 from tests.tiers import in_tiers
 from unstuck.chance import SystemChance
 from unstuck.model.errors import Conflict, StoreBusy
@@ -45,14 +46,16 @@ class SlowCommits:
         self.inner = inner
         self.dialect = inner.dialect
 
-    def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+    ) -> T:
         def slowly(tx: Transaction) -> T:
             answer = work(tx)
             if random.random() < 0.05:
                 time.sleep(random.random() * (0.05 if self.dialect == "postgres" else 0.01))
             return answer
 
-        return self.inner.write(slowly, within)
+        return self.inner.write(slowly, within, patience=patience)
 
     def once(self, statement: str, /, **values: Any) -> list[Row]:
         return self.write(lambda tx: tx.all(statement, **values))
@@ -128,7 +131,7 @@ class Crowd:
                 return
             reports = [Report(job.ref, dice.choice(OUTCOMES), duration_ms=1) for job in claimed]
             names = {job.ref: job.id for job in claimed}
-            for settled in store.settle(worker.number, reports):
+            for settled in settle_all(store, worker.number, reports):
                 if settled.verdict is Verdict.DONE:
                     self.accepted.append((settled.ref, names[settled.ref]))
                 else:

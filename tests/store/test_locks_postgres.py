@@ -19,6 +19,7 @@ from tests.support.builders import (
     claimed,
     record,
     settle,
+    settle_all,
     submitted,
 )
 from tests.support.eventually import eventually
@@ -27,7 +28,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.store import submit, sweep
 from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
-from unstuck.store.port import Remark, Report, Submitted
+from unstuck.store.port import Remark, Report, Submitted, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -119,7 +120,8 @@ def test_two_janitors_after_an_outage_convict_nothing_that_the_other_recovers(
     inside, go = threading.Event(), threading.Event()
 
     def recover_slowly(t: Transaction) -> None:
-        sweep.recover_lost(t, other._tools, 0, 100)
+        lost = [sweep.Lost(worker.number, attempt.ref.job) for attempt in attempts[:100]]
+        sweep.recover_lost(t, other._tools, 0, worker.number, lost)
         inside.set()
         go.wait(10)
 
@@ -169,9 +171,7 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
     assert (again.id, again.created) == (new.id, False)
 
 
-def test_a_settle_waits_for_a_remark_under_way_and_loses_nothing_of_it(
-    store: SqlStore, other: SqlStore, store_url: str
-) -> None:
+def test_a_settle_comes_after_a_remark_under_way_and_loses_nothing_of_it(store: SqlStore, other: SqlStore) -> None:
     """The fence of a remark holds until its commit."""
     from unstuck.model.settlement import Returned
     from unstuck.store import remark
@@ -188,14 +188,12 @@ def test_a_settle_waits_for_a_remark_under_way_and_loses_nothing_of_it(
     speaker = threading.Thread(target=other._database.write, args=(say_slowly,))
     speaker.start()
     assert inside.wait(10)
-    settler = threading.Thread(
-        target=store.settle, args=(worker.number, [Report(attempt.ref, Returned("1"), output="end\n")])
-    )
-    settler.start()
-    eventually(lambda: waits_for_a_lock(store_url))
+    report = Report(attempt.ref, Returned("1"), output="end\n")
+    (busy,) = store.settle(worker.number, [report])
+    assert busy.verdict is Verdict.BUSY
     go.set()
     speaker.join(10)
-    settler.join(10)
+    settle_all(store, worker.number, [report])
 
     assert record(store, attempt.id).state is JobState.COMPLETED
     assert store.attempts(TENANT, attempt.id)[0].output == "said\nend\n"

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.support.builders import TENANT, a_worker, claimed, record, settle
+from tests.support.refusals import allow, refuse
 from unstuck.model.errors import NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
@@ -45,8 +46,8 @@ def test_errors_of_any_shape_are_stored(store: SqlStore) -> None:
     assert len(kept.stack or "") < 70_000
 
 
-def test_what_the_database_itself_refuses_is_settled_one_by_one(store: SqlStore, store_url: str) -> None:
-    """A report that passes our own check and still fails inside the statement."""
+def test_what_no_database_can_take_is_settled_one_by_one(store: SqlStore, store_url: str) -> None:
+    """A report that passes our own check and still fails inside the statement, for its data."""
     _refuse_poison(store_url)
     worker = a_worker(store)
     good, bad = claimed(store, worker), claimed(store, worker, retries=5)
@@ -63,15 +64,38 @@ POISON = '"poison"'
 
 
 def _refuse_poison(url: str) -> None:
+    """Too large for SQLite; no number for PostgreSQL: both are errors about the data."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
             connection.execute(
                 f"CREATE TRIGGER poison BEFORE INSERT ON unstuck_done WHEN NEW.result = '{POISON}' "
-                "BEGIN SELECT RAISE(ABORT, 'poison'); END"
+                "BEGIN SELECT LENGTH(zeroblob(2147483647)); END"
             )
         return
     with psycopg.connect(url) as server:
-        server.execute(f"ALTER TABLE unstuck_done ADD CONSTRAINT poison CHECK (result <> '{POISON}')")
+        server.execute(
+            f"ALTER TABLE unstuck_done ADD CONSTRAINT poison "
+            f"CHECK (CASE WHEN result = '{POISON}' THEN CAST(result AS INTEGER) > 0 ELSE TRUE END)"
+        )
+
+
+def test_what_a_rule_of_somebody_refuses_stays_with_its_worker_until_the_rule_allows_it(
+    store: SqlStore, store_url: str
+) -> None:
+    """A constraint, a trigger: the result is right, and the trouble may pass."""
+    refuse(store_url, "unstuck_done", f"NEW.result = '{POISON}'")
+    worker = a_worker(store)
+    good, bad = claimed(store, worker), claimed(store, worker, retries=5)
+    reports = [Report(bad.ref, Returned(POISON)), Report(good.ref, Returned("1"))]
+
+    refused, done = store.settle(worker.number, reports)
+
+    assert (refused.verdict, done.verdict) == (Verdict.BUSY, Verdict.DONE)
+    assert "not for you" in refused.problem
+    assert record(store, bad.id).state is JobState.RUNNING
+    allow(store_url, "unstuck_done")
+    assert [answer.verdict for answer in store.settle(worker.number, reports)] == [Verdict.DONE, Verdict.DONE]
+    assert record(store, bad.id).result == POISON
 
 
 def test_an_impossible_duration_is_measured_by_the_store_instead(store: SqlStore) -> None:

@@ -15,7 +15,7 @@ from tests.conftest import StoreClock
 from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_pending import claim, end, folds, state, work_off
 from tests.store.test_races import together
-from tests.support.builders import TENANT, a_job, a_worker, chance, submitted
+from tests.support.builders import TENANT, a_job, a_worker, chance, settle_all, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import IllegalMove, UnknownJob
@@ -26,7 +26,7 @@ from unstuck.store import settle, submit, sweep
 from unstuck.store.connect import open_database
 from unstuck.store.control import Control
 from unstuck.store.database import Transaction
-from unstuck.store.port import Report, Share
+from unstuck.store.port import Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -87,22 +87,21 @@ def test_an_end_under_way_while_the_newcomer_is_looked_at_is_not_missed(one: Sql
     assert state(one, job) is JobState.QUEUED
 
 
-def test_an_end_that_looked_before_the_newcomer_and_locks_after_it_is_not_missed(
+def test_an_end_beside_one_that_somebody_holds_is_not_missed(
     one: SqlStore, other: SqlStore, postgres_url: str
 ) -> None:
-    """The fast settle takes its snapshot, waits for another row of its batch, and meets a dependant it cannot see."""
+    """The settle waits for nobody: what is held comes again, and the others end with their dependants told."""
     worker = a_worker(one)
     one.submit([a_job(), a_job()])
     blocked, first = sorted(claim(one, worker), key=lambda attempt: attempt.ref.job)
     reports = [Report(attempt.ref, Returned("1")) for attempt in (blocked, first)]
-    with psycopg.connect(postgres_url) as person, ThreadPoolExecutor(1) as thread:
+    with psycopg.connect(postgres_url) as person:
         person.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (blocked.ref.job,))
-        settling = thread.submit(other.settle, worker.number, reports)
-        eventually(lambda: waits_for_a_lock(postgres_url))
         job = submitted(one, after=(first.id,))
         assert one.ingest().entries == 1
-        person.rollback()
-        assert {answer.state for answer in settling.result(15)} == {JobState.COMPLETED}
+        held, done = other.settle(worker.number, reports)
+        assert (held.verdict, done.verdict) == (Verdict.BUSY, Verdict.DONE)
+    assert {answer.state for answer in other.settle(worker.number, reports)} == {JobState.COMPLETED}
 
     work_off(one)
 
@@ -223,7 +222,7 @@ def test_dependants_of_a_moving_system_all_go_on(store: SqlStore, clock: StoreCl
         while True:
             shares = [Share(front.route, 3) for front in store.fronts()]
             found = store.claim(worker, chance.nonce(), shares) if shares else []
-            store.settle(worker, [Report(attempt.ref, Returned("1")) for attempt in found])
+            settle_all(store, worker, [Report(attempt.ref, Returned("1")) for attempt in found])
             if over.is_set() and not found:
                 return
 

@@ -102,15 +102,17 @@ RETRIED = [
 ]  # fmt: skip
 NUMBERS = packed([row["job"] for row in RUNNING])
 TARGETS = list(range(100, 20000, 199))
+TIMERS = [{"due_at": n, "job": n} for n in range(50001, 50051)]
 
 #: statement, its values, the most rows that any scan of a big table may touch
 HOT: list[tuple[str, dict[str, Any], int]] = [
     ("claim", {"worker": 1, "claim": "new", "opened": 0, "shares": packed(SHARES), "data": "{}", "room": 99999}, 150),
     ("claim", {"worker": 1, "claim": "new", "opened": 0, "shares": packed(MIDDLE), "data": "{}", "room": 99999}, 110),
     ("claimed_jobs", {"worker": 1, "claim": "c0", "rank": 0, "job": 0, "room": 99999}, 300),
-    ("settle_returned", {"worker": 1, "rows": packed(RESULTS), "on_targets": True}, 150),
-    ("lock_attempts", {"worker": 1, "rows": packed(RUNNING)}, 150),
+    ("settle_returned", {"worker": 1, "rows": packed(RESULTS), "targets": [1, 2]}, 150),
+    ("lock_attempts", {"worker": 1, "rows": packed(RUNNING), "targets": [1, 2]}, 150),
     ("open_attempts_of", {"rows": packed(RUNNING)}, 150),
+    ("attempts_seen", {"rows": packed(RUNNING)}, 150),
     ("close_attempts", {"jobs": NUMBERS}, 150),
     ("rest_jobs", {"rows": packed(RETRIED)}, 150),
     ("add_ready", {"jobs": NUMBERS}, 150),
@@ -126,14 +128,18 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("entries_against", {"workflows": ["o7", "w1", "o12"]}, 5),
     ("count_stucks", {"tenant": "t7", "workflow": "o7", "span": 1 << 60}, 10),
     ("clear_window", {"workflow": "o7", "tenant": "t7"}, 10),
-    ("at_the_gate", {"batch": 100}, 400),
-    ("barred_jobs", {"jobs": list(range(70000, 70100))}, 150),
+    ("at_the_gate", {"batch": 100, "aside": 0}, 400),
+    ("barred_jobs", {"jobs": list(range(70000, 70100)), "targets": [1, 2]}, 150),
     ("audit", {"tenant": None, "verb": None, "subject": None, "before": 1 << 60, "most": 20}, 30),
-    ("orphan_jobs", {"route": 1, "age": 1, "targets": [1], "batch": 100}, 110),
-    ("lock_orphan_targets", {"route": 1, "batch": 100}, 110),
-    ("release_due", {"batch": 100, "first": -(1 << 62)}, 110),
-    ("expiring_jobs", {"batch": 100, "targets": [1, 2]}, 110),
-    ("lock_expiring_targets", {"batch": 100}, 110),
+    ("orphans_waiting", {"route": 1, "age": 1, "batch": 100}, 110),
+    ("orphan_jobs", {"jobs": list(range(70000, 70100)), "age": 1, "targets": [1]}, 110),
+    ("lock_targets_of_queued", {"jobs": list(range(70000, 70100))}, 110),
+    ("due_timers", {"kind": "start", "after_due": 0, "after_job": 0, "batch": 100}, 110),
+    ("aside_timers", {"kind": "start", "batch": 20}, 20),
+    ("release_due", {"rows": packed(TIMERS), "first": -(1 << 62)}, 110),
+    ("expiring_jobs", {"rows": packed(TIMERS), "targets": [1, 2]}, 110),
+    ("attempts_of_worker", {"worker": 1, "jobs": [row["job"] for row in RUNNING], "targets": [1]}, 150),
+    ("overdue_attempts", {"margin": 1, "jobs": [row["job"] for row in RUNNING], "targets": [1]}, 150),
     ("lock_targets", {"targets": TARGETS}, 110),
     ("lock_targets_of_jobs", {"jobs": [row["job"] for row in RUNNING]}, 150),
     ("promote", {"targets": TARGETS}, 150),
@@ -149,7 +155,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("find", {"tenant": "default", "prefix": "uid-777", "beyond": "uid-777~", "most": 5}, 10),
     ("take_ready", {"route": 1, "rank": 2 * JOBS + 100, "job": 2 * JOBS + 100}, 1),
     ("take_timer", {"kind": "start", "due_at": 50001, "job": 50001}, 1),
-    ("take_timers", {"kind": "start", "rows": packed([{"due_at": n, "job": n} for n in range(50001, 50051)])}, 60),
+    ("take_timers", {"kind": "start", "rows": packed(TIMERS)}, 60),
     (
         "take_ready_rows",
         {"rows": packed([{"route": 1 + n % 20, "rank": n, "job": n} for n in range(70000, 70100)])},

@@ -18,6 +18,7 @@ from tests.support.builders import (
     claimed,
     everything,
     record,
+    settle_all,
     submitted,
 )
 from unstuck.model.errors import IllegalMove, StoreBusy
@@ -80,7 +81,7 @@ def test_settlement_and_recovery_at_once_give_one_outcome(store: SqlStore, clock
 
         def settle(worker: int = worker.number, attempts: list[ClaimedJob] = attempts) -> None:
             for attempt in attempts:
-                (answer,) = store.settle(worker, [Report(attempt.ref, Returned("1"))])
+                (answer,) = settle_all(store, worker, [Report(attempt.ref, Returned("1"))])
                 verdicts[attempt.id] = answer.verdict  # noqa: B023
 
         def recover() -> None:
@@ -122,7 +123,7 @@ def test_every_acknowledged_cancel_ends_cancelled(store: SqlStore, clock: StoreC
     def work(worker: int, outcome: Outcome) -> None:
         while True:
             claimed = store.claim(worker, chance.nonce(), shares)
-            store.settle(worker, [Report(attempt.ref, outcome) for attempt in claimed])
+            settle_all(store, worker, [Report(attempt.ref, outcome) for attempt in claimed])
             if over.is_set() and not claimed:
                 return
 
@@ -158,7 +159,7 @@ def test_a_resume_racing_a_resolve_opens_one_run(store: SqlStore) -> None:
     worker = a_worker(store)
     for _ in range(20):
         attempt = claimed(store, worker, workflow="w", retries=0)
-        store.settle(worker.number, [Report(attempt.ref, boom())])
+        settle_all(store, worker.number, [Report(attempt.ref, boom())])
         refusals: list[Exception] = []
 
         def attempt_to(verb: Callable[[], object], refusals: list[Exception] = refusals) -> None:
@@ -189,7 +190,7 @@ def test_two_settles_of_the_same_batch_at_once_are_one(store: SqlStore) -> None:
 
     together(
         *[
-            lambda batch=batch: answers.append({a.verdict for a in store.settle(worker.number, batch)})
+            lambda batch=batch: answers.append({a.verdict for a in settle_all(store, worker.number, batch)})
             for batch in turned
         ]
     )

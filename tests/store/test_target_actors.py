@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.store.test_actors import ENDS, OUTCOMES, POLICY, TENANT, Crowd
+from tests.support.builders import settle_all
 from tests.tiers import in_tiers
 from unstuck.chance import SystemChance
 from unstuck.model.errors import Conflict, StoreBusy, UnknownTarget
@@ -64,7 +65,7 @@ class TargetCrowd(Crowd):
                 return
             reports = [Report(job.ref, dice.choice(OUTCOMES), duration_ms=1) for job in claimed]
             names = {job.ref: job.id for job in claimed}
-            for settled in store.settle(worker.number, reports):
+            for settled in settle_all(store, worker.number, reports):
                 if settled.verdict is Verdict.DONE:
                     self.accepted.append((settled.ref, names[settled.ref]))
                 else:
@@ -198,7 +199,7 @@ def test_a38_ten_claimers_run_each_target_in_order_of_priority_then_age(store_ur
             mine.ingest()
             shares = [Share(front.route, dice.randrange(1, 5)) for front in mine.fronts()]
             claimed = mine.claim(worker.number, SystemChance().nonce(), shares)
-            mine.settle(worker.number, [Report(job.ref, OUTCOMES[0], duration_ms=1) for job in claimed])
+            settle_all(mine, worker.number, [Report(job.ref, OUTCOMES[0], duration_ms=1) for job in claimed])
 
     actors = [crowd.actor(work, seed) for seed in range(10)]
     deadline = time.monotonic() + 90

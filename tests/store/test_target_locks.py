@@ -9,11 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_races import together
 from tests.store.test_targets import FAILED, ids, on_target, take
-from tests.support.builders import TENANT, a_job, a_worker, claim_all, record
-from tests.support.eventually import eventually
+from tests.support.builders import TENANT, a_job, a_worker, claim_all, record, settle_all
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import Conflict
 from unstuck.model.job import ClaimedJob
@@ -22,7 +20,7 @@ from unstuck.model.settlement import ErrorInfo, NotStarted, Outcome, Returned, S
 from unstuck.store import inbox, settle, submit
 from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
-from unstuck.store.port import Pause, Report
+from unstuck.store.port import Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -85,7 +83,9 @@ def test_an_ingest_that_meets_a_settle_puts_back_what_that_one_does_not_see(serv
     assert ids(claim_all(server, worker)) == [second]
 
 
-def test_a_settle_that_waited_for_an_ingest_finds_what_came_meanwhile(server: SqlStore, server_url: str) -> None:
+def test_a_settle_that_came_again_after_an_ingest_finds_what_came_meanwhile(
+    server: SqlStore, server_url: str
+) -> None:
     worker = a_worker(server)
     on_target(server, 1)
     (first,) = take(server, worker)
@@ -94,11 +94,13 @@ def test_a_settle_that_waited_for_an_ingest_finds_what_came_meanwhile(server: Sq
         uncommitted(server, lambda t: inbox.ingest(t, server._tools, 0, 10)) as commit,
         ThreadPoolExecutor(1) as thread,
     ):
-        settling = thread.submit(server.settle, worker.number, [Report(first.ref, Returned("1"), duration_ms=1)])
-        eventually(lambda: waits_for_a_lock(server_url))
+        report = Report(first.ref, Returned("1"), duration_ms=1)
+        settling = thread.submit(settle_all, server, worker.number, [report])
+        (busy,) = server.settle(worker.number, [report])
+        assert busy.verdict is Verdict.BUSY
         (urgent,) = on_target(server, 1, priority=9)
         commit()
-        settling.result(15)
+        settling.result(35)
 
     assert ids(claim_all(server, worker)) == [urgent]
 
@@ -110,7 +112,7 @@ def test_a_submit_that_commits_after_the_settle_is_not_forgotten(server: SqlStor
     late = a_job(target="acme")
     numbers = server._dimensions.ensure(server._database, [late])
     with uncommitted(server, lambda t: submit.submit(t, [late], numbers)) as commit:
-        server.settle(worker.number, [Report(first.ref, Returned("1"), duration_ms=1)])
+        settle_all(server, worker.number, [Report(first.ref, Returned("1"), duration_ms=1)])
         assert take(server, worker) == []
         commit()
 
@@ -152,12 +154,12 @@ def test_eight_batches_over_the_same_targets_in_any_order_do_not_deadlock(store:
             claimed = claim_all(store, workers[number])
             outcomes: list[Outcome] = [Returned("1"), NotStarted()]
             reports = [Report(job.ref, outcomes[n % 2], duration_ms=1) for n, job in enumerate(claimed)]
-            store.settle(workers[number].number, reports[::-1])
+            settle_all(store, workers[number].number, reports[::-1])
 
     together(*[lambda n=n: enqueue(n * 50) for n in range(4)], *[lambda n=n: work(n) for n in range(4)])
     done = 0
     while claimed := take(store, workers[0]):
-        store.settle(workers[0].number, [Report(job.ref, Returned("1"), duration_ms=1) for job in claimed])
+        settle_all(store, workers[0].number, [Report(job.ref, Returned("1"), duration_ms=1) for job in claimed])
         done += len(claimed)
     assert store.counts(TENANT)[JobState.COMPLETED] == 1600
     assert done > 0
@@ -179,9 +181,9 @@ def test_a_cancel_of_the_head_racing_its_claim_never_loses_the_turn(store: SqlSt
 
         together(claim, cancel)
         for job in got:
-            store.settle(worker.number, [Report(job.ref, Returned("1"), duration_ms=1)])
+            settle_all(store, worker.number, [Report(job.ref, Returned("1"), duration_ms=1)])
         while claimed := take(store, worker):
-            store.settle(worker.number, [Report(job.ref, Returned("1"), duration_ms=1) for job in claimed])
+            settle_all(store, worker.number, [Report(job.ref, Returned("1"), duration_ms=1) for job in claimed])
         assert [record(store, job).state for job in jobs] == [JobState.CANCELLED, JobState.COMPLETED]
 
 
@@ -206,10 +208,10 @@ def test_a_pause_and_a_yield_racing_a_claim_keep_one_head(store: SqlStore) -> No
         store.unpause("target", "acme", TENANT)
         ran = len(got)
         for job in got:
-            store.settle(worker.number, [Report(job.ref, Returned("1"), duration_ms=1)])
+            settle_all(store, worker.number, [Report(job.ref, Returned("1"), duration_ms=1)])
         while claimed := take(store, worker):
             assert len(claimed) == 1
-            store.settle(worker.number, [Report(claimed[0].ref, Returned("1"), duration_ms=1)])
+            settle_all(store, worker.number, [Report(claimed[0].ref, Returned("1"), duration_ms=1)])
             ran += 1
         assert ran == 2
 
@@ -219,7 +221,7 @@ def test_a_skip_and_a_resume_of_the_same_blocker_at_once_leave_one_head(store: S
     for _ in range(30):
         jobs = on_target(store, 2)
         (first,) = take(store, worker)
-        store.settle(worker.number, [Report(first.ref, FAILED, duration_ms=1)])
+        settle_all(store, worker.number, [Report(first.ref, FAILED, duration_ms=1)])
 
         def ask(verb: Callable[..., object], job: str = jobs[0]) -> None:
             try:
@@ -232,5 +234,5 @@ def test_a_skip_and_a_resume_of_the_same_blocker_at_once_leave_one_head(store: S
         while claimed := take(store, worker):
             assert len(claimed) == 1
             ran.append(claimed[0].id)
-            store.settle(worker.number, [Report(claimed[0].ref, Returned("1"), duration_ms=1)])
+            settle_all(store, worker.number, [Report(claimed[0].ref, Returned("1"), duration_ms=1)])
         assert sorted(ran) == sorted(jobs)

@@ -17,7 +17,7 @@ from tests.store.test_pending import claim, folds, state, work_off
 from tests.store.test_pending_races import under_way
 from tests.store.test_races import together
 from tests.store.test_waits import PAID, PUSH, check_invariant, parked, rows_of, send, the_wait
-from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, settle
+from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, settle, settle_all
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from tests.tiers import in_tiers
@@ -76,7 +76,7 @@ def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: Sq
         woken = claim(store, worker)
         assert {attempt.id for attempt in woken} == {attempt.id for attempt in attempts}
         assert [the_wait(store, attempt.id).payload for attempt in attempts] == [f'"{a.id}"' for a in attempts]
-        store.settle(worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
+        settle_all(store, worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(rounds,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_timers WHERE kind = 'wait'") == [(0,)]
@@ -142,7 +142,7 @@ def test_two_waiters_on_a_topic_get_one_event_each(store: SqlStore) -> None:
         assert {attempt.id for attempt in woken} == {attempt.id for attempt in attempts}
         got = {the_wait(store, attempt.id).payload for attempt in attempts}
         assert got == {str(2 * number), str(2 * number + 1)}
-        store.settle(worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
+        settle_all(store, worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
 
 
 def test_an_event_goes_to_the_other_waiter_when_the_first_is_being_cancelled(
@@ -328,7 +328,7 @@ def test_parks_on_the_same_topics_in_every_order_never_deadlock(store: SqlStore)
             attempts = [claimed(store, worker) for _ in topics]
             order = topics if number % 2 else topics[::-1]
             reports = [Report(a.ref, Parked(replace(PAID, topic=t))) for a, t in zip(attempts, order, strict=True)]
-            store.settle(worker.number, reports)
+            settle_all(store, worker.number, reports)
 
     def emit() -> None:
         for number in range(80):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests.support.eventually import eventually
 from unstuck.chance import SystemChance
 from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkerRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
-from unstuck.store.port import Claimed, NewWorker, Report, Route, Settled, Share, Store
+from unstuck.store.port import Claimed, NewWorker, Report, Route, Settled, Share, Store, Verdict
 
 TENANT = "default"
 chance = SystemChance()
@@ -78,8 +79,22 @@ def begin(
 
 
 def settle(store: Store, worker: WorkerRecord, ref: AttemptRef, outcome: Outcome | None = None) -> Settled:
-    (answer,) = store.settle(worker.number, [Report(ref, outcome or Returned('"ok"'), duration_ms=5)])
+    (answer,) = settle_all(store, worker.number, [Report(ref, outcome or Returned('"ok"'), duration_ms=5)])
     return answer
+
+
+def settle_all(store: Store, worker: int, reports: Sequence[Report]) -> list[Settled]:
+    """As a settler does: what somebody holds at this moment is reported again."""
+    answers = {answer.ref: answer for answer in store.settle(worker, reports)}
+
+    def is_answered() -> bool:
+        busy = [report for report in reports if answers[report.ref].verdict is Verdict.BUSY]
+        answers.update({answer.ref: answer for answer in store.settle(worker, busy)})
+        return all(answer.verdict is not Verdict.BUSY for answer in answers.values())
+
+    if any(answer.verdict is Verdict.BUSY for answer in answers.values()):
+        eventually(is_answered, timeout=30)
+    return [answers[report.ref] for report in reports]
 
 
 def record(store: Store, job: str, tenant: str = TENANT) -> JobRecord:

@@ -36,7 +36,9 @@ class Rehearsal:
         finally:
             self._execute("ROLLBACK TO SAVEPOINT try")
 
-    def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+    ) -> T:
         return work(self._transaction)
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:

@@ -116,6 +116,7 @@ VERBS: Final = (
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
     "settings.set",
     "notifications.ack",
+    "quarantine.retry",
     *(f"workers.{verb}" for verb in ("drain", "kill", "recycle", "stack")),
     *(f"{noun}.{verb}" for noun in ("queues", "targets", "tenants", "workflows") for verb in ("pause", "unpause")),
     *(f"{noun}.{verb}" for noun in ("keys", "queues", "tenants", "workflows") for verb in ("limit", "unlimit")),

@@ -1,11 +1,12 @@
 """Barred: jobs of blacklisted workflows that are in the queue leave it, failed or held, with a reason; what was held
-goes on when its entry is lifted; and the one job that an entry lets through is judged. A janitor's work, in batches.
+goes on when its entry is lifted; and the one job that an entry lets through is judged. A janitor's work, in batches
+that skip what somebody else holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from unstuck.model.errors import ErrorType
 from unstuck.model.guard import SYSTEM, Entry, refusal
@@ -14,15 +15,22 @@ from unstuck.model.target import Turn
 from unstuck.store import children, guard, pending
 from unstuck.store.changes import Changes, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
-from unstuck.store.line import lock
 from unstuck.store.rows import packed
 from unstuck.store.settle import Settling
-from unstuck.store.sweep import take_from_queue
+from unstuck.store.sweep import lock_of_queued, take_from_queue
 from unstuck.store.targets import take_turn
 
 BY = "blacklist"
 #: A probe that is in one of these has not told anything yet.
 _UNDECIDED = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
+
+
+class Barred(NamedTuple):
+    """A job and the entry that bars it, or barred it until `lifted_by` removed it."""
+
+    entry: int
+    job: int
+    lifted_by: str = ""
 
 
 class Lifted(Exception):
@@ -32,14 +40,16 @@ class Lifted(Exception):
 # --- out of the queue ---------------------------------------------------------------------------------------------
 
 
-def refuse(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool]:
-    """How many left the queue, and whether somebody idle should look for work. Raises Lifted, to be tried again."""
-    entry_of = {row["job"]: row["entry"] for row in t.all("at_the_gate", batch=batch)}
-    if not entry_of:
-        return 0, False
-    lock(t, [row["target"] for row in t.all("targets_of", jobs=sorted(entry_of))])
+def at_the_gate(t: Transaction, batch: int, *, aside: bool) -> list[Barred]:
+    """`aside`: those of the quarantine instead of all others; so for `freed`."""
+    return [Barred(row["entry"], row["job"]) for row in t.all("at_the_gate", batch=batch, aside=int(aside))]
+
+
+def refuse(t: Transaction, tools: Settling, jobs: Sequence[Barred]) -> tuple[list[int], bool]:
+    """Which left the queue, and whether somebody idle should look for work. Raises Lifted, to be tried again."""
+    entry_of = {barred.job: barred.entry for barred in jobs}
     # Whoever has left the queue since the look is not taken from it below.
-    found = t.all("barred_jobs", jobs=sorted(entry_of))
+    found = t.all("barred_jobs", jobs=sorted(entry_of), targets=lock_of_queued(t, sorted(entry_of)))
     rows: list[Row] = [{**row, "entry": entry_of[row["job"]]} for row in found]
     spared = _to_spare(t, rows)
     rows = [row for row in rows if row["job"] not in spared.values()]
@@ -65,8 +75,8 @@ def refuse(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool]:
         t.run("hold_for_entry", rows=packed(held))
         if t.split:
             t.run("mark_held", rows=packed(held))
-    sent = sum(guard.let_through(t, entry, job) for entry, job in spared.items())
-    return len(refused_ones) + sent, woke or sent > 0
+    sent = [job for entry, job in spared.items() if guard.let_through(t, entry, job)]
+    return [row["job"] for row in refused_ones] + sent, woke or bool(sent)
 
 
 def _kept(t: Transaction, numbers: set[int]) -> dict[int, Entry]:
@@ -111,25 +121,28 @@ def _hold(changes: Changes, row: Row, entry: Entry) -> None:
 # --- back into it -------------------------------------------------------------------------------------------------
 
 
-def release(t: Transaction, tools: Settling, batch: int) -> tuple[int, bool]:
+def freed(t: Transaction, batch: int, *, aside: bool) -> list[Barred]:
+    rows = t.all("freed_jobs", batch=batch, aside=int(aside))
+    return [Barred(row["entry"], row["job"], row["removed_by"]) for row in rows]
+
+
+def release(t: Transaction, tools: Settling, jobs: Sequence[Barred]) -> tuple[list[int], bool]:
     """Jobs that were held for an entry which is gone. What is not PENDING any more was somebody else's decision."""
-    rows = t.all("freed_jobs", batch=batch)
-    if not rows:
-        return 0, False
-    lifted_by = {row["job"]: f"{BY} lifted by {row['removed_by']}" for row in rows}
+    rows = [{"entry": barred.entry, "job": barred.job} for barred in jobs]
+    lifted_by = {barred.job: f"{BY} lifted by {barred.lifted_by}" for barred in jobs}
     return _set_free(t, tools, rows, lifted_by)
 
 
 def _set_free(
     t: Transaction, tools: Settling, rows: Sequence[Row | dict[str, int]], by: dict[int, str]
-) -> tuple[int, bool]:
+) -> tuple[list[int], bool]:
     at_rest = {row["id"] for row in t.all("lock_jobs", jobs=sorted(by))}
     woke = pending.set_free(t, tools, {job: name for job, name in by.items() if job in at_rest})
     # Rows of jobs that are gone altogether go too; who is busy stays for the next time.
     over = [row for row in rows if row["job"] in at_rest or not _is_known(t, row["job"])]
     if over:
         t.run("drop_held", rows=packed([{"entry": row["entry"], "job": row["job"]} for row in over]))
-    return len(over), woke
+    return [row["job"] for row in over], woke
 
 
 def _is_known(t: Transaction, job: int) -> bool:
@@ -168,4 +181,4 @@ def send(t: Transaction, tools: Settling, entry: Entry) -> tuple[int, bool]:
     sent, woke = _set_free(t, tools, [row], {first["job"]: f"{BY}: let through to see whether it completes"})
     if sent and not guard.let_through(t, entry.number, first["job"]):
         raise Lifted
-    return sent, woke
+    return len(sent), woke

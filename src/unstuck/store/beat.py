@@ -1,18 +1,23 @@
-"""Beat: renew the lease, and reconcile what the database grants with what the worker really holds."""
+"""Beat: renew the lease, and reconcile what the database grants with what the worker really holds.
+
+Theory of operation. The renewal is one statement on the worker's own row, and depends on nothing else: no row of a
+job that somebody holds costs a worker its lease. What follows skips such rows, they come with the next beat; and a
+reconciliation that fails altogether is said, and costs nothing but itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
-from unstuck.store.database import Transaction
-from unstuck.store.line import lock_of_jobs, lock_of_workers
-from unstuck.store.port import Beat, Report
+from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.line import lock_of_jobs
+from unstuck.store.port import Beat
 from unstuck.store.rows import asked_of, instant, microseconds, packed, ref_of, span
 from unstuck.store.settle import Settling, close, report_of
 
@@ -32,60 +37,65 @@ class Holding:
     info: Mapping[str, Any] | None
 
 
-def beat(t: Transaction, tools: Settling, worker: int, holding: Holding) -> tuple[Beat, bool]:
+def renew(database: Database, worker: int, holding: Holding) -> Beat:
     info = None if holding.info is None else packed(holding.info)
-    renewed = t.one("renew_lease", worker=worker, lease=span(holding.lease), state=holding.state, info=info)
-    if renewed is None:
-        return Beat(alive=False), False
-    if holding.started:
-        rows = [{"job": job, "at": microseconds(at)} for job, at in sorted(holding.started.items())]
-        t.run("start_attempts", worker=worker, rows=packed(rows))
-    granted = {ref_of(row): row for row in t.all("granted", worker=worker)}
-    strays, woke = give_back(t, tools, worker, _strays(granted, holding), ANSWER_LOST)
-    return (
-        Beat(
-            alive=True,
-            lease_until=instant(renewed["lease_until"]),
-            asked=tuple(asked_of(row) for ref, row in granted.items() if row["request"] and ref not in strays),
-            gone=tuple(ref for ref in holding.held if ref not in granted),
-            strays=tuple(strays),
-            state=renewed["state"],
-        ),
-        woke,
+    facts = {"worker": worker, "lease": span(holding.lease), "state": holding.state, "info": info}
+    renewed = database.once("renew_lease", **facts)
+    if not renewed:
+        return Beat(alive=False)
+    (row,) = renewed
+    return Beat(alive=True, lease_until=instant(row["lease_until"]), state=row["state"])
+
+
+def look(t: Transaction, worker: int) -> dict[AttemptRef, Row]:
+    """What the database grants."""
+    return {ref_of(row): row for row in t.all("granted", worker=worker)}
+
+
+def compare(beat: Beat, granted: Mapping[AttemptRef, Row], holding: Holding) -> Beat:
+    """What the worker has to hear of it. Starts are known once they are written, be it by a beat whose answer was
+    lost; those of attempts that are gone interest nobody."""
+    unstarted = {ref.job for ref, row in granted.items() if row["started_at"] is None}
+    return replace(
+        beat,
+        asked=tuple(asked_of(row) for row in granted.values() if row["request"]),
+        gone=tuple(ref for ref in holding.held if ref not in granted),
+        unstarted=frozenset(job for job in holding.started if job in unstarted),
     )
 
 
-def _strays(granted: Mapping[AttemptRef, object], holding: Holding) -> list[AttemptRef]:
+def write_starts(t: Transaction, worker: int, started: Mapping[int, datetime]) -> int:
+    rows = [{"job": job, "at": microseconds(at)} for job, at in sorted(started.items())]
+    return t.run("start_attempts", worker=worker, rows=packed(rows))
+
+
+def strays(granted: Mapping[AttemptRef, object], holding: Holding) -> list[AttemptRef]:
     known = {*holding.held, *holding.settling}
     pending = set(holding.pending_claims)
     return [ref for ref in granted if ref not in known and ref.claim not in pending]
 
 
 def give_back(
-    t: Transaction, tools: Settling, worker: int, strays: Sequence[AttemptRef], reason: str
+    t: Transaction, tools: Settling, worker: int, strays: Sequence[AttemptRef], reason: str = ANSWER_LOST
 ) -> tuple[list[AttemptRef], bool]:
     """Attempts whose bodies have never begun: uncharged, and claimable again."""
-    if not strays:
-        return [], False
-    lock_of_jobs(t, [ref.job for ref in strays])
+    targets = lock_of_jobs(t, [ref.job for ref in strays])
     keys = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in sorted(strays, key=lambda r: r.job)]
-    rows = t.all("lock_attempts", worker=worker, rows=packed(keys))
+    rows = t.all("lock_attempts", worker=worker, rows=packed(keys), targets=targets)
     attempts = [(row, report_of(row, NotStarted(reason))) for row in rows]
     outcomes = close(t, tools, attempts, by="beat", own=False)
     return list(outcomes.states), outcomes.woke
 
 
-def leave(t: Transaction, tools: Settling, worker: int) -> bool:
-    """The lease ends now. Nobody can say whether the bodies of what is left had begun: on_lost decides."""
-    t.run("leave", worker=worker)
-    woke = False
-    locked = lock_of_workers(t, [worker])
-    while rows := t.all("attempts_of_worker", worker=worker, targets=locked, batch=1000):
-        attempts: list[tuple[Any, Report]] = []
-        for row in rows:
-            error = ErrorInfo(
-                ErrorType.WORKER_LOST, f"worker {row['worker_name']} on {row['host']} left while it held this"
-            )
-            attempts.append((row, report_of(row, Lost(error, "uncharged"))))
-        woke |= close(t, tools, attempts, by="leave", own=False).woke
-    return woke
+def leave_behind(t: Transaction, tools: Settling, worker: int, jobs: Sequence[int]) -> tuple[list[int], bool]:
+    """Jobs of a worker that has left. Nobody can say whether their bodies had begun: on_lost decides. What somebody
+    holds stays for recovery."""
+    targets = lock_of_jobs(t, jobs)
+    rows = t.all("attempts_of_worker", worker=worker, jobs=list(jobs), targets=targets)
+    outcomes = close(t, tools, [(row, report_of(row, _left(row))) for row in rows], by="leave", own=False)
+    return [ref.job for ref in outcomes.states], outcomes.woke
+
+
+def _left(row: Row) -> Lost:
+    message = f"worker {row['worker_name']} on {row['host']} left while it held this"
+    return Lost(ErrorInfo(ErrorType.WORKER_LOST, message), "uncharged")

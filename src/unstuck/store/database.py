@@ -43,8 +43,11 @@ class Database(Protocol):
     dialect: str  # "postgres" | "sqlite"
     store_call: float  # seconds that one call may take
 
-    def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
-        """One transaction: commits, or rolls back on an exception."""
+    def write(
+        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+    ) -> T:
+        """One transaction: commits, or rolls back on an exception. `patience`: how long it waits for a lock that
+        somebody else holds before it gives up with StoreBusy, at the first try; SQLite has no such locks."""
         ...
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:

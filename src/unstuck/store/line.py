@@ -31,14 +31,11 @@ def lock_free(t: Transaction, targets: Iterable[int | None]) -> tuple[list[int],
 
 
 def lock_of_jobs(t: Transaction, jobs: Sequence[int]) -> list[int]:
-    """The targets on which these jobs run. A running row never changes its target."""
+    """The targets on which these jobs run, but for those that somebody else holds. A running row never changes its
+    target."""
     if t.split or not jobs:
         return []  # one writer: there is nobody to lock out
     return [row["id"] for row in t.all("lock_targets_of_jobs", jobs=sorted(jobs))]
-
-
-def lock_of_workers(t: Transaction, workers: Sequence[int]) -> list[int]:
-    return [row["id"] for row in t.all("lock_targets_of_workers", workers=sorted(workers))] if workers else []
 
 
 def promote(t: Transaction, targets: Iterable[int]) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unstuck.model.errors import ErrorType
 from unstuck.store import children
 from unstuck.store.changes import Changes
 from unstuck.store.database import Row, Transaction
 from unstuck.store.rows import instant, span
 from unstuck.store.settle import Settling
-from unstuck.store.sweep import fail_in_queue, take_from_queue
+from unstuck.store.sweep import Queued, fail_in_queue, lock_of_queued, take_from_queue
 
 #: A worker's word is good for as long: the duty that refreshes it runs every minute.
 _NOTE_EVERY = 30.0
@@ -18,14 +20,16 @@ def note_known(t: Transaction) -> int:
     return t.run("note_known", every=span(_NOTE_EVERY))
 
 
-def fail_orphans(t: Transaction, tools: Settling, route: int, orphan_after: float, batch: int) -> tuple[int, bool]:
-    """How many failed, and whether a target's next job became ready. Asked again here, in the transaction that acts:
-    a worker that knows the workflow may have come since."""
+def fail_orphans(
+    t: Transaction, tools: Settling, route: int, orphan_after: float, orphans: Sequence[Queued]
+) -> tuple[list[int], bool]:
+    """Which failed, and whether a target's next job became ready. Asked again here, in the transaction that acts: a
+    worker that knows the workflow may have come since."""
     found = t.one("orphaned", route=route, age=span(orphan_after))
     if found is None:
-        return 0, False
-    locked = [row["id"] for row in t.all("lock_orphan_targets", route=route, batch=batch)]
-    rows = t.all("orphan_jobs", route=route, age=span(orphan_after), targets=locked, batch=batch)
+        return [], False
+    jobs = [orphan.job for orphan in orphans]
+    rows = t.all("orphan_jobs", jobs=jobs, age=span(orphan_after), targets=lock_of_queued(t, jobs))
     taken = take_from_queue(t, rows)
     changes = Changes()
     error = {"error_type": ErrorType.UNKNOWN_WORKFLOW, "error_message": _message(found, orphan_after)}
@@ -34,7 +38,7 @@ def fail_orphans(t: Transaction, tools: Settling, route: int, orphan_after: floa
             fail_in_queue(changes, t, tools, row, error)
     woke = changes.write(t)
     children.left(t, changes.ends)
-    return len(changes.ends), woke
+    return [end["job"] for end in changes.ends], woke
 
 
 def _message(found: Row, orphan_after: float) -> str:

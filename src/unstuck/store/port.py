@@ -190,21 +190,28 @@ class NewChild:
 
 
 class Verdict(StrEnum):
-    """What became of one report."""
+    """What became of one report. BUSY: nothing was written, and it still counts: somebody holds one of its rows, or
+    the database refuses it alone. Keep it, and come again."""
 
     DONE = "done"
     FENCED = "fenced"
+    BUSY = "busy"
+
+
+#: Why something is BUSY that nothing is wrong with.
+HELD: Final = "another session of the database holds one of its rows"
 
 
 @dataclass(slots=True)
 class Settled:
     """`wait_ends_in`: of one that parks, in how many seconds somebody has to look after its wait; 0 where that is not
-    known any more."""
+    known any more. `problem`: why it is BUSY; "" if nobody got to it."""
 
     ref: AttemptRef
     verdict: Verdict
     state: JobState | None = None
     wait_ends_in: float | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +226,9 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What a beat learned. `alive` False: the lease is gone, stop everything. `gone`: attempts held here that the
-    database no longer grants. `strays`: attempts it grants that are not held here; they were given back."""
+    database no longer grants. `strays`: attempts it grants that are not held here; they were given back. `unstarted`:
+    jobs whose start could not be written now; say it again. Where the lease was renewed and the rest failed, all but
+    that is empty."""
 
     alive: bool
     lease_until: datetime | None = None
@@ -227,6 +236,7 @@ class Beat:
     gone: tuple[AttemptRef, ...] = ()
     strays: tuple[AttemptRef, ...] = ()
     state: str = "active"
+    unstarted: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -799,8 +809,16 @@ class Store(WorkerPort, Protocol):
         """What is set aside, by duty and item, beyond `after`; of one job, or of all."""
         ...
 
-    def retry_quarantined(self, duty: QuarantineDuty | None = None, item: int | None = None) -> int:
-        """A person asks for these next: how many."""
+    def retry_quarantined(
+        self,
+        duty: QuarantineDuty | None = None,
+        item: int | None = None,
+        *,
+        job: str = "all",
+        tenant: str = EVERY,
+        by: str = "",
+    ) -> int:
+        """A person asks for these next: how many. `job`, `tenant` and `by` are for the audit."""
         ...
 
     def audit(

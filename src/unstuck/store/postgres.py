@@ -86,8 +86,8 @@ class _Call:
         self._deadline = deadline
         self.commit_sent = False
 
-    def write(self, work: Callable[[Any], T], limit: float | None) -> T:
-        self._command(b"BEGIN")
+    def write(self, work: Callable[[Any], T], limit: float | None, patience: float | None = None) -> T:
+        self._command(b"BEGIN" if patience is None else _patient(patience))
         try:
             if limit is not None:
                 self._allow(limit)
@@ -277,8 +277,10 @@ class PostgresDatabase:
         self._listener = _Listener(dialler, self._watchdog, self._statements, self.store_call)
         self._waiting = threading.Lock()
 
-    def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
-        return self._call(lambda call, limit: call.write(work, limit), within)
+    def write(
+        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+    ) -> T:
+        return self._call(lambda call, limit: call.write(work, limit, patience), within, is_patient=patience is None)
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return self._call(lambda call, limit: call.read(work, limit), within)
@@ -336,7 +338,7 @@ class PostgresDatabase:
         _inherited.extend((self._pool, self._listener, self._watchdog))
         self._start()
 
-    def _call(self, act: Callable[[_Call, float | None], T], within: float | None) -> T:
+    def _call(self, act: Callable[[_Call, float | None], T], within: float | None, is_patient: bool = True) -> T:
         """One transaction by its deadline; tried again where nothing was written and the cause may have passed."""
         deadline = boot() + (self.store_call if within is None else within)
         limit = within if within is not None and within > self.store_call else None
@@ -351,7 +353,8 @@ class PostgresDatabase:
             except CONTENTION as error:
                 tries += 1
                 again = self.store_call * LOCK_SHARE if isinstance(error, errors.LockNotAvailable) else 0.05
-                if tries >= TRIES or boot() + again >= deadline:
+                has_waited = isinstance(error, errors.LockNotAvailable) and not is_patient
+                if has_waited or tries >= TRIES or boot() + again >= deadline:
                     raise StoreBusy(f"PostgreSQL is contended: {one_line(error)}; nothing was written") from error
                 pause = 0.05 * _chance.fraction()
             except psycopg.Error as error:
@@ -367,6 +370,11 @@ class PostgresDatabase:
                     self._pool.drop_idle()
             if pause:
                 _never.wait(min(pause, max(0.0, deadline - boot())))
+
+
+def _patient(seconds: float) -> bytes:
+    """In one round trip with the BEGIN; it ends with the transaction."""
+    return b"BEGIN; SET LOCAL lock_timeout = %d" % max(1, round(seconds * 1000))
 
 
 def _says_hung_up(error: psycopg.Error) -> bool:

@@ -22,8 +22,7 @@ _MAX_ERROR = 2000
 
 def reason(error: BaseException) -> str:
     """What it said, in one line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'it said nothing'}"
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'it said nothing'}"
 
 
 def put(t: Transaction, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:

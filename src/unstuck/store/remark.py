@@ -1,7 +1,8 @@
 """Remark: what running handlers say, kept under the fence of their attempts.
 
 Theory of operation. A batch is three statements, whatever its length, because each is a round trip: lock the attempts
-that are still open, all of them before anything is written, then write the outputs, then the progress.
+that are still open, all of them before anything is written, then write the outputs, then the progress. About one that
+somebody else holds nothing is written: BUSY, say it again.
 """
 
 from __future__ import annotations
@@ -13,28 +14,23 @@ from typing import Any
 from unstuck.model.errors import NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import check_text, clean_text
+from unstuck.store import fence
 from unstuck.store.changes import MAX_OUTPUT
 from unstuck.store.database import Transaction
 from unstuck.store.port import Remark, Verdict
-from unstuck.store.rows import packed, ref_of
+from unstuck.store.rows import packed
 from unstuck.telemetry import emit
 
 
 def remark(t: Transaction, remarks: Sequence[Remark]) -> list[Verdict]:
     """Answers in the order of the remarks; several about one attempt are one."""
-    still_open = _still_open(t, remarks)
-    accepted = [said for said in remarks if said.ref in still_open]
+    verdicts = fence.verdicts(t, [said.ref for said in remarks])
+    accepted = [said for said in remarks if verdicts[said.ref] is Verdict.DONE]
     if outputs := _outputs(accepted):
         t.run("append_outputs", rows=packed(outputs), cap=MAX_OUTPUT)
     if progress := _progress(accepted):
         t.run("set_progress", rows=packed(progress))
-    return [Verdict.DONE if said.ref in still_open else Verdict.FENCED for said in remarks]
-
-
-def _still_open(t: Transaction, remarks: Sequence[Remark]) -> set[AttemptRef]:
-    refs = sorted({said.ref for said in remarks}, key=lambda ref: ref.job)
-    rows = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in refs]
-    return {ref_of(row) for row in t.all("open_attempts_of", rows=packed(rows))}
+    return [verdicts[said.ref] for said in remarks]
 
 
 def _outputs(remarks: Sequence[Remark]) -> list[dict[str, Any]]:

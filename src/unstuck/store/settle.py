@@ -3,7 +3,8 @@
 Theory of operation. Attempts that returned and were asked nothing close in one statement; its WHERE is the fence.
 Everything else takes the general path: lock the running rows, read where each job stands, let the model decide, write
 what it says. A report that finds no open attempt is either a repeat, which the history proves (the ending event
-carries the claim id of the worker that wrote it; a sweep's does not), or stale.
+carries the claim id of the worker that wrote it; a sweep's does not), or stale. Nothing here waits for a target, a
+running row or a jobs row of somebody else: such a report is BUSY, and all the others settle.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from unstuck.model.settlement import (
 from unstuck.model.settlement import settle as decide
 from unstuck.model.target import Turn, turn_after
 from unstuck.model.waits import TOO_MANY_WAITS, WaitKind
-from unstuck.store import children, guard, waits
+from unstuck.store import children, fence, guard, waits
 from unstuck.store.changes import Changes, cleaned, done_of
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.line import lock_of_jobs
-from unstuck.store.port import Report, Settled, Verdict
+from unstuck.store.port import HELD, Report, Settled, Verdict
 from unstuck.store.rows import packed, ref_of, span
 from unstuck.store.targets import place_after, take_turn
 
@@ -76,21 +77,24 @@ def settle(
     for report in reports:
         first.setdefault(report.ref, storable(report))
     # Before any running row is locked: whoever needs a target and a job takes them in this order.
-    lock_of_jobs(t, [ref.job for ref in first])
-    closed, woke = _close_returned(t, worker, by, first.values())
+    targets = lock_of_jobs(t, [ref.job for ref in first])
+    closed, woke = _close_returned(t, worker, by, first.values(), targets)
     states: dict[AttemptRef, JobState] = dict.fromkeys(closed, JobState.COMPLETED)
     ahead: dict[AttemptRef, float] = {}
     if rest := [report for ref, report in first.items() if ref not in states]:
-        outcomes = _settle_generally(t, tools, worker, by, rest)
+        outcomes = _settle_generally(t, tools, worker, by, rest, targets)
         states |= outcomes.states
         ahead = outcomes.ahead
         woke |= outcomes.woke
         guard.count(t, outcomes.marks)
-    if stale := [ref for ref in first if ref not in states]:
+    # In this order: what is gone from the running rows by the first look has its end in the history by the second.
+    busy = fence.held_by_others(t, [ref for ref in first if ref not in states], worker)
+    if stale := [ref for ref in first if ref not in states and ref not in busy]:
         before = _settled_before(t, stale)
         states |= before
         ahead |= {ref: 0.0 for ref, state in before.items() if state is JobState.WAITING}
-    return [_answer(report.ref, states.get(report.ref), ahead.get(report.ref)) for report in reports], woke
+    refs = [report.ref for report in reports]
+    return [waiting(ref) if ref in busy else _answer(ref, states.get(ref), ahead.get(ref)) for ref in refs], woke
 
 
 def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Report]) -> dict[AttemptRef, Settled]:
@@ -105,7 +109,7 @@ def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Re
     if not plain:
         return {}
     rows = [_returned_columns(report, by) for report in sorted(plain, key=lambda r: r.ref.job)]
-    closed = database.once("settle_returned", worker=worker, rows=packed(rows), on_targets=False)
+    closed = database.once("settle_returned", worker=worker, rows=packed(rows), targets=[])
     if any(row["news"] for row in closed):
         database.hint()
     return {ref: Settled(ref, Verdict.DONE, JobState.COMPLETED) for ref in map(ref_of, closed)}
@@ -115,6 +119,10 @@ def _is_plain(report: Report) -> bool:
     if report.has_target or report.output:
         return False
     return isinstance(report.outcome, Returned) and storable(report) is report
+
+
+def waiting(ref: AttemptRef, problem: str = HELD) -> Settled:
+    return Settled(ref, Verdict.BUSY, problem=problem)
 
 
 def _answer(ref: AttemptRef, state: JobState | None, ahead: float | None) -> Settled:
@@ -150,13 +158,15 @@ def refused(report: Report, problem: str) -> Report:
 # --- the fast path ------------------------------------------------------------------------------------------------
 
 
-def _close_returned(t: Transaction, worker: int, by: str, reports: Iterable[Report]) -> tuple[list[AttemptRef], bool]:
-    """One statement for a whole batch; sorted, so that two batches wait for each other in the same order."""
+def _close_returned(
+    t: Transaction, worker: int, by: str, reports: Iterable[Report], targets: list[int]
+) -> tuple[list[AttemptRef], bool]:
+    """One statement for a whole batch."""
     returned = sorted((r for r in reports if isinstance(r.outcome, Returned)), key=lambda r: r.ref.job)
     rows = [_returned_columns(report, by) for report in returned]
     if not rows:
         return [], False
-    closed = t.all("settle_returned", worker=worker, rows=packed(rows), on_targets=True)
+    closed = t.all("settle_returned", worker=worker, rows=packed(rows), targets=targets)
     accepted = {ref_of(row) for row in closed}
     told = _close_by_steps(t, [row for row in rows if ref_of(row) in accepted]) if t.split else 0
     done = [report for report in returned if report.ref in accepted]
@@ -201,9 +211,12 @@ def _close_by_steps(t: Transaction, rows: list[dict[str, Any]]) -> int:
 # --- the general path ---------------------------------------------------------------------------------------------
 
 
-def _settle_generally(t: Transaction, tools: Settling, worker: int, by: str, reports: Sequence[Report]) -> Outcomes:
+def _settle_generally(
+    t: Transaction, tools: Settling, worker: int, by: str, reports: Sequence[Report], targets: list[int]
+) -> Outcomes:
     keys = [{"job": r.ref.job, "token": r.ref.token, "claim": r.ref.claim} for r in reports]
-    locked = {ref_of(row): row for row in t.all("lock_attempts", worker=worker, rows=packed(keys))}
+    rows = t.all("lock_attempts", worker=worker, rows=packed(keys), targets=targets)
+    locked = {ref_of(row): row for row in rows}
     open_ones = [(locked[report.ref], report) for report in reports if report.ref in locked]
     return close(t, tools, open_ones, by=by, own=True)
 

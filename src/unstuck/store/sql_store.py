@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from unstuck.chance import Chance, SystemChance
 from unstuck.model.budget import check_amounts
@@ -16,7 +18,6 @@ from unstuck.model.errors import (
     StoreError,
     UnknownJob,
     UnknownWorker,
-    UnstuckError,
 )
 from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import (
@@ -44,6 +45,7 @@ from unstuck.store import (
     gates,
     guard,
     inbox,
+    isolation,
     lookup,
     orders,
     orphans,
@@ -64,6 +66,7 @@ from unstuck.store import (
 )
 from unstuck.store import claim as claims
 from unstuck.store import steps as journals
+from unstuck.store.beat import Holding
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -122,6 +125,7 @@ from unstuck.store.rows import (
     worker_of,
     workflow_of,
 )
+from unstuck.store.settle import Settling
 from unstuck.telemetry import emit
 
 LOOKS = 100
@@ -140,7 +144,7 @@ class SqlStore:
     def __init__(self, database: Database, chance: Chance | None = None) -> None:
         self._database = database
         self._dimensions = Dimensions()
-        self._tools = settle.Settling(self._dimensions, chance or SystemChance())
+        self._tools = Settling(self._dimensions, chance or SystemChance())
         self._inbox = inbox.Inbox(database, self._tools)
         self._isolation = Isolation(database)
         self._named: dict[int, Row] = {}
@@ -216,37 +220,85 @@ class SqlStore:
         state: str = "active",
         info: Mapping[str, Any] | None = None,
     ) -> Beat:
-        holding = beat.Holding(lease, held, pending_claims, settling, started or {}, state, info)
-        return self._waking(lambda t: beat.beat(t, self._tools, worker, holding))
+        holding = Holding(lease, held, pending_claims, settling, started or {}, state, info)
+        renewed = beat.renew(self._database, worker, holding)
+        if not renewed.alive:
+            return renewed
+        try:
+            return self._reconcile(renewed, worker, holding)
+        except Exception as error:
+            emit("store.beat.unreconciled", level=logging.WARNING, worker=worker, problem=isolation.problem_of(error))
+            return replace(renewed, unstarted=frozenset(holding.started))
+
+    def _reconcile(self, renewed: Beat, worker: int, holding: Holding) -> Beat:
+        """Each part by itself: none of them must cost another, as none may cost the lease."""
+        if holding.started:
+            self._write_starts(worker, holding.started)
+        granted = self._database.read(lambda t: beat.look(t, worker))
+        found = beat.compare(renewed, granted, holding)
+        if not (astray := beat.strays(granted, holding)):
+            return found
+        given: list[AttemptRef] = []
+
+        def act(refs: Sequence[AttemptRef], patience: float) -> None:
+            given.extend(self._waking(lambda t: beat.give_back(t, self._tools, worker, refs), patience))
+
+        for ref, error in isolation.in_parts(astray, act).items():
+            problem = isolation.problem_of(error)
+            emit("store.beat.stray_kept", level=logging.WARNING, job=ref.job, problem=problem)
+        return replace(
+            found, strays=tuple(given), asked=tuple(asked for asked in found.asked if asked.ref not in given)
+        )
+
+    def _write_starts(self, worker: int, started: Mapping[int, datetime]) -> None:
+        """Those that fail are found missing by the look that follows."""
+
+        def act(jobs: Sequence[int], patience: float) -> None:
+            some = {job: started[job] for job in jobs}
+            self._database.write(lambda t: beat.write_starts(t, worker, some), patience=patience)
+
+        for job, error in isolation.in_parts(sorted(started), act).items():
+            emit("store.beat.start_kept", level=logging.WARNING, job=job, problem=isolation.problem_of(error))
 
     def asked(self, worker: int) -> list[Asked]:
         return [asked_of(row) for row in self._database.read(lambda t: t.all("asked", worker=worker))]
 
     def ask(self, ref: AttemptRef, kind: RequestKind, reason: str | None = None) -> Verdict:
-        return self._database.write(lambda t: control.ask(t, ref, kind, reason))
+        return self._database.write(lambda t: control.ask(t, ref, kind, reason), patience=isolation.IMPATIENCE)
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
-        if not reports:
-            return []
-        try:
-            return self._settle(worker, reports)
-        except UnstuckError:
-            raise
-        except Exception as problem:
-            # One report that the database cannot take must not keep the others, nor its own job, RUNNING.
-            emit("store.settle.refused", reports=len(reports), problem=str(problem)[:200])
-            return [self._settle_alone(worker, report) for report in reports]
+        first: dict[AttemptRef, Report] = {}
+        for report in reports:
+            first.setdefault(report.ref, report)
+        answers: dict[AttemptRef, Settled] = {}
 
-    def _settle_alone(self, worker: int, report: Report) -> Settled:
-        try:
-            return self._settle(worker, [report])[0]
-        except UnstuckError:
-            raise
-        except Exception as problem:
-            bare = Report(report.ref, report.outcome)
-            return self._settle(worker, [settle.refused(bare, f"the database refused it: {problem}")])[0]
+        def act(refs: Sequence[AttemptRef], patience: float) -> None:
+            for answer in self._settle(worker, [first[ref] for ref in refs], patience):
+                answers[answer.ref] = answer
 
-    def _settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        failed = isolation.in_parts(list(first), act)
+        if failed:
+            self.probe()  # where nothing can be written no report is to blame
+        for ref, error in failed.items():
+            answers[ref] = self._refuse(worker, first[ref], error)
+        return [answers.get(report.ref) or settle.waiting(report.ref, problem="") for report in reports]
+
+    def _refuse(self, worker: int, report: Report, error: Exception) -> Settled:
+        """What no database can take fails its job at once; about anything else the report may be right, and the
+        trouble may pass: it stays with its worker."""
+        problem = isolation.problem_of(error)
+        emit("store.settle.refused", level=logging.WARNING, job=report.ref.job, problem=problem)
+        if not isolation.is_about_data(error):
+            return settle.waiting(report.ref, problem)
+        bare = settle.refused(Report(report.ref, report.outcome), f"the database refused it: {error}")
+        try:
+            return self._settle(worker, [bare], isolation.IMPATIENCE)[0]
+        except AWAY:
+            raise
+        except Exception as another:
+            return settle.waiting(report.ref, isolation.problem_of(another))
+
+    def _settle(self, worker: int, reports: Sequence[Report], patience: float) -> list[Settled]:
         def work(t: Transaction) -> tuple[list[Settled], bool]:
             return settle.settle(t, self._tools, worker, by, rest)
 
@@ -255,42 +307,64 @@ class SqlStore:
         # What returned and said nothing closes by one statement; whatever that does not close takes the long way.
         closed = settle.close_plainly(self._database, worker, by, reports)
         rest = [report for report in reports if report.ref not in closed]
-        answers = {answer.ref: answer for answer in self._waking(work)} if rest else {}
-        self._lift_after(worker, reports, answers)
+        answers = {answer.ref: answer for answer in self._waking(work, patience)} if rest else {}
+        self._lift_after(worker, reports, answers, patience)
         if self._has_limits:
             self._database.hint()  # what ended may have been all that kept a limit shut
         return [answers.get(report.ref) or closed[report.ref] for report in reports]
 
-    def _lift_after(self, worker: int, reports: Sequence[Report], answers: Mapping[AttemptRef, Settled]) -> None:
+    def _lift_after(
+        self, worker: int, reports: Sequence[Report], answers: Mapping[AttemptRef, Settled], patience: float
+    ) -> None:
         """The backstop judged an attempt whose report was on its way. The report still says that the body has ended:
         nobody else would ever lift that hold while this worker lives."""
         ended = [report.ref for report in reports if not isinstance(report.outcome, Stuck)]
         fenced = [ref for ref in ended if ref in answers and answers[ref].verdict is Verdict.FENCED]
         if fenced:
-            self._waking(lambda t: targets.lift_after(t, worker, fenced))
+            self._waking(lambda t: targets.lift_after(t, worker, fenced), patience)
 
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
-        return self._database.write(lambda t: remark.remark(t, remarks)) if remarks else []
+        said: dict[AttemptRef, list[Remark]] = {}
+        for one in remarks:
+            said.setdefault(one.ref, []).append(one)
+        verdicts: dict[AttemptRef, Verdict] = {}
+
+        def act(refs: Sequence[AttemptRef], patience: float) -> None:
+            some = [one for ref in refs for one in said[ref]]
+            answers = self._database.write(lambda t: remark.remark(t, some), patience=patience)
+            verdicts.update(zip((one.ref for one in some), answers, strict=True))
+
+        failed = isolation.in_parts(list(said), act)
+        if failed:
+            self.probe()
+        for ref, error in failed.items():
+            problem = isolation.problem_of(error)
+            emit("store.remark.refused", level=logging.WARNING, job=ref.job, problem=problem)
+        return [verdicts.get(one.ref, Verdict.BUSY) for one in remarks]
 
     def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
         return self._database.read(lambda t: journals.journal(t, ref, after))
 
     def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
         journals.check(steps)
-        return self._database.write(lambda t: journals.record(t, steps)) if steps else []
+        if not steps:
+            return []
+        return self._database.write(lambda t: journals.record(t, steps), patience=isolation.IMPATIENCE)
 
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
         check_amounts(amounts)
-        return self._database.write(lambda t: usage.spend(t, self._dimensions, ref, serial, amounts))
+        return self._database.write(
+            lambda t: usage.spend(t, self._dimensions, ref, serial, amounts), patience=isolation.IMPATIENCE
+        )
 
     def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
         name = check_part(name, value)
-        return self._database.write(lambda t: parts.keep(t, ref, serial, name, value))
+        return self._database.write(lambda t: parts.keep(t, ref, serial, name, value), patience=isolation.IMPATIENCE)
 
     def spawn(self, child: NewChild) -> Child | None:
         spawn.check(child)
         numbers = self._dimensions.ensure(self._database, [child.job], lambda t: submit.expect(t, [child.job]))
-        answer = self._database.write(lambda t: spawn.spawn(t, child, numbers))
+        answer = self._database.write(lambda t: spawn.spawn(t, child, numbers), patience=isolation.IMPATIENCE)
         self._database.hint()  # of a repeat too, as after a submit
         return answer
 
@@ -307,7 +381,19 @@ class SqlStore:
         self._database.write(lambda t: orders.answer(t, number, answer, refused))
 
     def unregister_worker(self, worker: int) -> None:
-        self._waking(lambda t: (None, beat.leave(t, self._tools, worker)))
+        """The lease ends first, by itself: then nobody is charged for what is left, whoever gives it back."""
+        self._database.write(lambda t: t.run("leave", worker=worker))
+        after = 0
+        while jobs := self._attempts_of(worker, after):
+            isolation.Sweep(self._database, "recover").move(
+                [sweep.Lost(worker, job) for job in jobs],
+                lambda t, some: beat.leave_behind(t, self._tools, worker, [one.job for one in some]),
+            )
+            after = jobs[-1]
+
+    def _attempts_of(self, worker: int, after: int, batch: int = 500) -> list[int]:
+        rows = self._database.read(lambda t: t.all("lost_attempts", worker=worker, after=after, batch=batch))
+        return [row["job"] for row in rows]
 
     # --- submit ---------------------------------------------------------------------------------------------------
 
@@ -622,8 +708,22 @@ class SqlStore:
             return []
         return self._database.read(lambda t: quarantine.page(t, tenant, job, after, limit))
 
-    def retry_quarantined(self, duty: QuarantineDuty | None = None, item: int | None = None) -> int:
-        return self._database.write(lambda t: t.run("retry_quarantined", duty=duty, item=item))
+    def retry_quarantined(
+        self,
+        duty: QuarantineDuty | None = None,
+        item: int | None = None,
+        *,
+        job: str = "all",
+        tenant: str = EVERY,
+        by: str = "",
+    ) -> int:
+        def work(t: Transaction) -> int:
+            count = t.run("retry_quarantined", duty=duty, item=item)
+            if count:
+                audit.note(t, by, "quarantine.retry", job, tenant)
+            return count
+
+        return self._database.write(work)
 
     def audit(
         self,
@@ -683,7 +783,7 @@ class SqlStore:
 
         verb = Control(self._dimensions, row["tenant"], row["uid"], f"parent {row['parent_uid'] or ''}".strip())
         for _ in range(LOOKS):
-            moved = self._database.write(work)
+            moved = self._database.write(work, patience=isolation.IMPATIENCE)
             if not isinstance(moved, Again):
                 return moved
         return False
@@ -696,39 +796,122 @@ class SqlStore:
         return moved + (self._release_barred(batch) if use["has_held"] else 0)
 
     def _refuse_barred(self, batch: int) -> int:
-        return self._rounds(lambda t: barred.refuse(t, self._tools, batch))
+        return self._rounds(barred.at_the_gate, barred.refuse, batch)
 
     def _release_barred(self, batch: int) -> int:
-        return self._rounds(lambda t: barred.release(t, self._tools, batch))
+        return self._rounds(barred.freed, barred.release, batch)
 
     def _tend_probes(self) -> int:
         """A transaction each: whoever holds an entry asks for no lock that comes before it."""
         probes, due = self._database.read(lambda t: (t.all("probes"), barred.due_for_probe(t)))
-        moved = sum(self._waking(partial(barred.judge, probe=probe)) for probe in probes)
-        return moved + sum(self._unless_lifted(partial(barred.send, tools=self._tools, entry=one)) for one in due)
+        moved = sum(self._tend_probe(partial(barred.judge, probe=probe)) for probe in probes)
+        return moved + sum(self._tend_probe(partial(barred.send, tools=self._tools, entry=one)) for one in due)
 
-    def _rounds(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
+    def _tend_probe(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
+        """One that cannot be judged now keeps neither the others nor the blacklist from their turn."""
+        try:
+            return self._waking(work, isolation.PATIENCE)
+        except barred.Lifted:
+            return 0  # rolled back; the next sweep sees how things stand then
+        except AWAY:
+            raise
+        except Exception as error:
+            emit("store.probe_kept", level=logging.WARNING, problem=isolation.problem_of(error))
+            return 0
+
+    def _rounds(
+        self,
+        look: Callable[..., list[barred.Barred]],
+        act: Callable[[Transaction, Settling, Sequence[barred.Barred]], tuple[list[int], bool]],
+        batch: int,
+    ) -> int:
+        def move(t: Transaction, jobs: Sequence[barred.Barred]) -> tuple[list[int], bool]:
+            try:
+                return act(t, self._tools, jobs)
+            except barred.Lifted:
+                raise isolation.Undone from None  # the next sweep sees how things stand then
+
+        sweeping = isolation.Sweep(self._database, "blacklist")
         moved = 0
         for _ in range(GUARD_ROUNDS):
-            some = self._unless_lifted(work)
+            found = self._database.read(partial(look, batch=batch, aside=False))
+            some = len(sweeping.move(found, move))
             moved += some
             if not some:
                 break
+        if self.quarantine_due("blacklist", 1):
+            again = self._database.read(partial(look, batch=isolation.RETRIED, aside=True))
+            moved += len(sweeping.again(again, move))
         return moved
-
-    def _unless_lifted(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
-        try:
-            return self._waking(work)
-        except barred.Lifted:
-            return 0  # rolled back; the next sweep sees how things stand then
 
     # --- time -----------------------------------------------------------------------------------------------------
 
     def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
-        return self._waking(lambda t: sweep.recover_lost(t, self._tools, lost_grace, batch))
+        found: list[Recovered] = []
+        after = 0
+        while len(found) < batch and (workers := self._lost_workers(lost_grace, after)):
+            for worker in workers:
+                found += self._recover(worker, lost_grace, batch - len(found))
+            after = workers[-1]["id"]
+        found += self._recover_again(lost_grace)
+        for stale in self._database.read(lambda t: t.all("stale_quarantine")):
+            self.leave_quarantine(stale["duty"], stale["item"])
+        return found
+
+    def _lost_workers(self, lost_grace: float, after: int) -> list[Row]:
+        return self._database.read(lambda t: t.all("lost_workers", grace=span(lost_grace), after=after))
+
+    def _recover(self, worker: Row, lost_grace: float, batch: int) -> list[Recovered]:
+        """One worker's, some at a time: whatever happens to one of them undoes the rescue of nobody else."""
+        found: list[Recovered] = []
+        after = 0
+        while len(found) < batch and (jobs := self._attempts_of(worker["id"], after, batch - len(found))):
+            lost = [sweep.Lost(worker["id"], job) for job in jobs]
+            found += isolation.Sweep(self._database, "recover").move(
+                lost, self._recovery_of(worker["id"], lost_grace)
+            )
+            after = jobs[-1]
+        if worker["state"] == "active":
+            self._mark_lost(worker["id"], lost_grace)
+        return found
+
+    def _recovery_of(
+        self, worker: int, lost_grace: float
+    ) -> Callable[[Transaction, Sequence[sweep.Lost]], tuple[list[Recovered], bool]]:
+        return lambda t, some: sweep.recover_lost(t, self._tools, lost_grace, worker, some)
+
+    def _recover_again(self, lost_grace: float) -> list[Recovered]:
+        facts = {"duty": "recover", "batch": isolation.RETRIED}
+        rows = self._database.read(lambda t: t.all("aside_attempts", **facts))
+        sweeping = isolation.Sweep(self._database, "recover")
+        return [
+            found
+            for row in rows
+            for found in sweeping.again(
+                [sweep.Lost(row["worker"], row["job"])], self._recovery_of(row["worker"], lost_grace)
+            )
+        ]
+
+    def _mark_lost(self, worker: int, lost_grace: float) -> None:
+        try:
+            self._database.write(lambda t: sweep.mark_lost(t, worker, lost_grace), patience=isolation.IMPATIENCE)
+        except AWAY:
+            raise
+        except Exception as error:
+            emit("store.not_marked", level=logging.WARNING, worker=worker, problem=isolation.problem_of(error))
 
     def convict_overdue(self, kill_grace: float, lease: float, batch: int = 500) -> list[Recovered]:
-        return self._waking(lambda t: sweep.convict_overdue(t, self._tools, kill_grace, lease, batch))
+        def look(t: Transaction) -> tuple[list[Row], list[Row]]:
+            overdue = t.all("overdue_jobs", margin=span(kill_grace + lease), batch=batch)
+            return overdue, t.all("aside_attempts", duty="overdue", batch=isolation.RETRIED)
+
+        def act(t: Transaction, some: Sequence[sweep.Queued]) -> tuple[list[Recovered], bool]:
+            return sweep.convict_overdue(t, self._tools, kill_grace, lease, some)
+
+        found, aside = self._database.read(look)
+        sweeping = isolation.Sweep(self._database, "overdue")
+        moved = sweeping.move([sweep.Queued(row["job"]) for row in found], act)
+        return moved + sweeping.again([sweep.Queued(row["job"]) for row in aside], act)
 
     def expire_worker(self, worker: int, seen_lease_until: datetime, reason: str) -> bool:
         facts = {"worker": worker, "seen": microseconds(seen_lease_until), "reason": clean_text(reason, 1000)}
@@ -737,20 +920,43 @@ class SqlStore:
     def release_due(self, batch: int = 1000) -> int:
         # Two transactions: targets are locked before timers, by everybody.
         released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
-        released += self._database.write(lambda t: sweep.release_due(t, batch))
-        if released:
-            self._database.hint()
-        return released + self._expire_stays(batch)
+        released += len(self._ring("start", sweep.release_due, batch, rounds=1))
+        expired = self._ring(
+            "expire", lambda t, some: sweep.expire_stays(t, self._tools, some), batch, rounds=EXPIRE_ROUNDS
+        )
+        return released + sum(expired)
 
-    def _expire_stays(self, batch: int) -> int:
-        """Batch after batch, up to a bound: timers of stays that ended well must not hold up the others."""
-        expired = 0
-        for _ in range(EXPIRE_ROUNDS):
-            some, has_more = self._waking(lambda t: sweep.expire_stays(t, self._tools, batch))
-            expired += some
-            if not has_more:
+    def _ring(
+        self,
+        kind: Literal["start", "expire"],
+        act: Callable[[Transaction, Sequence[sweep.Timer]], tuple[list[T], bool]],
+        batch: int,
+        *,
+        rounds: int,
+    ) -> list[T]:
+        """Timers that came due, batch after batch up to a bound: neither those that somebody holds nor those of stays
+        that ended well hold up the others."""
+
+        def look(t: Transaction) -> list[sweep.Timer]:
+            rows = t.all("due_timers", kind=kind, after_due=after[0], after_job=after[1], batch=batch)
+            return [sweep.Timer(row["due_at"], row["job"]) for row in rows]
+
+        def look_aside(t: Transaction) -> list[sweep.Timer]:
+            rows = t.all("aside_timers", kind=kind, batch=isolation.RETRIED)
+            return [sweep.Timer(row["due_at"], row["job"]) for row in rows]
+
+        sweeping = isolation.Sweep(self._database, kind)
+        moved: list[T] = []
+        after = sweep.Timer(0, 0)
+        found, aside = self._database.read(lambda t: (look(t), look_aside(t)))
+        while found:
+            moved += sweeping.move(found, act, at_once=batch)
+            rounds -= bool(moved)
+            if len(found) < batch or rounds <= 0:
                 break
-        return expired
+            after = found[-1]
+            found = self._database.read(look)
+        return moved + sweeping.again(aside, act)
 
     def unread_sessions(self, unread_for: float) -> list[Session]:
         return sessions.unread(self._database, unread_for)
@@ -796,7 +1002,17 @@ class SqlStore:
         return self._database.write(orphans.note_known)
 
     def fail_orphans(self, route: int, orphan_after: float, batch: int = 500) -> int:
-        return self._waking(lambda t: orphans.fail_orphans(t, self._tools, route, orphan_after, batch))
+        def look(t: Transaction) -> tuple[list[Row], list[Row]]:
+            found = t.all("orphans_waiting", route=route, age=span(orphan_after), batch=batch)
+            return found, t.all("aside_orphans", route=route, batch=isolation.RETRIED)
+
+        def act(t: Transaction, some: Sequence[sweep.Queued]) -> tuple[list[int], bool]:
+            return orphans.fail_orphans(t, self._tools, route, orphan_after, some)
+
+        found, aside = self._database.read(look)
+        sweeping = isolation.Sweep(self._database, "orphan")
+        failed = sweeping.move([sweep.Queued(row["job"]) for row in found], act)
+        return len(failed) + len(sweeping.again([sweep.Queued(row["job"]) for row in aside], act))
 
     def forget_workers(self, retention: float, batch: int = 100) -> int:
         return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
@@ -952,9 +1168,9 @@ class SqlStore:
 
         return self._database.write(both)
 
-    def _waking(self, work: Callable[[Transaction], tuple[T, bool]]) -> T:
+    def _waking(self, work: Callable[[Transaction], tuple[T, bool]], patience: float | None = None) -> T:
         """Once it is committed that a job became claimable, say so."""
-        answer, woke = self._database.write(work)
+        answer, woke = self._database.write(work, patience=patience)
         if woke:
             self._database.hint()
         return answer

@@ -132,7 +132,9 @@ class SqliteDatabase:
         self._forked_in_use = False
         _databases.add(self)
 
-    def write(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+    ) -> T:
         return self._hand_over(work, self.store_call if within is None else within)
 
     def once(self, statement: str, /, **values: Any) -> list[Row]:

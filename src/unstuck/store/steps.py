@@ -1,7 +1,8 @@
 """Steps: what handlers have finished, kept once under the fence, and read back by every later attempt.
 
 Theory of operation. A batch locks the attempts that are still open, as a remark does, and inserts: the fence holds
-until the commit, and a step that is there already stays what it is. The journal is read in pages that are bounded in
+until the commit, and a step that is there already stays what it is. Of an attempt that somebody else holds nothing is
+written: BUSY, come again. The journal is read in pages that are bounded in
 rows and bytes; nobody but the attempt that reads it can write to it, so a page may go on by counting.
 """
 
@@ -14,11 +15,11 @@ from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import MAX_NAME, check_text
 from unstuck.model.waits import MOST_STEPS, Journal, StepRecord
-from unstuck.store import children, parts, usage
+from unstuck.store import children, fence, parts, usage
 from unstuck.store.database import Row, Transaction
 from unstuck.store.lookup import job_row
 from unstuck.store.port import NewStep, Verdict
-from unstuck.store.rows import instant, packed, ref_of, wait_of
+from unstuck.store.rows import instant, packed, wait_of
 
 T = TypeVar("T")
 
@@ -51,20 +52,14 @@ def check(steps: Sequence[NewStep]) -> None:
 
 def record(t: Transaction, steps: Sequence[NewStep]) -> list[Verdict]:
     """Answers in the order of the steps; of two with one name and ordinal the first counts."""
-    still_open = _still_open(t, steps)
-    accepted = [step for step in steps if step.ref in still_open]
+    verdicts = fence.verdicts(t, [step.ref for step in steps])
+    accepted = [step for step in steps if verdicts[step.ref] is Verdict.DONE]
     _check_room(t, accepted)
     for chunk in _chunks(accepted):
         t.run("add_steps", rows=packed([_columns(step) for step in chunk]))
     if accepted:
         t.run("forgive_losses", jobs=sorted({step.ref.job for step in accepted}))
-    return [Verdict.DONE if step.ref in still_open else Verdict.FENCED for step in steps]
-
-
-def _still_open(t: Transaction, steps: Sequence[NewStep]) -> set[AttemptRef]:
-    refs = sorted({step.ref for step in steps}, key=lambda ref: ref.job)
-    rows = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in refs]
-    return {ref_of(row) for row in t.all("open_attempts_of", rows=packed(rows))}
+    return [verdicts[step.ref] for step in steps]
 
 
 def _check_room(t: Transaction, steps: Sequence[NewStep]) -> None:

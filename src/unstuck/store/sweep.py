@@ -1,15 +1,21 @@
-"""Sweep: what passing time does to jobs, in batches, each a transaction that locks before it decides."""
+"""Sweep: what passing time does to jobs, in small transactions that lock before they decide and wait for nobody: what
+somebody else holds comes with the next sweep. Who is looked for, and what becomes of one that cannot be moved, is the
+caller's (see `isolation`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unstuck.model import settlement
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
-from unstuck.model.settlement import Blame, ErrorInfo, Lost, Stuck
+from unstuck.model.settlement import Blame, ErrorInfo, Outcome, Stuck
 from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.store import children, guard
 from unstuck.store.changes import Changes, done_of
 from unstuck.store.database import Row, Transaction
-from unstuck.store.line import lock_of_workers
+from unstuck.store.line import lock_of_jobs
 from unstuck.store.port import Recovered
 from unstuck.store.rows import packed, span
 from unstuck.store.settle import Outcomes, Settling, close, report_of
@@ -27,43 +33,58 @@ _FORGOTTEN = (
 MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener
 
 
-def recover_lost(t: Transaction, tools: Settling, lost_grace: float, batch: int) -> tuple[list[Recovered], bool]:
-    found: list[Recovered] = []
-    marks: list[guard.Mark] = []
-    woke = False
-    workers = t.all("lost_workers", grace=span(lost_grace))
-    # All at once: a second round of target locks, after running rows, could wait in a circle.
-    locked = lock_of_workers(t, [worker["id"] for worker in workers])
-    for worker in workers:
-        rows = t.all("attempts_of_worker", worker=worker["id"], targets=locked, batch=batch - len(found))
-        attempts = [(row, report_of(row, _lost(row))) for row in rows]
-        outcomes = close(t, tools, attempts, by="recovery", own=False)
-        t.run("mark_lost", worker=worker["id"])
-        found += _recovered(rows, outcomes)
-        woke |= outcomes.woke
-        marks += outcomes.marks
-        if len(found) >= batch:
-            break
-    guard.count(t, marks)
-    return found, woke
+class Lost(NamedTuple):
+    """An attempt of a worker that is gone."""
+
+    worker: int
+    job: int
 
 
-def _lost(row: Row) -> Lost:
+class Timer(NamedTuple):
+    due_at: int
+    job: int
+
+
+class Queued(NamedTuple):
+    """A job in the queue, or an attempt: whatever its job alone names."""
+
+    job: int
+
+
+def recover_lost(
+    t: Transaction, tools: Settling, lost_grace: float, worker: int, attempts: Sequence[Lost]
+) -> tuple[list[Recovered], bool]:
+    """Attempts of one worker, if its lease is still over behind the lock. What somebody holds comes next time."""
+    if t.one("lock_lost_worker", worker=worker, grace=span(lost_grace)) is None:
+        return [], False
+    jobs = [attempt.job for attempt in attempts]
+    rows = t.all("attempts_of_worker", worker=worker, jobs=jobs, targets=lock_of_jobs(t, jobs))
+    outcomes = close(t, tools, [(row, report_of(row, _lost(row))) for row in rows], by="recovery", own=False)
+    guard.count(t, outcomes.marks)
+    return _recovered(rows, outcomes), outcomes.woke
+
+
+def mark_lost(t: Transaction, worker: int, lost_grace: float) -> None:
+    if t.one("lock_lost_worker", worker=worker, grace=span(lost_grace)) is not None:
+        t.run("mark_lost", worker=worker)
+
+
+def _lost(row: Row) -> Outcome:
     why = row["worker_reason"] or "its lease ended"
     blame: Blame = "uncharged" if row["worker_state"] in _UNCHARGED else "worker"
-    return Lost(
-        ErrorInfo(ErrorType.WORKER_LOST, f"worker {row['worker_name']} on {row['host']} was lost: {why}"), blame
-    )
+    message = f"worker {row['worker_name']} on {row['host']} was lost: {why}"
+    return settlement.Lost(ErrorInfo(ErrorType.WORKER_LOST, message), blame)
 
 
 def convict_overdue(
-    t: Transaction, tools: Settling, kill_grace: float, lease: float, batch: int
+    t: Transaction, tools: Settling, kill_grace: float, lease: float, attempts: Sequence[Queued]
 ) -> tuple[list[Recovered], bool]:
+    jobs = [attempt.job for attempt in attempts]
     margin = span(kill_grace + lease)
-    locked = [row["id"] for row in t.all("lock_overdue_targets", margin=margin, batch=batch)]
-    rows = t.all("overdue_attempts", margin=margin, targets=locked, batch=batch)
-    attempts = [(row, report_of(row, _stuck(t, tools, row))) for row in rows]
-    outcomes = close(t, tools, attempts, by="backstop", own=False)
+    rows = t.all("overdue_attempts", margin=margin, jobs=jobs, targets=lock_of_jobs(t, jobs))
+    outcomes = close(
+        t, tools, [(row, report_of(row, _stuck(t, tools, row))) for row in rows], by="backstop", own=False
+    )
     guard.count(t, outcomes.marks)
     return _recovered(rows, outcomes), outcomes.woke
 
@@ -80,33 +101,27 @@ def _recovered(rows: list[Row], outcomes: Outcomes) -> list[Recovered]:
     return [Recovered(row["uid"], row["worker_name"], states[row["job"]]) for row in rows]
 
 
-def release_due(t: Transaction, batch: int) -> int:
+def release_due(t: Transaction, timers: Sequence[Timer]) -> tuple[list[int], bool]:
     """Delayed starts and retries whose time has come go to ready, or to the line of their target."""
+    rows = packed([timer._asdict() for timer in timers])
     if not t.split:
-        row = t.one("release_due", batch=batch, first=FIRST)
-        return int(row["released"]) if row else 0
-    due = t.all("due_jobs", batch=batch)
-    if not due:
-        return 0
-    jobs = [row["job"] for row in due]
-    t.run("release_due", jobs=jobs)
-    t.run("line_due", jobs=jobs, first=FIRST)
-    t.run("announce_due", jobs=jobs)
-    t.run("take_timers", kind="start", rows=packed([{"due_at": row["due_at"], "job": row["job"]} for row in due]))
-    return len(due)
+        released = [row["job"] for row in t.all("release_due", rows=rows, first=FIRST)]
+        return released, bool(released)
+    released = [row["job"] for row in t.all("take_timers", kind="start", rows=rows)]
+    t.run("release_due", jobs=released)
+    t.run("line_due", jobs=released, first=FIRST)
+    t.run("announce_due", jobs=released)
+    return released, bool(released)
 
 
-def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int, bool], bool]:
-    """Jobs that stayed QUEUED too long fail: how many, whether there may be more timers that came due, and whether
+def expire_stays(t: Transaction, tools: Settling, timers: Sequence[Timer]) -> tuple[list[bool], bool]:
+    """Jobs that stayed QUEUED too long fail: of each timer that was worked off whether its job did, and whether
     somebody idle should look for work: a head that fails frees its target, and dependants go on.
 
     A timer of an earlier stay finds another expires_at and goes; a queue that moves leaves one per job.
     """
-    locked = [row["id"] for row in t.all("lock_expiring_targets", batch=batch)]
-    rows = t.all("expiring_jobs", targets=locked, batch=batch)
-    if not rows:
-        t.run("drop_orphan_timers", kind="expire")
-        return (0, False), False
+    jobs = [timer.job for timer in timers]
+    rows = t.all("expiring_jobs", rows=packed([timer._asdict() for timer in timers]), targets=lock_of_queued(t, jobs))
     late = [row for row in rows if row["expires_at"] is not None and row["expires_at"] <= row["now"]]
     taken = take_from_queue(t, late)
     changes = Changes()
@@ -117,7 +132,17 @@ def expire_stays(t: Transaction, tools: Settling, batch: int) -> tuple[tuple[int
     woke = changes.write(t)
     children.left(t, changes.ends)
     t.run("take_timers", kind="expire", rows=packed([{"due_at": r["due_at"], "job": r["job"]} for r in rows]))
-    return (len(changes.ends), len(rows) >= batch), woke
+    if len(rows) < len(timers):
+        t.run("drop_orphan_timers", kind="expire")
+    ended = {end["job"] for end in changes.ends}
+    return [row["job"] in ended for row in rows], woke
+
+
+def lock_of_queued(t: Transaction, jobs: Sequence[int]) -> list[int]:
+    """The targets of jobs at rest that nobody else holds."""
+    if t.split:
+        return []  # one writer: there is nobody to lock out
+    return [row["id"] for row in t.all("lock_targets_of_queued", jobs=sorted(jobs))]
 
 
 def take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:

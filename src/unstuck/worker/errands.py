@@ -5,6 +5,10 @@ On a thread of its own. Steps that were finished while a store call was under wa
 An errand is kept until the database has answered it, for as long as its attempt is ours: its handler sleeps, and a
 request to stop wakes it. A report that ends an attempt goes behind the errands that were sent before it, so that what
 a handler had finished is stored before it ends; but it never waits for a store that is away.
+
+An attempt one of whose rows somebody else holds rests for a while, with all its errands in their order; those of
+others go on. It is tried again, and after some time its handler gets the error. What the database refuses is answered
+at once.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from unstuck.clock import Clock
 from unstuck.executor.messages import (
@@ -31,10 +36,10 @@ from unstuck.executor.messages import (
     Spend,
     SpentAnswer,
 )
-from unstuck.model.errors import StoreError, UnstuckError
+from unstuck.model.errors import StoreBusy, StoreError, UnstuckError
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import clean_text
-from unstuck.store.port import NewChild, NewStep, Report, Store, Verdict
+from unstuck.store.port import HELD, NewChild, NewStep, Report, Store, Verdict
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import Errand
 
@@ -46,6 +51,19 @@ MOST_BYTES = 4 << 20
 _REST = 1.0
 _TRIES = 3
 _MAX_MESSAGE = 8 << 10
+#: An attempt whose row somebody holds: its first rest, its longest, and when its handler is told.
+_SHORT_REST = 0.02
+_LONG_REST = 1.0
+_PATIENCE = 15.0
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """Somebody holds a row of this attempt: since when, how often it was tried, and until when it rests."""
+
+    since: float
+    until: float = 0.0
+    tries: int = 0
 
 
 class Errands:
@@ -76,6 +94,7 @@ class Errands:
         self._chosen: dict[tuple[AttemptRef, int], Errand] = {}
         #: How often an errand failed all by itself while the store answered others.
         self._doubts: dict[tuple[AttemptRef, int], int] = {}
+        self._troubles: dict[AttemptRef, _Trouble] = {}
 
     # --- from the supervisor's thread ---------------------------------------------------------------------------
     def take(self, errand: Errand) -> None:
@@ -97,28 +116,43 @@ class Errands:
 
     # --- the loop -----------------------------------------------------------------------------------------------
     def tick(self) -> float:
-        if not self._queue:
-            self._clock.wait(self._arrived, _REST)
+        if (rest := self._until_work()) > 0:
+            self._clock.wait(self._arrived, rest)
         self._arrived.clear()
         self._choose()
         try:
             chosen = tuple(self._chosen.values())
             self._record([errand for errand in chosen if isinstance(errand.question, RecordStep)])
             for errand in chosen:
-                if not isinstance(errand.question, RecordStep):
-                    self._finish(errand, self._reply(errand))
+                if not isinstance(errand.question, RecordStep) and not self._rests(errand.ref):
+                    self._carry_out(errand)
         finally:
             self._put_back()
         return 0.0
 
+    def _until_work(self) -> float:
+        with self._lock:
+            waiting = {errand.ref for errand in self._queue}
+        now = self._clock.boot()
+        due = [self._troubles[ref].until if ref in self._troubles else now for ref in waiting]
+        return max(0.0, min([*due, now + _REST]) - now)
+
+    def _rests(self, ref: AttemptRef) -> bool:
+        return ref in self._troubles and self._troubles[ref].until > self._clock.boot()
+
     def _choose(self) -> None:
-        """What this tick is about. Nobody waits for an errand of an attempt that is not ours any more."""
+        """What this tick is about. Nobody waits for an errand of an attempt that is not ours any more, nor for one
+        that rests."""
         steps = others = size = 0
+        resting: list[Errand] = []
         while steps < self._most and others < CALLS and size < MOST_BYTES:
             with self._lock:
                 if not self._queue:
-                    return
+                    break
                 errand = self._queue.popleft()
+            if self._rests(errand.ref) and self._ledger.is_ours(errand.ref):
+                resting.append(errand)
+                continue
             self._chosen[errand.ref, errand.serial] = errand
             if not self._ledger.is_ours(errand.ref):
                 self._close(errand)
@@ -127,37 +161,69 @@ class Errands:
                 size += len(errand.question.result)
             else:
                 others += 1
+        if resting:
+            with self._lock:
+                self._queue.extendleft(reversed(resting))
 
     def _record(self, errands: Sequence[Errand]) -> None:
-        """Many at once; one by one if one of them is refused, since the others have nothing to do with that."""
+        """Many at once; by attempts, and those one by one, if something is refused: the others have nothing to do
+        with that."""
         if not errands:
             return
         try:
             verdicts = self._store.record_steps([_step(errand) for errand in errands])
-        except StoreError as error:
-            self._most = max(1, self._most // 4)  # a batch that a slow store cannot take in time would never land
-            if len(errands) == 1:
-                self._doubt(errands[0], error)
-            raise
         except Exception as error:
-            if len(errands) == 1:
-                self._finish(errands[0], _refusal(error))
-            else:
-                self._most = 1
+            if isinstance(error, StoreError) and not isinstance(error, StoreBusy):
+                self._most = max(1, self._most // 4)  # a batch that a slow store cannot take in time would never land
+                if len(errands) == 1:
+                    self._doubt(errands[0], error)
+                raise
+            self._record_apart(errands, error)
             return
         self._most = min(BATCH, 2 * self._most)
         for errand, verdict in zip(errands, verdicts, strict=True):
-            self._finish(errand, Fenced() if verdict is Verdict.FENCED else Done())
+            if verdict is not Verdict.BUSY:
+                self._finish(errand, Fenced() if verdict is Verdict.FENCED else Done())
+            elif not self._rests(errand.ref):
+                self._rest(errand, StoreBusy(HELD))
 
-    def _reply(self, errand: Errand) -> Reply:
+    def _record_apart(self, errands: Sequence[Errand], error: Exception) -> None:
+        by_attempt: dict[AttemptRef, list[Errand]] = {}
+        for errand in errands:
+            by_attempt.setdefault(errand.ref, []).append(errand)
+        if len(by_attempt) > 1:
+            for some in by_attempt.values():
+                self._record(some)
+        elif isinstance(error, StoreBusy):
+            self._rest(errands[0], error)
+        elif len(errands) > 1:
+            for errand in errands:
+                self._record([errand])
+        else:
+            self._finish(errands[0], _refusal(error))
+
+    def _carry_out(self, errand: Errand) -> None:
         try:
             answer = self._ask(errand)
+        except StoreBusy as error:
+            self._rest(errand, error)
         except StoreError as error:
             self._doubt(errand, error)
             raise
         except Exception as error:
-            return _refusal(error)
-        return Fenced() if answer is None else answer
+            self._finish(errand, _refusal(error))
+        else:
+            self._finish(errand, Fenced() if answer is None else answer)
+
+    def _rest(self, errand: Errand, error: StoreBusy) -> None:
+        """All of its attempt: an errand must not overtake one that came before it. The handler is told in the end."""
+        now = self._clock.boot()
+        trouble = self._troubles.setdefault(errand.ref, _Trouble(now))
+        if now - trouble.since >= _PATIENCE:
+            self._finish(errand, _refusal(error))
+            return
+        trouble.until = now + min(_LONG_REST, _SHORT_REST * 2.0**trouble.tries)
+        trouble.tries += 1
 
     def _ask(self, errand: Errand) -> Reply | None:
         """None: fenced."""
@@ -188,6 +254,7 @@ class Errands:
 
     def _close(self, errand: Errand) -> None:
         """It is under way no more; with the last of its attempt a report that waited for them goes on."""
+        self._troubles.pop(errand.ref, None)
         self._chosen.pop((errand.ref, errand.serial), None)
         self._doubts.pop((errand.ref, errand.serial), None)
         with self._lock:
@@ -201,14 +268,16 @@ class Errands:
 
     def _put_back(self) -> None:
         """What was not answered, in its order: spendings of an attempt must not overtake each other. Except those of
-        attempts that have ended: an end does not wait for a store that is away."""
+        attempts that have ended: an end does not wait for a store that is away. It does for a row that somebody
+        holds: nobody could write it meanwhile."""
         if not self._chosen:
             return
         with self._lock:
             self._queue.extendleft(reversed(self._chosen.values()))
-            dropped = [errand for errand in self._queue if errand.ref in self._held]
+            ended = {ref for ref in self._held if ref not in self._troubles}
+            dropped = [errand for errand in self._queue if errand.ref in ended]
             if dropped:
-                self._queue = deque(errand for errand in self._queue if errand.ref not in self._held)
+                self._queue = deque(errand for errand in self._queue if errand.ref not in ended)
         self._chosen.clear()
         for errand in dropped:
             self._close(errand)

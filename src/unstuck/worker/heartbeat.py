@@ -1,7 +1,8 @@
 """Renews this worker's lease, on a thread and a connection of its own.
 
 An answer that was lost counts as not renewed. Each beat also reconciles: what the database grants and is not held
-here goes back, what is held here and no longer granted is stopped.
+here goes back, what is held here and no longer granted is stopped. What of that could not be done (somebody holds a
+row) comes with the next beat, and costs no lease.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Heartbeat:
         if not beat.alive:
             self._fenced()
             return self._times.beat
-        self._ledger.starts_known(reported)
+        self._ledger.starts_known(ref for ref in reported if ref.job not in beat.unstarted)
         for stray in beat.strays:
             emit("stray_given_back", job=stray.job, claim=stray.claim)
         self._renewed(before, beat)

@@ -1,5 +1,8 @@
 """Requests to running attempts: people's, heard by a poll that is cheaper than a beat, and the worker's own
-(timeout, drain), made durable before the handler hears of them. And orders to the worker itself."""
+(timeout, drain), made durable before the handler hears of them. And orders to the worker itself.
+
+A request whose running row somebody else holds is tried again for a while, and keeps nobody waiting meanwhile; then
+its handler hears of it all the same."""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unstuck.clock import Clock
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
@@ -19,6 +22,9 @@ from unstuck.telemetry import emit
 
 #: So many asks per tick: between two ticks the watchdog sees a sign of life, and people's requests get their turn.
 _ASKS = 5
+#: How long one whose row somebody holds is tried, and how often.
+_PATIENCE = 3.0
+_AGAIN = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,8 @@ class Requests:
         #: Orders that were passed on: polled again until their answer is written.
         self._taken: set[int] = set()
         self._asks: deque[Ask] = deque()
+        #: Those that somebody holds up: when to try again, and when to give up.
+        self._held_up: dict[Ask, tuple[float, float]] = {}
         self._arrived = threading.Event()
         self._polled_at = float("-inf")
 
@@ -76,8 +84,9 @@ class Requests:
         return len(self._answers)
 
     def tick(self) -> float:
-        self._clock.wait(self._arrived, self._until_poll())
+        self._clock.wait(self._arrived, min([self._until_poll(), *self._until_again()]))
         self._arrived.clear()
+        self._bring_back()
         self._make_durable()
         self._write_answers()
         if self._until_poll() <= 0:
@@ -87,10 +96,25 @@ class Requests:
     def _until_poll(self) -> float:
         return max(0.0, self._polled_at + self._times.cancel_poll / 2 - self._clock.boot())
 
+    def _until_again(self) -> list[float]:
+        now = self._clock.boot()
+        return [max(0.0, at - now) for at, _ in self._held_up.values() if at < float("inf")]
+
+    def _bring_back(self) -> None:
+        now = self._clock.boot()
+        for ask, (at, until) in tuple(self._held_up.items()):
+            if at <= now:
+                self._held_up[ask] = float("inf"), until
+                self._asks.append(ask)
+
     def _make_durable(self) -> None:
         for _ in range(min(_ASKS, len(self._asks))):
             ask = self._asks.popleft()
-            if self._write(ask) is Verdict.FENCED:
+            verdict = self._write(ask)
+            if verdict is Verdict.BUSY:
+                continue
+            self._held_up.pop(ask, None)
+            if verdict is Verdict.FENCED:
                 self._revoked(ask.ref)
             else:
                 self._heard(Asked(ask.ref, ask.kind, ask.reason))
@@ -101,6 +125,11 @@ class Requests:
         try:
             return self._store.ask(ask.ref, ask.kind, ask.reason)
         except Exception as error:
+            now = self._clock.boot()
+            _, until = self._held_up.get(ask, (now, now + _PATIENCE))
+            if isinstance(error, StoreBusy) and now < until:
+                self._held_up[ask] = now + _AGAIN, until
+                return Verdict.BUSY
             # The limit has passed whether or not the store is there to hear of it; the settlement says it again.
             emit("request_not_durable", level=logging.WARNING, job=ask.ref.job, kind=ask.kind, error=str(error))
             return Verdict.DONE

@@ -6,9 +6,8 @@ SELECT a.job, a.token, a.claim, a.worker, a.route, a.run, a.n, a.claimed_at, a.s
   FROM unstuck_running a
   JOIN unstuck_jobs j ON j.id = a.job
   JOIN unstuck_workers w ON w.id = a.worker
- WHERE a.worker = :worker
+ WHERE a.job = ANY (CAST(:jobs AS BIGINT[])) AND a.worker = :worker
    AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))
  ORDER BY a.job
- LIMIT :batch
    FOR UPDATE OF a SKIP LOCKED
    FOR NO KEY UPDATE OF j SKIP LOCKED

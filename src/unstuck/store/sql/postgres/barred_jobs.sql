@@ -5,5 +5,6 @@ SELECT j.id AS job, j.id AS number, j.uid, j.route, j.rank, j.available_at, j.ex
   FROM unstuck_jobs j
   LEFT JOIN unstuck_targets g ON g.id = j.target
  WHERE j.id = ANY (CAST(:jobs AS BIGINT[]))
+   AND (j.target IS NULL OR j.target = ANY (CAST(:targets AS BIGINT[])))
  ORDER BY j.id
    FOR NO KEY UPDATE OF j SKIP LOCKED

@@ -2,9 +2,9 @@
 SELECT j.id AS job, j.uid, j.route, j.rank, j.available_at, j.expires_at, j.run, j.token, j.n, j.failures, j.losses,
        j.suspects, j.alone, j.target, j.priority, j.started, j.policy,
        CASE WHEN g.head = j.id THEN 1 ELSE 0 END AS is_head, unstuck_now() AS now
-  FROM (SELECT job FROM unstuck_ready WHERE route = :route ORDER BY rank, job LIMIT :batch) AS r
-  JOIN unstuck_jobs j ON j.id = r.job
+  FROM unstuck_jobs j
   LEFT JOIN unstuck_targets g ON g.id = j.target
- WHERE j.available_at <= (SELECT unstuck_now()) - CAST(:age AS BIGINT)
+ WHERE j.id = ANY (CAST(:jobs AS BIGINT[])) AND j.available_at <= (SELECT unstuck_now()) - CAST(:age AS BIGINT)
    AND (j.target IS NULL OR j.target = ANY (CAST(:targets AS BIGINT[])))
+ ORDER BY j.id
    FOR NO KEY UPDATE OF j SKIP LOCKED

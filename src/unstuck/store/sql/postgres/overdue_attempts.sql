@@ -1,4 +1,3 @@
--- Of workers whose lease holds: those of a dead one belong to recovery, which knows what a loss costs.
 -- The jobs row is locked too, because the verdict is written there: one that somebody holds is skipped, and comes next time.
 SELECT a.job, a.token, a.claim, a.worker, a.route, a.run, a.n, a.claimed_at, a.started_at, a.target,
        a.request, a.request_reason, a.request_by, j.uid, j.rank, j.priority, j.started, j.policy, j.failures, j.losses, j.suspects, j.alone, j.error_type, j.error_message,
@@ -6,10 +5,9 @@ SELECT a.job, a.token, a.claim, a.worker, a.route, a.run, a.n, a.claimed_at, a.s
   FROM unstuck_running a
   JOIN unstuck_jobs j ON j.id = a.job
   JOIN unstuck_workers w ON w.id = a.worker
- WHERE a.overdue_at <= (SELECT unstuck_now() - :margin)
+ WHERE a.job = ANY (CAST(:jobs AS BIGINT[])) AND a.overdue_at <= (SELECT unstuck_now() - :margin)
    AND w.lease_until > (SELECT unstuck_now())
    AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))
  ORDER BY a.job
- LIMIT :batch
    FOR UPDATE OF a SKIP LOCKED
    FOR NO KEY UPDATE OF j SKIP LOCKED

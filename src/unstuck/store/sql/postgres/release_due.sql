@@ -1,14 +1,16 @@
--- (SELECT unstuck_now()) is evaluated once, so the index on due_at can be used. The head of a target that comes back stands
--- before everybody else; while its timer is here nobody else can become head.
+-- The head of a target that comes back stands before everybody else; while its timer is here nobody else can become head. LATERAL ... LIMIT 1 as in
+-- settle_returned; a timer that somebody holds stays.
 WITH due AS (
     DELETE FROM unstuck_timers
      WHERE ctid = ANY (ARRAY(
-           SELECT ctid
-             FROM unstuck_timers
-            WHERE kind = 'start' AND due_at <= (SELECT unstuck_now())
-            ORDER BY due_at, job
-            LIMIT :batch
-              FOR UPDATE SKIP LOCKED))
+           SELECT found.ctid
+             FROM json_to_recordset(CAST(:rows AS json)) AS r (due_at BIGINT, job BIGINT)
+            CROSS JOIN LATERAL (
+                  SELECT t.ctid
+                    FROM unstuck_timers t
+                   WHERE t.kind = 'start' AND t.due_at = r.due_at AND t.job = r.job
+                   LIMIT 1
+                     FOR UPDATE SKIP LOCKED) AS found))
     RETURNING job
 ), job AS MATERIALIZED (
     SELECT j.id, j.route, j.rank, j.target, j.priority, t.head
@@ -23,4 +25,4 @@ WITH due AS (
 ), announced AS (
     INSERT INTO unstuck_inbox (target) SELECT DISTINCT target FROM job WHERE target IS NOT NULL
 )
-SELECT COUNT(*) AS released FROM due
+SELECT job FROM due

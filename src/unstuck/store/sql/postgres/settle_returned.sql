@@ -1,5 +1,6 @@
 -- The fast path: attempts that returned and were asked nothing. The fence is in the DELETE itself; what it does not answer
--- was stale, asked something, settled before, or runs on a target that nobody has locked (unless :on_targets), and takes the general path. LATERAL ... LIMIT 1 finds each row by its key
+-- was stale, asked something, settled before, is held by somebody else at this moment (SKIP LOCKED: a settle waits for nobody), or runs on a
+-- target that is not among the locked :targets, and takes the general path. LATERAL ... LIMIT 1 finds each row by its key
 -- whatever the statistics say of this ever-changing table: a join would be planned as if nothing ran, and become quadratic.
 WITH report AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS r (
@@ -14,9 +15,9 @@ WITH report AS MATERIALIZED (
                     FROM unstuck_running AS a
                    WHERE a.job = report.job AND a.token = report.token AND a.claim = report.claim
                      AND a.worker + 0 = :worker AND a.request IS NULL AND a.awaited = 0
-                     AND (a.target IS NULL OR CAST(:on_targets AS BOOLEAN))
+                     AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))
                    LIMIT 1
-                     FOR UPDATE) AS found))
+                     FOR UPDATE SKIP LOCKED) AS found))
     RETURNING job, route, run, token, claim, n + 1 AS n, claimed_at, target, unstuck_now() AS now
 ), ended AS (
     INSERT INTO unstuck_done (job, route, run, state, token, n, worker, claimed_at, finished_at, duration_ms, result)

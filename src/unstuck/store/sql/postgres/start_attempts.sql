@@ -1,12 +1,12 @@
 -- Before this an attempt has no limit: it counts from the start of its handler. A request's grace still ends when it would have.
--- Locked in the order of their jobs, as every settle does: an update alone would take them as they lie on disk.
+-- What somebody else holds is skipped, and told again with the next beat.
 WITH begun AS MATERIALIZED (
     SELECT a.job, r.at
       FROM json_to_recordset(CAST(:rows AS json)) AS r (job BIGINT, at BIGINT)
       JOIN unstuck_running a ON a.job = r.job
      WHERE a.worker = :worker AND a.started_at IS NULL
      ORDER BY a.job
-       FOR UPDATE OF a
+       FOR UPDATE OF a SKIP LOCKED
 )
 UPDATE unstuck_running AS a
    SET started_at = begun.at,

@@ -1,1 +1,5 @@
-SELECT entry, job FROM unstuck_at_the_gate LIMIT :batch
+-- aside = 1: those that could not be moved alone, and only those.
+SELECT g.entry, g.job
+  FROM unstuck_at_the_gate g
+ WHERE CASE WHEN (SELECT 1 FROM unstuck_quarantine q WHERE q.duty = 'blacklist' AND q.item = g.job) IS NULL THEN 0 ELSE 1 END = :aside
+ LIMIT :batch

@@ -1,1 +1,1 @@
-SELECT job, token, claim, request, request_reason FROM unstuck_running WHERE worker = :worker
+SELECT job, token, claim, request, request_reason, started_at FROM unstuck_running WHERE worker = :worker

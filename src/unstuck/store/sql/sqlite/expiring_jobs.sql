@@ -1,10 +1,7 @@
-SELECT t.due_at, t.job, j.uid, j.route, j.rank, j.available_at, j.expires_at, j.run, j.token, j.n, j.failures, j.losses,
+SELECT r.value ->> 'due_at' AS due_at, j.id AS job, j.uid, j.route, j.rank, j.available_at, j.expires_at, j.run, j.token, j.n, j.failures, j.losses,
        j.suspects, j.alone, j.target, j.priority, j.started, j.policy,
        CASE WHEN g.head = j.id THEN 1 ELSE 0 END AS is_head, unstuck_now() AS now
-  FROM unstuck_timers t
-  JOIN unstuck_jobs j ON j.id = t.job
+  FROM json_each(:rows) AS r
+  CROSS JOIN unstuck_jobs j ON j.id = r.value ->> 'job'
   LEFT JOIN unstuck_targets g ON g.id = j.target
- WHERE t.kind = 'expire' AND t.due_at <= unstuck_now()
-   AND (j.target IS NULL OR j.target IN (SELECT value FROM json_each(:targets)))
- ORDER BY t.due_at, t.job
- LIMIT :batch
+ ORDER BY j.id

@@ -5,4 +5,3 @@ SELECT a.job, a.token, a.claim, a.target, 0 AS news
   FROM json_each(:rows) AS r
   CROSS JOIN unstuck_running a ON a.job = r.value ->> 'job'
  WHERE a.token = r.value ->> 'token' AND a.claim = r.value ->> 'claim' AND a.worker = :worker AND a.request IS NULL
-   AND (a.target IS NULL OR :on_targets)

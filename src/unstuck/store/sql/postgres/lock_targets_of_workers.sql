@@ -1,6 +1,0 @@
-SELECT id
-  FROM unstuck_targets
- WHERE id = ANY (ARRAY(SELECT a.target FROM unstuck_running a
-                        WHERE a.worker = ANY (CAST(:workers AS BIGINT[])) AND a.target IS NOT NULL))
- ORDER BY id
-   FOR NO KEY UPDATE
