@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from typing import TypeVar
@@ -15,13 +16,15 @@ from tests.store.test_children import gathering, run, spawned
 from tests.store.test_pending import claim, end, state
 from tests.store.test_targets import ids, on_target, take
 from tests.support.builders import TENANT, a_job, a_worker, boom, claimed, record, settle, submitted
+from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from tests.support.troubles import holding
-from unstuck.model.errors import StoreBusy
+from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
 from unstuck.model.waits import Answer, Wait, WaitKind
 from unstuck.store import waits
+from unstuck.store.connect import open_database
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -80,6 +83,60 @@ def test_one_held_target_keeps_one_entry_and_nobody_else(store: SqlStore, store_
     assert store.ingest().woken == 1
     assert ids(claim(store, worker)) == held[:1]
     assert inbox_of(store_url) == []
+
+
+def test_a_hundred_thousand_entries_of_a_held_target_become_one_while_others_go_on(
+    store: SqlStore, store_url: str
+) -> None:
+    worker = a_worker(store)
+    on_target(store, 1, target="held")
+    with psycopg.connect(store_url) as connection:
+        connection.execute(
+            "INSERT INTO unstuck_inbox (target) SELECT id FROM unstuck_targets, generate_series(1, 100000)"
+        )
+    (other,) = on_target(store, 1, target="other")
+    with holding(store_url, "unstuck_targets", "name = 'held'"):
+        longest, found = 0.0, []
+        for _ in range(300):
+            began = monotonic()
+            entries = store.ingest().entries
+            longest = max(longest, monotonic() - began)
+            found += ids(claim(store, worker))
+            if entries <= 1:
+                break
+        assert found == [other]
+        assert len(inbox_of(store_url)) == 1
+        assert longest < 2.0
+    assert store.ingest().woken == 1
+
+
+def test_one_target_that_is_too_slow_for_any_call_is_set_aside(store_url: str) -> None:
+    store = SqlStore(open_database(store_url, store_call=1.0))
+    store.submit([a_job(target=f"t{n}") for n in range(40)])
+    slow = store.target(TENANT, "t7")
+    assert slow is not None
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION doze() RETURNS trigger LANGUAGE plpgsql "
+            "AS $$ BEGIN PERFORM pg_sleep(30); RETURN NEW; END $$"
+        )
+        connection.execute(
+            "CREATE TRIGGER doze BEFORE UPDATE ON unstuck_targets FOR EACH ROW "
+            f"WHEN (NEW.id = {slow.number}) EXECUTE FUNCTION doze()"
+        )
+
+        def is_set_aside() -> bool:
+            with suppress(StoreError):
+                store.ingest()
+            return [one.target for one in store.quarantined()] == ["t7"]
+
+        eventually(is_set_aside, timeout=60.0)
+        store.ingest()
+        assert len(claim(store, a_worker(store))) == 39
+        connection.execute("DROP TRIGGER doze ON unstuck_targets")
+    sweep(store)
+    assert store.quarantined() == []
+    store.close()
 
 
 def test_entries_of_a_target_that_is_gone_go(store: SqlStore, store_url: str) -> None:

@@ -83,6 +83,20 @@ def test_an_ingest_that_meets_a_settle_puts_back_what_that_one_does_not_see(serv
     assert ids(claim_all(server, worker)) == [second]
 
 
+def test_an_ingest_that_meets_a_settle_looks_once_more_a_moment_later(
+    server: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = a_worker(server)
+    on_target(server, 1)
+    (first,) = take(server, worker)
+    with uncommitted(server, closing(server, worker.number, first)) as commit:
+        (second,) = on_target(server, 1)
+        monkeypatch.setattr(inbox, "_pause", lambda _: commit())
+        assert server.ingest().woken == 1
+
+    assert ids(claim_all(server, worker)) == [second]
+
+
 def test_a_settle_that_came_again_after_an_ingest_finds_what_came_meanwhile(
     server: SqlStore, server_url: str
 ) -> None:

@@ -8,14 +8,15 @@ from the inbox to quarantine, so that the inbox itself never jams, and is tried 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unstuck.clock import boot
-from unstuck.model.errors import StoreUnavailable
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable
 from unstuck.store import pending, quarantine, targets, waits
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.halves import AWAY, in_halves
+from unstuck.store.halves import in_halves
 from unstuck.store.isolation import Isolation
 from unstuck.store.port import Ingested, QuarantineDuty
 from unstuck.store.rows import packed
@@ -26,6 +27,12 @@ BY = "inbox"
 MOST = 1000
 #: Whoever ingests before he claims must get to his claims; and one transaction of many should take half of that.
 WITHIN = 0.5
+#: As long as others have a target for a settle.
+A_MOMENT = 0.01
+
+_pause = threading.Event().wait
+
+Errors = dict[QuarantineDuty, dict[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +66,11 @@ def _work_off(
     """Targets first: their locks come before those of running attempts and jobs, which dependants need."""
     if not entries:
         return Ingested(0, 0, after), False
-    woken = targets.ingest(t, [entry["target"] for entry in entries], is_careful=is_careful)
+    woken, held = targets.ingest(t, [entry["target"] for entry in entries], is_careful=is_careful)
     news = sorted({entry["job"] for entry in entries if entry["job"] is not None})
     moved, woke = pending.settle_news(t, tools, news, is_careful=is_careful) if news else (0, False)
     last = max(entry["seq"] for entry in entries)
-    return Ingested(len(entries), woken + moved, last), woken > 0 or woke
+    return Ingested(len(entries), woken + moved, last, held), woken > 0 or woke
 
 
 # --- batch after batch --------------------------------------------------------------------------------------------
@@ -78,6 +85,7 @@ class Inbox:
         self._isolation = Isolation(database)
         self._most = MOST
         self._is_something_aside = False
+        self._was_held = False
 
     def ingest(self, after: int, batch: int) -> Ingested:
         """Up to so many entries, for a short while."""
@@ -89,33 +97,42 @@ class Inbox:
             done = _sum(done, found)
             if found.entries < asked or boot() >= until:
                 break
-        return done
+        return self._once_more(done)
+
+    def _once_more(self, done: Ingested) -> Ingested:
+        """A settle that has a target lets it go within a moment, and may have been too early for what came meanwhile:
+        nobody would look at it until the next poll. Not again and again for one that does not let go."""
+        was_held, self._was_held = self._was_held, done.held > 0
+        if was_held or not done.held:
+            return done
+        _pause(A_MOMENT)
+        again = self._some(done.last, self._most)
+        self._was_held = again.held > 0
+        return replace(_sum(done, again), held=again.held)
 
     def _some(self, after: int, batch: int) -> Ingested:
-        """What is too slow for one call would never be done: fewer then, down to one. If that one is too slow too,
-        for a store that answers others, it is the one to blame."""
+        """What is too slow for one call would never be done: fewer next time, down to one; if that one is too slow
+        too, for a store that answers others, it is the one to blame."""
         began = boot()
         try:
             found = self._batch(after, batch)
         except Exception as problem:
             self._most = max(1, batch // 4)
-            if batch > 1 or not isinstance(problem, StoreUnavailable):
+            is_too_much = isinstance(problem, StoreUnavailable) or boot() - began >= WITHIN
+            if isinstance(problem, SchemaMismatch | OutcomeUnknown) or (is_too_much and batch > 1):
                 raise
-            self._database.write(lambda t: t.run("probe"))
-            return self._each(after, [(entry, problem) for entry in self._entries(after, 1)])
+            emit("store.ingest.refused", entries=batch, problem=str(problem)[:200])
+            self._is_something_aside = True
+            if isinstance(problem, StoreUnavailable):
+                self._database.write(lambda t: t.run("probe"))
+                return self._each(after, [(entry, problem) for entry in self._entries(after, 1)])
+            return self._in_halves(after, batch)
         self._most = min(MOST, 2 * batch) if boot() - began < WITHIN / 2 else max(1, batch // 2)
         return found
 
     def _batch(self, after: int, batch: int) -> Ingested:
         is_careful = self._is_something_aside
-        try:
-            done, woke = self._database.write(lambda t: ingest(t, self._tools, after, batch, is_careful=is_careful))
-        except AWAY:
-            raise
-        except Exception as problem:
-            emit("store.ingest.refused", entries=batch, problem=str(problem)[:200])
-            self._is_something_aside = True
-            return self._in_halves(after, batch)
+        done, woke = self._database.write(lambda t: ingest(t, self._tools, after, batch, is_careful=is_careful))
         if woke:
             self._database.hint()
         return done
@@ -131,7 +148,7 @@ class Inbox:
             found, has_woken = self._database.write(lambda t: _ingest_these(t, self._tools, some))
             done, woke = _sum(done, found), woke or has_woken
 
-        failed = in_halves(self._entries(after, batch), write)
+        failed = in_halves(self._entries(after, batch), write, within=2 * WITHIN)
         if woke:
             self._database.hint()
         return _sum(done, self._each(after, list(failed.items())))
@@ -141,31 +158,27 @@ class Inbox:
         return [Entry(row["seq"], row["target"], row["job"]) for row in rows]
 
     def _each(self, after: int, failed: Sequence[tuple[Entry, Exception]]) -> Ingested:
-        moved = sum(self._alone(entry, quarantine.reason(problem)) for entry, problem in failed)
+        moved = sum(self._alone(entry, problem) for entry, problem in failed)
         return Ingested(len(failed), moved, max((entry.seq for entry, _ in failed), default=after))
 
-    def _alone(self, entry: Entry, error: str) -> int:
+    def _alone(self, entry: Entry, problem: Exception) -> int:
         """All that it asks for, each for itself; then it goes, and what failed is set aside."""
-        errors: dict[QuarantineDuty, dict[int, str]] = {}
+        errors: Errors = {}
         moved, later = 0, list[int]()
         if entry.target is not None:
-            errors["target"] = {entry.target: error}
+            errors["target"] = {entry.target: quarantine.reason(problem)}
         elif (job := entry.job) is not None:
             concerned = self._database.read(lambda t: pending.concerned_by(t, [job]))
-            some, later = concerned[: pending.MOST_AT_ONCE], concerned[pending.MOST_AT_ONCE :]
-            moved, errors["dependants"] = self._isolation.each(some, self._look_at)
-            awake, errors["wait"] = self._isolation.each([job], self._wake)
-            moved += awake
-
-        def leave(t: Transaction) -> None:
-            for duty, said in errors.items():
-                if said:
-                    quarantine.put(t, duty, said, BY)
-            if later:
-                t.run("add_inbox", rows=packed([{"target": None, "job": one} for one in later]))
-            t.all("take_entries", entries=[entry.seq])
-
-        self._database.write(leave)
+            if isinstance(problem, StoreUnavailable):  # too slow: each by an entry of its own
+                later = [one for one in concerned if one != job]
+                if job in concerned or not later:
+                    errors["dependants" if job in concerned else "wait"] = {job: quarantine.reason(problem)}
+            else:
+                some, later = concerned[: pending.MOST_AT_ONCE], concerned[pending.MOST_AT_ONCE :]
+                moved, errors["dependants"] = self._isolation.each(some, self._look_at)
+                awake, errors["wait"] = self._isolation.each([job], self._wake)
+                moved += awake
+        self._database.write(lambda t: _leave(t, entry, errors, later))
         return moved
 
     def _look_at(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
@@ -190,8 +203,8 @@ class Inbox:
 
     def _tend_target(self, t: Transaction, numbers: Sequence[int]) -> tuple[int, bool]:
         over, _ = targets.end_pauses(t, numbers)
-        moved = over + targets.ingest(t, numbers)
-        return moved, moved > 0
+        ready, _ = targets.ingest(t, numbers)
+        return over + ready, over + ready > 0
 
     def _end_wait(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
         """By its answer, or by time."""
@@ -200,5 +213,16 @@ class Inbox:
         return late + awake, is_late or woke
 
 
+def _leave(t: Transaction, entry: Entry, errors: Errors, later: Sequence[int]) -> None:
+    for duty, said in errors.items():
+        if said:
+            quarantine.put(t, duty, said, BY)
+    if later:
+        t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in later]))
+    t.all("take_entries", entries=[entry.seq])
+
+
 def _sum(one: Ingested, other: Ingested) -> Ingested:
-    return Ingested(one.entries + other.entries, one.woken + other.woken, max(one.last, other.last))
+    return Ingested(
+        one.entries + other.entries, one.woken + other.woken, max(one.last, other.last), one.held + other.held
+    )

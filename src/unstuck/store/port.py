@@ -250,11 +250,13 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """How many entries an ingest worked off, how many jobs became ready by it, and the last entry's number."""
+    """How many entries an ingest took, how many jobs became ready by it, and the last entry's number. `held`: targets
+    that somebody had at that instant, whose entries went back."""
 
     entries: int
     woken: int
     last: int = 0
+    held: int = 0
 
 
 OrderKind = Literal["recycle", "drain", "stack", "kill"]

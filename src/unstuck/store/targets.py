@@ -44,9 +44,10 @@ def place_after(turn: Turn, priority: int) -> int:
 # --- ingest -------------------------------------------------------------------------------------------------------
 
 
-def ingest(t: Transaction, targets: Iterable[int | None], *, is_careful: bool = False) -> int:
+def ingest(t: Transaction, targets: Iterable[int | None], *, is_careful: bool = False) -> tuple[int, int]:
     """Targets whose line grew: an unclaimed head yields to a higher priority, and who has no head gets one. Those in
-    use at this instant go back into the inbox; `is_careful`: those set aside are left to who tries them again."""
+    use at this instant go back into the inbox; `is_careful`: those set aside are left to who tries them again. How
+    many became ready, and how many went back."""
     locked, held = lock_free(t, targets)
     if is_careful and locked:
         # Behind the locks, which who tries them again needs too: he comes after us, and sees what we see.
@@ -56,7 +57,7 @@ def ingest(t: Transaction, targets: Iterable[int | None], *, is_careful: bool = 
         held += _yield(t, locked)
     if held:
         t.run("add_inbox", rows=packed([{"target": target, "job": None} for target in held]))
-    return promote(t, locked)
+    return promote(t, locked), len(held)
 
 
 def _yield(t: Transaction, targets: list[int]) -> list[int]:
