@@ -29,6 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """The first process of a run owns the test PostgreSQL; xdist's workers inherit its address."""
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
+        # Files of tests go where the server's are: SQLite flushes each commit, and a disk takes milliseconds for it.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", postgres.open_folder())
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -29,6 +29,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class Run:
 
     def __init__(self) -> None:
         _sweep()
-        self.folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-", dir=_open_folder()))
+        self.folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-", dir=open_folder()))
         self.folder.chmod(0o755)
         self._lock = os.open(self.folder / "run.lock", os.O_RDWR | os.O_CREAT)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -91,7 +92,7 @@ class Run:
 
 def _sweep() -> None:
     """Folders of runs that were killed before they needed a server: nobody else would remove them."""
-    for lock in Path(_open_folder()).glob("unstuck-pg-*/run.lock"):
+    for lock in Path(open_folder()).glob("unstuck-pg-*/run.lock"):
         folder = lock.parent
         try:
             if (folder / "guard.log").exists() or time.time() - lock.stat().st_mtime < 60:
@@ -168,9 +169,8 @@ class PostgresServer:
         return f"postgresql://{user}{secret}@{host}:{port}/{name}"
 
     def execute(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.dsn, autocommit=True) as connection:
-            cursor = connection.execute(sql, values or None)
-            return cursor.fetchall() if cursor.description else []
+        cursor = _session(self.dsn, os.getpid()).execute(sql, values or None)
+        return cursor.fetchall() if cursor.description else []
 
     def make_template(self) -> None:
         """Our migrations, and a clock that tests can move, copied for each test in a few milliseconds."""
@@ -194,6 +194,12 @@ class PostgresServer:
 
     def drop(self, url: str) -> None:
         self.execute(f'DROP DATABASE IF EXISTS "{conninfo_to_dict(url)["dbname"]}" WITH (FORCE)')
+
+
+@cache
+def _session(dsn: str, process: int) -> psycopg.Connection:
+    """One for each process, not one for each database that is made or dropped."""
+    return psycopg.connect(dsn, autocommit=True)
 
 
 def _migrate(url: str) -> None:
@@ -322,7 +328,7 @@ def _copied(package: Path, place: Path) -> Path:
     return place / package.name
 
 
-def _open_folder() -> str:
+def open_folder() -> str:
     """Memory where there is enough of it: a database of its own for each test is four hundred files, which a disk
     may take half a second for. Else the temporary directory, unless only root could enter it."""
     if _has_room(MEMORY):

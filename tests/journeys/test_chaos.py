@@ -1,0 +1,191 @@
+"""Everything goes wrong at once, at random, for a while; afterwards every job has ended and every row is sound."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.journeys.chaos_app import app
+from tests.journeys.conftest import Jobs
+from tests.support import postgres
+from tests.support.eventually import eventually
+from tests.support.outage import database_away
+from tests.support.postgres import Postgres, PostgresServer
+from tests.support.workers import Worker, workers
+from tests.tiers import LONGER, slow, torture
+from unstuck.assembly import open_store
+from unstuck.model.errors import Conflict, StoreError
+from unstuck.model.lifecycle import JobState, fold
+from unstuck.model.times import Times
+from unstuck.store.port import Store
+
+APP = "tests.journeys.chaos_app:app"
+WORKERS = 3
+#: One in so many is of the kinds that cost a process.
+RARE = 40
+KINDS = ("quick", "quick_async", "nap", "often_fails", "in_steps", "waits")
+
+
+@dataclass
+class Place:
+    url: str
+    #: The database goes away and comes back.
+    outage: Callable[[], None]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path / 'unstuck.db'}"
+
+        def locked() -> None:
+            with database_away(url):
+                time.sleep(1.0)
+
+        yield Place(url, locked)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-own-", dir=postgres.open_folder()))
+    folder.chmod(0o755)
+    server = Postgres(folder)
+    server.create()
+    server.start()
+
+    def restarted() -> None:
+        server.stop(random.choice([signal.SIGINT, signal.SIGQUIT]))
+        server.start()
+
+    yield Place(PostgresServer(server.dsn).url("postgres"), restarted)
+    server.stop(signal.SIGQUIT)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def db(place: Place) -> Iterator[Store]:
+    store = open_store(place.url, Times())
+    store.migrate()
+    yield store
+    store.close()
+
+
+@dataclass
+class Chaos:
+    place: Place
+    jobs: Jobs
+    start: Callable[..., Worker]
+    dice: random.Random
+    crew: list[Worker] = field(default_factory=list)
+    acknowledged: list[str] = field(default_factory=list)
+    done: dict[str, int] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def rage(self, seconds: float) -> None:
+        """Something every few tenths of a second, and always a crew that could go on."""
+        until = time.monotonic() + seconds
+        mischief = itertools.cycle([self.kill_executor, self.freeze, self.kill, self.outage, self.kill_family])
+        while time.monotonic() < until:
+            self.fill_up()
+            deed = next(mischief) if self.dice.random() < 0.15 else self.dice.choice([self.cancel, self.send])
+            with suppress(StoreError, Conflict, psutil.NoSuchProcess, LookupError):
+                deed()
+                self.done[deed.__name__] = self.done.get(deed.__name__, 0) + 1
+            self.over.wait(self.dice.random() * 0.3)
+        self.fill_up()
+
+    def fill_up(self) -> None:
+        self.crew = [worker for worker in self.crew if worker.process.poll() is None]
+        while len(self.crew) < WORKERS:
+            self.crew.append(self.start(app=APP))
+
+    def submit(self, count: int, seconds: float) -> None:
+        """Spread over the time; a submit that failed was not acknowledged and is not counted."""
+        dice = random.Random(count)
+        while len(self.acknowledged) < count and not self.over.is_set():
+            n = len(self.acknowledged)
+            kind = dice.choice(("deaf", "dies")) if n % RARE == RARE - 1 else dice.choice(KINDS)
+            with suppress(StoreError):
+                self.acknowledged.append(self.jobs.enqueue(kind, n))
+            self.over.wait(seconds / count / 2)
+
+    # --- what goes wrong ----------------------------------------------------------------------------------------
+    def kill(self) -> None:
+        self.dice.choice(self.crew).kill()
+
+    def kill_family(self) -> None:
+        self.dice.choice(self.crew).kill_all()
+
+    def kill_executor(self) -> None:
+        families = [psutil.Process(worker.process.pid).children(recursive=True) for worker in self.crew]
+        self.dice.choice([process for family in families for process in family]).kill()
+
+    def freeze(self) -> None:
+        """Sometimes past its lease."""
+        pid = self.dice.choice(self.crew).process.pid
+        os.kill(pid, signal.SIGSTOP)
+        wake = threading.Timer(self.dice.choice([0.5, 2.0, 8.0]), self._wake, (pid,))
+        wake.daemon = True
+        wake.start()
+
+    def _wake(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    def outage(self) -> None:
+        self.place.outage()
+
+    def cancel(self) -> None:
+        self.jobs.store.cancel("default", self.dice.choice(self.acknowledged), "chaos")
+
+    def send(self) -> None:
+        self.jobs.store.signal("default", "go", '"here"', "chaos", job=self.dice.choice(self.acknowledged))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("seconds", "count"),
+    [
+        pytest.param(25, 400, marks=slow, id="a-moment"),
+        pytest.param(60 * LONGER, 500 * LONGER, marks=torture, id="ten-minutes"),
+    ],
+)
+def test_a58_after_kills_freezes_outages_cancels_and_signals_every_job_has_ended(
+    place: Place, db: Store, tmp_path: Path, seconds: float, count: int
+) -> None:
+    """A13 holds afterwards, and no acknowledged job is missing."""
+    db.set_setting("stuck_circuit_breaker_threshold", "1000", "chaos")
+    with workers(place.url, tmp_path, UNSTUCK_DATABASE=place.url, UNSTUCK_FORK="on") as start:
+        chaos = Chaos(place, Jobs(db, app), start, random.Random(seconds))
+        people = threading.Thread(target=chaos.submit, args=(count, seconds))
+        people.start()
+        try:
+            chaos.rage(seconds)
+            people.join(60 + seconds)
+        finally:
+            chaos.over.set()
+        assert len(chaos.acknowledged) >= count
+        assert len(chaos.done) == 7, f"not everything went wrong: {chaos.done}"
+        eventually(lambda: _open_jobs(db) == {}, timeout=120 + seconds, every=0.5)
+
+    for job in chaos.acknowledged:
+        record = db.get("default", job)
+        assert record is not None, f"{job} was acknowledged and is gone"
+        events = db.history("default", job)
+        assert [event.number for event in events] == list(range(1, len(events) + 1))
+        assert fold(event.kind for event in events) is record.state
+        assert (record.worker, record.lease_until) == (None, None)
+
+
+def _open_jobs(store: Store) -> dict[JobState, int]:
+    return {state: count for state, count in store.counts("default").items() if count and not state.is_final}
