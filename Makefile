@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS  ?=
+# Most tests wait most of the time: four at once keep two cores busy.
 JOBS   ?= 4
 LONGER ?= 10
 PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
@@ -31,6 +32,7 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	@echo "installing what tests and checks need (once)"
 	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pytest --collect-only -qq >$(VENV)/collect.log || true  # compiles them; else each worker does
 	@touch $@
 
 demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import unstuck
+from tests.tiers import slow
 
 APP = """
 import unstuck
@@ -83,6 +84,7 @@ def test_the_package_alone_imports_nothing_else(tmp_path: Path) -> None:
     assert loaded == ["unstuck"]
 
 
+@slow
 def test_importing_the_package_costs_little_more_than_a_bare_interpreter() -> None:
     """In processor time, the least of many rounds: the wall clock would measure the neighbours."""
 
