@@ -26,8 +26,8 @@ INSERT INTO unstuck_targets (tenant, name) SELECT 'default', 't' || n FROM gener
 INSERT INTO unstuck_policies (digest, body, grace_us) SELECT 'd' || n, '{{}}', 1 FROM generate_series(1, {GROWN}) n;
 INSERT INTO unstuck_keys (tenant, key, fingerprint, job, created_at, expires_at)
 SELECT 'default', 'k' || n, 'f', 'j', n, n FROM generate_series(1, {GROWN}) n;
-INSERT INTO unstuck_jobs
-    (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at)
+INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at,
+                          available_at)
 SELECT 'uid-' || n, 'default', 'default', 'greet', 1, 0, n, '{{}}', 1, n, n FROM generate_series(1, {GROWN}) n;
 INSERT INTO unstuck_events (job, n, at, kind, run, token)
 SELECT id, e, id, CASE e WHEN 1 THEN 'submitted' ELSE 'completed' END, 1, 1
