@@ -21,6 +21,8 @@ SELECT s.limit_id, s.bucket, unstuck_slice(s.at, l.rate, l.per_us), 0, COUNT(*),
 DELETE FROM unstuck_starts WHERE job <> 0;
 CREATE INDEX unstuck_starts_until ON unstuck_starts (until_at);
 
+CREATE INDEX unstuck_running_route ON unstuck_running (route);
+
 -- The same rows as before, by a few probes of one index per route; of kinds that no limit has there is none. grade: a row of one's own
 -- (1) wins over that of the family, and this over '*'. LIMIT 1: by key, whatever the statistics say of a young table.
 CREATE OR REPLACE VIEW unstuck_route_limits AS
@@ -50,44 +52,55 @@ SELECT route, kind, bucket, limit_id, name, tenant, concurrency, rate, per_us, s
 -- attempts, and jobs under a hold, whose old body may still live. Whether a limit counts another route beside that for which it
 -- was found depends on nothing but the bucket and its tenant: what has a row of its own is another bucket. first_at: with whose
 -- leaving there is room again.
--- One plan per session. No nested loops: where two lists meet that nobody has statistics of, it must not be each with each.
+-- One plan per session. No nested loops: where two lists meet that nobody has statistics of, it must not be each with each. No
+-- seqscan: beside a busy queue much of what running holds is dead, and only the index passes by it.
 CREATE FUNCTION unstuck_room(asked BIGINT[])
 RETURNS TABLE (route BIGINT, kind TEXT, bucket TEXT, limit_id BIGINT, name TEXT, tenant TEXT, concurrency BIGINT, rate BIGINT,
                per_us BIGINT, set_by TEXT, running BIGINT, started BIGINT, first_at BIGINT)
-LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET jit = off AS $$
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan SET enable_nestloop = off SET enable_seqscan = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     instant BIGINT := unstuck_now();
 BEGIN
     RETURN QUERY
-    WITH counting AS MATERIALIZED (
+    WITH RECURSIVE counting AS MATERIALIZED (
         SELECT l.* FROM unstuck_route_limits l WHERE l.route = ANY (asked)
     ), limits AS MATERIALIZED (
         SELECT DISTINCT limit_id, kind, bucket, tenant, concurrency, rate, per_us FROM counting
     ), forms AS MATERIALIZED (
         SELECT DISTINCT kind, tenant = '*' AS is_of_all FROM limits WHERE concurrency IS NOT NULL
-    ), bodies AS (
-        SELECT body.route, COUNT(*) AS jobs
-          FROM (SELECT a.route FROM unstuck_running a
-                 UNION ALL
-                SELECT j.route
-                  FROM unstuck_holds h
-                 CROSS JOIN LATERAL (SELECT route FROM unstuck_jobs WHERE id = h.job LIMIT 1) AS j) AS body
-         WHERE EXISTS (SELECT 1 FROM forms)
-         GROUP BY body.route
-    ), busy AS (
-        SELECT f.kind, CASE WHEN f.is_of_all THEN '*' ELSE r.tenant END AS tenant,
+    ), held AS MATERIALIZED (
+        SELECT j.route, COUNT(*) AS jobs
+          FROM unstuck_holds h
+         CROSS JOIN LATERAL (SELECT route FROM unstuck_jobs WHERE id = h.job LIMIT 1) AS j
+         GROUP BY j.route
+    ), busy (route) AS (
+        -- A loose index scan: one step per route on which something runs.
+        (SELECT a.route FROM unstuck_running a WHERE (SELECT TRUE FROM forms LIMIT 1) ORDER BY a.route LIMIT 1)
+         UNION ALL
+        SELECT (SELECT a.route FROM unstuck_running a WHERE a.route > busy.route ORDER BY a.route LIMIT 1)
+          FROM busy
+         WHERE busy.route IS NOT NULL
+    ), named AS (
+        SELECT r.id AS route, f.kind, CASE WHEN f.is_of_all THEN '*' ELSE r.tenant END AS tenant,
                CASE f.kind WHEN 'queue' THEN r.queue WHEN 'workflow' THEN r.workflow
-                           WHEN 'tenant' THEN r.tenant ELSE r.limit_key END AS bucket,
-               SUM(bodies.jobs) AS jobs
-          FROM bodies
-         CROSS JOIN LATERAL (SELECT * FROM unstuck_routes WHERE id = bodies.route LIMIT 1) AS r
+                           WHEN 'tenant' THEN r.tenant ELSE r.limit_key END AS bucket
+          FROM (SELECT busy.route FROM busy UNION SELECT held.route FROM held) AS place
+         CROSS JOIN LATERAL (SELECT * FROM unstuck_routes WHERE id = place.route LIMIT 1) AS r
          CROSS JOIN forms f
-         GROUP BY 1, 2, 3
-    ), used AS MATERIALIZED (
-        SELECT l.limit_id, l.bucket, l.rate, l.per_us, CAST(COALESCE(busy.jobs, 0) AS BIGINT) AS running, CAST(s.started AS BIGINT) AS started
+    ), bodies AS (
+        SELECT l.limit_id, l.bucket, SUM(body.jobs) AS jobs
           FROM limits l
-          LEFT JOIN busy ON busy.kind = l.kind AND busy.bucket = l.bucket AND busy.tenant = l.tenant AND l.concurrency IS NOT NULL
+          JOIN named ON named.kind = l.kind AND named.bucket = l.bucket AND named.tenant = l.tenant
+         CROSS JOIN LATERAL (SELECT (SELECT COUNT(*) FROM unstuck_running a WHERE a.route = named.route)
+                                    + COALESCE((SELECT held.jobs FROM held WHERE held.route = named.route), 0) AS jobs
+                             OFFSET 0) AS body
+         WHERE l.concurrency IS NOT NULL
+         GROUP BY l.limit_id, l.bucket
+    ), used AS MATERIALIZED (
+        SELECT l.limit_id, l.bucket, l.rate, l.per_us, CAST(COALESCE(bodies.jobs, 0) AS BIGINT) AS running, CAST(s.started AS BIGINT) AS started
+          FROM limits l
+          LEFT JOIN bodies ON bodies.limit_id = l.limit_id AND bodies.bucket = l.bucket
          CROSS JOIN LATERAL (SELECT COALESCE(SUM(s.starts), 0) AS started
                                FROM unstuck_starts s
                               WHERE s.limit_id = l.limit_id AND s.bucket = l.bucket AND s.at > instant - l.per_us) AS s

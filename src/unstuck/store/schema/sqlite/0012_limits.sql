@@ -19,7 +19,9 @@ SELECT limit_id, bucket, slice, 0, COUNT(*), slice + per_us
 DELETE FROM unstuck_starts WHERE job <> 0;
 CREATE INDEX unstuck_starts_until ON unstuck_starts (until_at);
 
--- How far each limit of a route is used up. Bodies are open attempts, and jobs under a hold, whose old body may still live. Whether
+CREATE INDEX unstuck_running_route ON unstuck_running (route);
+
+-- How far each limit of a route is used up, by one step per route on which something runs. Bodies are open attempts, and jobs under a hold, whose old body may still live. Whether
 -- a limit counts another route beside that for which it was found depends on nothing but the bucket and its tenant: what has a row
 -- of its own is another bucket. first_at: with whose leaving there is room again. Ask for one route at a time.
 DROP VIEW unstuck_gates;
@@ -27,7 +29,12 @@ DROP VIEW unstuck_limit_room;
 CREATE VIEW unstuck_limit_room AS
 SELECT l.*,
        CASE WHEN l.concurrency IS NULL THEN 0 ELSE
-       (SELECT COUNT(*) FROM unstuck_running b CROSS JOIN unstuck_routes m ON m.id = b.route
+       (WITH RECURSIVE busy (route) AS (
+            SELECT MIN(route) FROM unstuck_running
+             UNION ALL
+            SELECT (SELECT MIN(a.route) FROM unstuck_running a WHERE a.route > busy.route) FROM busy WHERE busy.route IS NOT NULL)
+        SELECT COALESCE(SUM((SELECT COUNT(*) FROM unstuck_running a WHERE a.route = m.id)), 0)
+          FROM busy CROSS JOIN unstuck_routes m ON m.id = busy.route
          WHERE l.tenant IN (m.tenant, '*')
            AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
                                       WHEN 'tenant' THEN m.tenant ELSE m.limit_key END)
