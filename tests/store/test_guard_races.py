@@ -269,7 +269,7 @@ def test_an_entry_waits_for_the_claims_that_are_under_way(pg: SqlStore, pg_url: 
 
     def claim(t: Transaction) -> Any:
         shares = f'[{{"route": {all_routes(pg)[0].number}, "most": 1, "rank": 0, "job": 0, "counted": false}}]'
-        return t.all("claim", worker=ada.number, claim="c1", shares=shares, data=data, room=1000)
+        return t.all("claim", worker=ada.number, claim="c1", opened=0, shares=shares, data=data, room=1000)
 
     with pausing(pg_url, claim) as claiming, ThreadPoolExecutor(1) as threads:
         adding = threads.submit(pg.blacklist_add, TENANT, BAD, "x", "kim")

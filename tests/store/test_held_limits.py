@@ -184,6 +184,7 @@ def test_two_claimers_serve_what_no_limit_counts_beside_a_limit_that_somebody_ho
             # More comes, and is served: the limit is still held.
             server.submit([a_job(workflow="free") for _ in range(5)])
             eventually(lambda: count() == 35)
+            eventually(lambda: all("limited" in one.claimer.troubles.get("limits", "") for one in crew), timeout=30)
             person.rollback()
             eventually(lambda: count() == 37)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from bench import limits as growth
 from bench.worlds import World, by_hand
 from tests.conftest import StoreClock
-from tests.support.builders import TENANT, a_job, a_worker, claim_all, submitted
+from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, everything, submitted
 from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.job import WorkerRecord
@@ -47,12 +48,12 @@ def test_at_no_moment_have_more_started_within_the_window_than_the_rate_allows(
 ) -> None:
     allow(store)
     store.submit([a_job() for _ in range(1000)])
-    chance, starts = random.Random(7), list[tuple[datetime, int]]()
+    dice, starts = random.Random(7), list[tuple[datetime, int]]()
     for _ in range(150):
         before = clock.now()
-        started = len(claim_all(store, worker, chance.choice([1, 7, 40, 1000])))
+        started = len(claim_all(store, worker, dice.choice([1, 7, 40, 1000])))
         starts.append((before, started))
-        clock.advance(chance.choice([0.0, 0.3, 0.999, 1.0, 1.001, 9.7, 33.0]))
+        clock.advance(dice.choice([0.0, 0.3, 0.999, 1.0, 1.001, 9.7, 33.0]))
     for first, _ in starts:
         # `before` is up to a moment earlier than the start itself: the window is shorter by as much.
         window = [n for at, n in starts if first <= at < first + timedelta(seconds=PER - 0.2)]
@@ -76,6 +77,25 @@ def test_a_slice_is_free_a_window_after_it_ended_and_why_says_when(
     clock.advance(0.6)
     assert free_at(store, waiting.id) is None
     assert [job.id for job in claim_all(store, worker)] == [waiting.id]
+
+
+@pytest.mark.parametrize("rate", [20, 150])
+def test_sixteen_claimers_at_once_start_exactly_as_many_as_the_rate_allows(store: SqlStore, rate: int) -> None:
+    allow(store, rate=rate, per=3600.0)
+    store.submit([a_job(tenant=f"t{n % 3}") for n in range(2 * rate)])
+    shares = everything(store, 3)
+
+    def work(name: str) -> int:
+        worker, started = a_worker(store, name, lease=3600.0), 0
+        while True:
+            claimed = store.claim(worker.number, chance.nonce(), shares)
+            started += len(claimed)
+            if not claimed and not claimed.held:
+                return started
+
+    with ThreadPoolExecutor(16) as threads:
+        assert sum(threads.map(work, [f"w{n}" for n in range(16)])) == rate
+    assert store.fronts() == []
 
 
 def test_a_small_rate_is_kept_to_the_moment(store: SqlStore, worker: WorkerRecord, clock: StoreClock) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from unstuck.clock import Clock
 from unstuck.telemetry import emit
@@ -41,11 +41,18 @@ class Asides:
             self._rests[name] = min(_LONGEST_REST, 2 * self._rests.get(name, _FIRST_REST / 2))
             self._due[name] = self._clock.boot() + self._rests[name]
             return None
-        if name in self._troubles:
-            self._troubles.pop(name)
-            self._rests.pop(name)
-            self._due.pop(name)
+        kept: dict[str, Any]
+        for kept in (self._troubles, self._rests, self._due):
+            kept.pop(name, None)
         return answer
+
+    def tell(self, name: str, problem: str | None) -> None:
+        """Of something that does not fail and yet does not work; None: it does again."""
+        if problem is None:
+            self._troubles.pop(name, None)
+        elif name not in self._troubles:
+            emit("aside_failed", level=logging.WARNING, aside=name, error=problem)
+            self._troubles[name] = problem
 
     def forgive(self) -> None:
         """Whatever failed was not the aside's own fault: try again at once."""

@@ -47,6 +47,8 @@ _VAIN_CLAIMS = 8
 #: How long a limit that somebody else holds is left alone: as long as a claim takes, and longer while it stays held.
 _HELD_FOR = 0.002
 _HELD_FOR_LONG = 0.25
+#: So often in vain, about two seconds: that is nobody who claims.
+_HELD_TOO_OFTEN = 14
 _LAST = 1 << 62
 
 
@@ -312,8 +314,13 @@ class Claimer:
         moment than the others do, but soon; one that is kept locked must not be asked all the time."""
         self._collisions = self._collisions + 1 if jobs.held and not jobs else 0
         self._held = jobs.held
+        self._asides.tell("limits", self._whose_limits() if self._collisions >= _HELD_TOO_OFTEN else None)
         rest = min(_HELD_FOR_LONG, self._times.poll, _HELD_FOR * 2 ** min(self._collisions, 10))
         self._held_until = self._clock.boot() + rest * (0.5 + self._chance.fraction())
+
+    def _whose_limits(self) -> str:
+        names = sorted({route.workflow for number in self._held if (route := self._routes.get(number))})
+        return f"somebody keeps a limit locked that counts these workflows: {', '.join(names[:10])}"
 
     def _remember(self, shares: Sequence[Share], jobs: Claimed, now: float) -> None:
         """Whose turn it was, where each route's next claim begins, and which routes gave nothing."""
