@@ -27,6 +27,7 @@ _ROOMS = {
         "NoAnswer",
         "NoStack",
         "NotBlacklisted",
+        "NotQuarantined",
         "NotBlocking",
         "NotStorable",
         "NotWaiting",

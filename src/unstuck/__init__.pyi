@@ -26,6 +26,7 @@ from unstuck.model.errors import NoAnswer as NoAnswer
 from unstuck.model.errors import NoStack as NoStack
 from unstuck.model.errors import NotBlacklisted as NotBlacklisted
 from unstuck.model.errors import NotBlocking as NotBlocking
+from unstuck.model.errors import NotQuarantined as NotQuarantined
 from unstuck.model.errors import NotStorable as NotStorable
 from unstuck.model.errors import NotWaiting as NotWaiting
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
@@ -93,6 +94,7 @@ __all__ = [
     "NoStack",
     "NotBlacklisted",
     "NotBlocking",
+    "NotQuarantined",
     "NotStorable",
     "NotWaiting",
     "OutcomeUnknown",

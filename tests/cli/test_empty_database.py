@@ -16,7 +16,7 @@ JOB = "01890000-0000-7000-8000-000000000000"
 WORDS = {
     "enqueue": ["add", "1"], "why": [JOB], "stack": [JOB],
     "blacklist add": ["harm"], "blacklist remove": ["harm"], "settings get": ["breaker_probe_after"],
-    "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"],
+    "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"], "quarantine retry": ["--all"],
     "approvals approve": [JOB], "approvals reject": [JOB], "events send": [JOB, "paid"],
     "jobs resolve": [JOB, "null"],
     "targets show": ["ada"], "targets pause": ["ada"], "targets unpause": ["ada"], "queues pause": ["mail"],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import APP, Command
-from tests.support.builders import begin, boom, claim_all, submitted
+from tests.support.builders import begin, boom, claim_all, record, submitted
 from tests.support.parking import Stage
 from unstuck.cli.main import main
 from unstuck.store.sql_store import SqlStore
@@ -42,6 +42,7 @@ def answers(
     waits = stage.awaits("paid")
     queued = unstuck.enqueue("add", "1", "--limit-key", "host:a")
     after = unstuck.enqueue("add", "1", "--after", queued)
+    store.quarantine("start", {record(store, queued).number: "not for you"}, by="w1")
     commands = [
         ("enqueue", "add", "1", "--app", APP),
         ("queues", "pause", "mail", "--for", "1h"),
@@ -68,6 +69,8 @@ def answers(
         ),
         ("settings",),
         ("notifications",),
+        ("quarantine",),
+        ("quarantine", "retry", queued),
         ("stats",),
         ("stats", "--by-queue"),
         ("health",),

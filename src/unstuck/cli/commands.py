@@ -44,6 +44,7 @@ COMMANDS = [
     Command("blacklist", "blacklist", "workflows that are shut out: list, add, remove, history", "Guard"),
     Command("settings", "settings", "what holds for every worker at once: the breaker's threshold, …", "Guard"),
     Command("notifications", "notifications", "news for whoever runs this", "Guard"),
+    Command("quarantine", "quarantine", "what could not be written and waits alone: list, retry", "Guard"),
     Command("audit", "audit", "who did what, and when", "Guard"),
     Command("health", "health", "is everything as it should be? for people and probes", "Operate"),
     Command("db", "db", "the database's schema: migrate, current, check", "Operate"),

@@ -30,7 +30,7 @@ from unstuck.model.standing import Dependency
 from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
 from unstuck.observe.logs import LogPiece
-from unstuck.store.port import Limit, Order, Pause, TargetRecord
+from unstuck.store.port import Limit, Order, Pause, Quarantined, TargetRecord
 
 
 def job(record: JobRecord, now: datetime) -> dict[str, Any]:
@@ -254,6 +254,21 @@ def setting(record: SettingRecord) -> dict[str, Any]:
 
 def notification(record: Notification) -> dict[str, Any]:
     return asdict(record) | {"at": rfc3339(record.at), "acked_at": rfc3339(record.acked_at)}
+
+
+def quarantined(record: Quarantined) -> dict[str, Any]:
+    return {
+        "duty": record.duty,
+        "job": record.job,
+        "workflow": record.workflow,
+        "target": record.target,
+        "tenant": record.tenant,
+        "since_at": rfc3339(record.since_at),
+        "by": record.by,
+        "tried_at": rfc3339(record.tried_at),
+        "tries": record.tries,
+        "error": record.error,
+    }
 
 
 def action(record: Action) -> dict[str, Any]:

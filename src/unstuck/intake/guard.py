@@ -9,10 +9,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from unstuck.model.errors import InvalidInput, NotBlacklisted, OutcomeUnknown, UnknownNotification, quoted
+from unstuck.model.errors import (
+    InvalidInput,
+    NotBlacklisted,
+    NotQuarantined,
+    OutcomeUnknown,
+    UnknownNotification,
+    quoted,
+)
 from unstuck.model.guard import Action, Entry, Notification, SettingRecord, check_verb, checked, setting
+from unstuck.model.job import JobRecord
 from unstuck.model.payload import check_name, check_wording
-from unstuck.store.port import EVERY, Store
+from unstuck.store.port import EVERY, Quarantined, Store
 
 _MOST_LISTED = 10_000
 _LARGEST = (1 << 63) - 1
@@ -108,6 +116,21 @@ class Guard:
         if wanted is None or wanted > _LARGEST:
             raise UnknownNotification(number)
         return self._store.ack_notification(wanted, self._who(by))
+
+    # --- quarantine ---------------------------------------------------------------------------------------------
+    def quarantined(self, *, tenant: str | None = None, limit: int = 100) -> list[Quarantined]:
+        """What could not be written, by what was to be done."""
+        return self._store.quarantined(self._listed(tenant), limit=_limit(limit))
+
+    def retry_quarantined(self, job: JobRecord | None = None, *, by: str | None = None) -> int:
+        """Of one job, or all there is: tried first by the next sweep. NotQuarantined if nothing of the job is."""
+        who = self._who(by)
+        if job is None:
+            return self._store.retry_quarantined(by=who)
+        count = self._store.retry_quarantined(item=job.number, job=job.id, tenant=job.tenant, by=who)
+        if not count:
+            raise NotQuarantined(job.id)
+        return count
 
     # --- audit --------------------------------------------------------------------------------------------------
     def audit(

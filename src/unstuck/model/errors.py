@@ -11,6 +11,7 @@ UnstuckError
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
 ├── UnknownSetting, UnknownNotification
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
+├── NotQuarantined         nothing to try again: nothing of the job was set aside
 ├── AmbiguousJob           a prefix that names several jobs
 ├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
@@ -262,6 +263,12 @@ class NotBlacklisted(UnstuckError):
     def __init__(self, workflow: str, hint: str = "`unstuck blacklist list` shows what is") -> None:
         super().__init__(f"workflow {told(workflow)} is not on the blacklist; {hint}")
         self.workflow = workflow
+
+
+class NotQuarantined(UnstuckError):
+    def __init__(self, job: str) -> None:
+        super().__init__(f"nothing of job {told(job)} is set aside; `unstuck quarantine list` shows what is")
+        self.job = job
 
 
 class TooManyQueued(UnstuckError):

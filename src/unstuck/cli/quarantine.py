@@ -1,0 +1,77 @@
+"""unstuck quarantine …: single things that could not be written, and wait alone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from unstuck.cli import options, output, shapes
+from unstuck.cli.parser import Argument, option
+from unstuck.cli.session import opened
+from unstuck.model.errors import InvalidInput
+from unstuck.store.port import Quarantined
+
+app = options.group(
+    "The quarantine: what the database refused to write, or somebody holds. Nothing else waits for it.",
+    default="list",
+)
+
+By = Annotated[str | None, option("--by", metavar="NAME", help="who asks, for the audit; else whose shell this is")]
+
+
+@app.command("list")
+def list_(
+    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.OneTenant = None,
+) -> None:
+    """What is set aside: what could not be done, since when, how often it was tried, and why it fails."""
+    with opened(database, tenant) as session:
+        found, now = session.guard.quarantined(limit=limit), session.now()
+    if json_:
+        for each in found:
+            output.emit_json(shapes.quarantined(each))
+        return
+    output.table(
+        ["DUTY", "WHAT", "WORKFLOW", "TENANT", "SINCE", "TRIES", "LAST", "ERROR"],
+        [
+            (
+                each.duty,
+                _what(each),
+                each.workflow,
+                each.tenant or None,
+                output.age(each.since_at, now),
+                each.tries,
+                output.age(each.tried_at, now),
+                each.error,
+            )
+            for each in found
+        ],
+        empty="nothing is set aside",
+    )
+
+
+@app.command()
+def retry(
+    job: Annotated[str | None, Argument(metavar="JOB", help="a job's id, or enough of its beginning")] = None,
+    all_: Annotated[bool, option("--all", help="everything that is set aside")] = False,
+    by: By = None,
+    json_: options.Json = False,
+    database: options.Database = None,
+    tenant: options.Tenant = None,
+) -> None:
+    """Try it next: the coming sweep takes what was asked for before all others."""
+    if (job is None) != all_:
+        raise InvalidInput("name one job, or --all")
+    with opened(database, tenant) as session:
+        record = None if job is None else session.job(job)
+        count = session.guard.retry_quarantined(record, by=session.who(by))
+    if json_:
+        output.emit_json({"job": record.id if record else None, "tried": count})
+        return
+    output.say(f"{output.count(count, 'thing')} will be tried again with the next sweep")
+    output.note("what is left after it: unstuck quarantine")
+
+
+def _what(each: Quarantined) -> str | None:
+    return f"target {each.target}" if each.duty == "target" else each.job
