@@ -11,12 +11,10 @@ import psycopg
 import pytest
 
 from tests.store.test_children import claim, gathering, run, spawned
-from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_pending import state, work_off
 from tests.store.test_pending_races import under_way
 from tests.store.test_races import together
-from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, settle, settle_all
-from tests.support.eventually import eventually
+from tests.support.builders import TENANT, a_job, a_worker, claimed, insist, kinds, settle, settle_all
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import IllegalMove, StoreBusy
 from unstuck.model.lifecycle import JobState, Move
@@ -26,7 +24,7 @@ from unstuck.store import settle as settling
 from unstuck.store import spawn
 from unstuck.store.connect import open_database
 from unstuck.store.control import Control
-from unstuck.store.port import NewChild, Report
+from unstuck.store.port import NewChild, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -59,7 +57,7 @@ def test_sixteen_threads_that_spawn_the_same_child_get_the_same(store: SqlStore)
     for ordinal in range(1, 4):
         spawns = [NewChild(parent.ref, "greet", ordinal, a_job()) for _ in range(16)]
         with ThreadPoolExecutor(16) as threads:
-            found = list(threads.map(store.spawn, spawns))
+            found = list(threads.map(lambda new: insist(partial(store.spawn, new)), spawns))
         assert None not in found
         assert len({child.id for child in found if child is not None}) == 1
         born = [job.job.id for job in spawns if store.get(TENANT, job.job.id) is not None]
@@ -74,7 +72,10 @@ def test_a_spawn_and_the_parents_cancel_at_once_leave_no_child_alive(store: SqlS
         parent = claimed(store, worker)
         store.cancel(TENANT, parent.id, "ada")
         draft = NewChild(parent.ref, "greet", 1, a_job())
-        together(partial(store.spawn, draft), partial(settle, store, worker, parent.ref, Stopped()))
+        together(
+            partial(insist, partial(store.spawn, draft)),
+            partial(settle, store, worker, parent.ref, Stopped()),
+        )
         store.tend_children()
         assert state(store, parent.id) is JobState.CANCELLED
         born = store.get(TENANT, draft.job.id)
@@ -91,8 +92,9 @@ def test_a_parent_ends_only_after_the_spawn_under_way(one: SqlStore, other: SqlS
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: spawn.spawn(t, draft, numbers)):
             ending = thread.submit(settle, one, worker, parent.ref, Stopped())
-            eventually(lambda: waits_for_a_lock(postgres_url))
-        assert ending.result(15).state is JobState.CANCELLED
+            (busy,) = one.settle(worker.number, [Report(parent.ref, Stopped())])
+            assert busy.verdict is Verdict.BUSY
+        assert ending.result(35).state is JobState.CANCELLED
 
     assert one.tend_children() == 1
     assert state(one, draft.job.id) is JobState.CANCELLED
@@ -148,22 +150,21 @@ def test_the_end_of_a_child_under_way_while_its_parent_parks_is_not_missed(one: 
     assert state(one, parent.id) is JobState.QUEUED
 
 
-def test_an_end_that_looked_before_the_park_and_locks_after_it_is_not_missed(
+def test_an_end_beside_one_that_somebody_holds_wakes_the_parent_that_parked(
     one: SqlStore, other: SqlStore, postgres_url: str
 ) -> None:
-    """The fast settle takes its snapshot, waits for another row of its batch, and meets a parent it cannot see."""
+    """The settle waits for nobody: what is held comes again, and the child's end is told."""
     worker = a_worker(one)
     blocked, parent = claimed(one, worker), claimed(one, worker)
     child = claim(one, worker, spawned(one, parent, workflow="x"))
     reports = [Report(attempt.ref, Returned("1")) for attempt in (blocked, child)]
-    with psycopg.connect(postgres_url) as person, ThreadPoolExecutor(1) as thread:
+    with psycopg.connect(postgres_url) as person:
         person.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (blocked.ref.job,))
-        ending = thread.submit(other.settle, worker.number, reports)
-        eventually(lambda: waits_for_a_lock(postgres_url))
         settle(one, worker, parent.ref, gathering(*one.children_of(TENANT, parent.id)))
         one.ingest()
-        person.rollback()
-        assert {answer.state for answer in ending.result(15)} == {JobState.COMPLETED}
+        held, done = other.settle(worker.number, reports)
+        assert (held.verdict, done.verdict) == (Verdict.BUSY, Verdict.DONE)
+    assert {answer.state for answer in other.settle(worker.number, reports)} == {JobState.COMPLETED}
 
     work_off(one)
 

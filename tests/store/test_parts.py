@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from tests.conftest import StoreClock
-from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, settle
+from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, insist, settle
 from tests.support.tables import counts_of_tables
 from unstuck.model.errors import InvalidInput, NotStorable, UnknownJob
 from unstuck.model.job import ClaimedJob, WorkerRecord
@@ -233,7 +234,7 @@ def test_threads_of_one_attempt_get_a_number_each(store: SqlStore) -> None:
     def one(thread: int) -> None:
         start.wait(20)
         for n in range(10):
-            store.keep_part(attempt.ref, 1 + thread * 10 + n, f"p{thread}-{n % 3}", str(n))
+            insist(partial(store.keep_part, attempt.ref, 1 + thread * 10 + n, f"p{thread}-{n % 3}", str(n)))
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(one, range(8)))
@@ -252,7 +253,7 @@ def test_a_settle_and_a_part_at_the_same_instant_leave_the_part_or_a_fence(store
 
         def given(attempt: ClaimedJob = attempt, start: threading.Barrier = start) -> Verdict:
             start.wait(10)
-            return store.keep_part(attempt.ref, 1, "a", "1")
+            return insist(partial(store.keep_part, attempt.ref, 1, "a", "1"))
 
         with ThreadPoolExecutor(1) as thread:
             giving = thread.submit(given)

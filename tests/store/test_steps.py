@@ -6,11 +6,12 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.support.builders import TENANT, a_job, a_worker, boom, claim_all, claimed, record, settle
+from tests.support.builders import TENANT, a_job, a_worker, boom, claim_all, claimed, insist, record, settle
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import JobState
@@ -241,7 +242,7 @@ def test_sixteen_threads_record_the_same_steps_once_and_nobody_waits_in_a_circle
         wanted = [a_step(a.ref, f"s{n}", result=str(thread)) for a in attempts for n in range(6)]
         random.Random(thread).shuffle(wanted)
         start.wait(20)
-        return store.record_steps(wanted)
+        return insist(partial(store.record_steps, wanted))
 
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(one, range(16)))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from tests.support.eventually import eventually
 from unstuck.chance import SystemChance
+from unstuck.model.errors import StoreBusy
 from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkerRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.store.port import Claimed, NewWorker, Report, Route, Settled, Share, Store, Verdict
 
+T = TypeVar("T")
 TENANT = "default"
 chance = SystemChance()
 
@@ -95,6 +97,21 @@ def settle_all(store: Store, worker: int, reports: Sequence[Report]) -> list[Set
     if any(answer.verdict is Verdict.BUSY for answer in answers.values()):
         eventually(is_answered, timeout=30)
     return [answers[report.ref] for report in reports]
+
+
+def insist(call: Callable[[], T]) -> T:
+    """As errands do: what somebody holds at this moment is asked again."""
+    answers: list[T] = []
+
+    def is_answered() -> bool:
+        try:
+            answers.append(call())
+        except StoreBusy:
+            return False
+        return True
+
+    eventually(is_answered, timeout=30)
+    return answers[0]
 
 
 def record(store: Store, job: str, tenant: str = TENANT) -> JobRecord:

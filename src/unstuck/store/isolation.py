@@ -30,7 +30,7 @@ K = TypeVar("K", bound=Hashable)
 PATIENCE = 0.25
 IMPATIENCE = 0.05
 #: When halving ends: what was not tried by then comes with the next call.
-LONGEST = 2.0
+LONGEST = 4.0
 #: Items of one transaction of a sweep, and how many of the quarantine a sweep tries again.
 AT_ONCE = 100
 RETRIED = 20

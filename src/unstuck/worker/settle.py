@@ -218,8 +218,14 @@ class Settler:
     def _settle_aside(self) -> None:
         """Those whose time has come, apart from all others."""
         now = self._clock.boot()
-        due = [aside.report for aside in self._aside.values() if aside.due_at <= now]
-        some = {report.ref: report for report in due[:BATCH] if not self._still_talks(report.ref)}
+        due = [aside for aside in self._aside.values() if aside.due_at <= now][:BATCH]
+        some: dict[AttemptRef, Report] = {}
+        for aside in due:
+            ref = aside.report.ref
+            if self._still_talks(ref):
+                aside.due_at = self._say_at[ref][0]
+            else:
+                some[ref] = aside.report
         if not some:
             return
         try:
