@@ -218,7 +218,14 @@ class Incarnation:
         bodies = any(post.load for post in self.books.roster.posts.values())
         # Only settles are left, and the store is away: they count for nothing once the lease is gone.
         is_hopeless = self.books.phase is Phase.LEAVING or self.clock.boot() >= self.books.fence.lease_ends_at
-        return is_hopeless and not bodies
+        return (is_hopeless or self._has_only_trouble()) and not bodies
+
+    def _has_only_trouble(self) -> bool:
+        """The time to drain is over, and all that is left are reports that the store cannot write although it
+        answers. They would keep this worker for ever."""
+        left = self.books.ledger.unsettled
+        is_late = self.books.phase is Phase.HANDING_BACK and not self.books.ledger.held
+        return is_late and 0 < left <= self.settler.set_aside
 
     def _leave(self, record: WorkerRecord) -> None:
         """Bodies first, then what is left to write, the lease last."""

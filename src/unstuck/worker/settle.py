@@ -102,6 +102,11 @@ class Settler:
             self._lifts.append(job)
         self._arrived.set()
 
+    @property
+    def set_aside(self) -> int:
+        """How many reports could not be written although the store answered others."""
+        return len(self._aside)
+
     # --- the loop -----------------------------------------------------------------------------------------------
     def tick(self) -> float:
         if not self._wait_for_reports():
