@@ -130,6 +130,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             beat_store=open_store(options.database, times, application=f"unstuck beat {incarnation[:8]}"),
             fleet=fleet,
             prepare=lambda: _make_tables(store),
+            last_store=lambda: open_store(options.database, times, application=f"unstuck end {incarnation[:8]}"),
             chores=lambda me: build_janitor(store, times, me),
             clock=clock,
             chance=chance,

@@ -8,8 +8,9 @@ import pytest
 
 from unstuck.chance import SeededChance
 from unstuck.clock import FakeClock
+from unstuck.janitor.budget import Budget
 from unstuck.janitor.janitor import Janitor
-from unstuck.model.errors import StoreUnavailable
+from unstuck.model.errors import SchemaMismatch, StoreUnavailable
 from unstuck.model.times import Times
 
 
@@ -22,7 +23,7 @@ class Note:
         self.ran: list[float] = []
         self.error: Exception | None = None
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         self.ran.append(now)
         if self.error is not None:
             raise self.error
@@ -95,10 +96,11 @@ def test_after_a_store_outage_sweeps_wait_one_beat_and_one_call_so_that_results_
 def test_the_first_sweep_runs_the_sweeps_alone_and_tells_its_errors(clock: FakeClock) -> None:
     """A11"""
     sweep, other = Note("zombies"), Note("retention")
-    janitor = build(clock, Probe(), [sweep], [other])
+    probe = Probe()
+    janitor = build(clock, probe, [sweep], [other])
     janitor.first_sweep()
     assert (len(sweep.ran), len(other.ran)) == (1, 0)
-    sweep.error = StoreUnavailable("away")
+    probe.is_away, sweep.error = True, StoreUnavailable("away")
     with pytest.raises(StoreUnavailable):
         janitor.first_sweep()
 
@@ -114,3 +116,86 @@ def test_a_duty_that_the_store_always_refuses_does_not_keep_the_sweeps_from_thei
 
     assert max(b - a for a, b in itertools.pairwise(sweep.ran)) <= 5.0 + 1e-6
     assert len(slow.ran) > 60
+
+
+def test_the_first_sweep_goes_on_without_a_duty_that_is_in_trouble_of_its_own(clock: FakeClock) -> None:
+    """The store answers: a worker that waited for that duty would never work."""
+    bad, good = Note("zombies"), Note("overdue")
+    bad.error = StoreUnavailable("one row is held")
+    build(clock, Probe(), [bad, good], []).first_sweep()
+    assert (len(bad.ran), len(good.ran)) == (1, 1)
+
+
+# --- turns bounded by time ------------------------------------------------------------------------------------------
+
+
+class Backlog(Note):
+    """A duty with so much to do, a batch of 0.4 s after the other."""
+
+    def __init__(self, name: str, clock: FakeClock, batches: int) -> None:
+        super().__init__(name)
+        self.clock = clock
+        self.batches = batches
+
+    def tick(self, now: float, budget: Budget) -> int:
+        super().tick(now, budget)
+        done = 0
+        while self.batches:
+            self.clock.advance(0.4)
+            self.batches -= 1
+            done += 1
+            if budget.is_over():
+                break
+        return done
+
+
+def test_a_duty_that_was_not_done_goes_on_at_once_but_behind_the_others(clock: FakeClock) -> None:
+    timers, retention = Backlog("timers", clock, 100), Backlog("retention", clock, 100)
+    run_for(build(clock, Probe(), [], [timers, retention]), clock, 90)
+
+    assert (timers.batches, retention.batches) == (0, 0), "none waits for a sweep while there is more to do"
+    turns = sorted([(at, "t") for at in timers.ran] + [(at, "r") for at in retention.ran])
+    order = "".join(name for _, name in turns)[:40]
+    assert order == "tr" * 20
+    longest = max(b - a for (a, _), (b, _) in itertools.pairwise(turns[:40]))
+    assert longest <= 1.0 + 0.4 + 0.02, "a turn is a second, and the batch that was under way"
+
+
+def test_the_rescue_has_its_turn_in_time_whatever_the_others_have_to_do(clock: FakeClock) -> None:
+    rescue = Note("zombies")
+    busy = [Backlog(f"duty {number}", clock, 200) for number in range(9)]
+    run_for(build(clock, Probe(), [rescue], list(busy)), clock, 120)
+
+    assert max(b - a for a, b in itertools.pairwise(rescue.ran)) <= 5.0 + 1.4 + 0.02
+    assert len({len(duty.ran) for duty in busy}) <= 2, "each has had as many turns as the others"
+
+
+def test_a_rescue_with_much_to_do_does_not_keep_the_others_from_theirs(clock: FakeClock) -> None:
+    rescue, timers = Backlog("zombies", clock, 1000), Note("timers")
+    run_for(build(clock, Probe(), [rescue], [timers]), clock, 60)
+    assert max(b - a for a, b in itertools.pairwise(timers.ran)) <= 5.0 + 3 * 1.4
+
+
+def test_every_batch_is_a_sign_of_life_and_the_loop_hears_it(clock: FakeClock) -> None:
+    signs = list[float]()
+    build(clock, Probe(), [], [Backlog("timers", clock, 2)]).tick(lambda: signs.append(clock.boot()))
+    assert signs == [1000.4, 1000.8]
+
+
+# --- trouble --------------------------------------------------------------------------------------------------------
+
+
+def test_a_duty_that_fails_is_known_with_its_error_until_it_works_again(clock: FakeClock) -> None:
+    bad, good = Note("retention"), Note("timers")
+    bad.error = SchemaMismatch("no such table")
+    janitor = build(clock, Probe(), [], [bad, good])
+    run_for(janitor, clock, 21)
+
+    (trouble,) = janitor.troubles().values()
+    assert janitor.troubles().keys() == {"retention"}
+    assert (trouble.since, trouble.failures) == (1000.0, len(bad.ran))
+    assert str(trouble.error) == "no such table"
+
+    bad.error = None
+    run_for(janitor, clock, 10)
+    assert janitor.troubles() == {}

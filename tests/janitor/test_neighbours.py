@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.budgets import endless
 from tests.support.eventually import eventually
 from unstuck import machine
 from unstuck.chance import SystemChance
@@ -53,20 +54,20 @@ def a_worker(store: SqlStore, incarnation: str, pid: int, start: int | None = No
 @pytest.fixture
 def look(store: SqlStore) -> Neighbours:
     me = a_worker(store, "me", os.getpid())
-    return Neighbours(store, Times(), me, recover=lambda now: len(store.recover_lost(0.0)))
+    return Neighbours(store, Times(), me, recover=lambda now, budget: len(store.recover_lost(0.0)))
 
 
 def test_a_living_neighbour_keeps_its_lease(store: SqlStore, look: Neighbours) -> None:
     with a_process() as process:
         a_worker(store, "other", process.pid)
-        assert look.tick(0.0) == 0
+        assert look.tick(0.0, endless()) == 0
 
 
 def test_a_killed_neighbour_loses_its_lease_even_as_an_unreaped_corpse(store: SqlStore, look: Neighbours) -> None:
     with a_process() as process:
         worker = a_worker(store, "other", process.pid)
         os.kill(process.pid, signal.SIGKILL)
-        eventually(lambda: look.tick(0.0) == 1)
+        eventually(lambda: look.tick(0.0, endless()) == 1)
     (other,) = [w for w in store.workers() if w.number == worker.number]
     assert other.lease_until <= store.now()
 
@@ -75,7 +76,7 @@ def test_a_reused_pid_saves_nobody(store: SqlStore, look: Neighbours) -> None:
     """F35"""
     with a_process() as process:
         a_worker(store, "other", process.pid, start=machine.start_of(process.pid) - 1)
-        assert look.tick(0.0) == 1
+        assert look.tick(0.0, endless()) == 1
 
 
 def test_an_executor_that_still_lives_delays_the_verdict_and_asks_for_another_look_soon(
@@ -84,9 +85,9 @@ def test_an_executor_that_still_lives_delays_the_verdict_and_asks_for_another_lo
     with a_process() as executor:
         pids = {"executors": [{"pid": executor.pid, "start": machine.start_of(executor.pid)}]}
         a_worker(store, "other", 2**22 + 1, start=1, info={"pids": pids})
-        assert look.tick(0.0) == 0
+        assert look.tick(0.0, endless()) == 0
         assert look.every < Times().sweep
-    assert look.tick(0.0) == 1
+    assert look.tick(0.0, endless()) == 1
 
 
 def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: SqlStore, look: Neighbours) -> None:
@@ -94,8 +95,8 @@ def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: Sq
     with a_process(tag) as escaped:
         a_worker(store, tag, 2**22 + 1, start=1)
         eventually(lambda: list(machine.tagged(tag)) == [escaped.pid])
-        assert look.tick(0.0) == 0
-    assert look.tick(0.0) == 1
+        assert look.tick(0.0, endless()) == 0
+    assert look.tick(0.0, endless()) == 1
 
 
 @pytest.mark.parametrize("elsewhere", [{"boot_id": "another boot"}, {"pid_namespace": "another namespace"}])
@@ -103,4 +104,4 @@ def test_a_worker_of_another_machine_or_container_is_never_judged_by_its_pid(
     store: SqlStore, look: Neighbours, elsewhere: dict[str, str]
 ) -> None:
     a_worker(store, "other", 2**22 + 1, start=1, **elsewhere)
-    assert look.tick(0.0) == 0
+    assert look.tick(0.0, endless()) == 0

@@ -11,14 +11,18 @@ from tests.conftest import StoreClock
 from tests.janitor.test_janitor import Note, Probe, build, run_for
 from tests.store.test_pending import state
 from tests.store.test_waits import PAID, parked
+from tests.support.budgets import endless
 from tests.support.builders import a_worker
 from unstuck.chance import SeededChance
 from unstuck.clock import FakeClock
+from unstuck.janitor.budget import Budget
 from unstuck.janitor.janitor import Janitor
 from unstuck.janitor.waits import BATCH, Waits
+from unstuck.model.batch import Batch
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
+from unstuck.store.port import Enough
 from unstuck.store.sql_store import SqlStore
 
 SWEEP = Times().sweep
@@ -34,26 +38,26 @@ def boot() -> FakeClock:
 
 def test_it_rests_until_the_first_wait_ends_and_never_longer_than_a_sweep(store: SqlStore, clock: StoreClock) -> None:
     worker, duty = a_worker(store, lease=1e6), Waits(store, Times())
-    duty.tick(0.0)
+    duty.tick(0.0, endless())
     assert duty.every == SWEEP
     late = parked(store, worker, replace(PAID, timeout=300.0))
-    duty.tick(0.0)
+    duty.tick(0.0, endless())
     assert duty.every == SWEEP
     soon = parked(store, worker, replace(PAID, timeout=2.0))
-    duty.tick(0.0)
+    duty.tick(0.0, endless())
     assert 0 < duty.every <= 2
     clock.advance(seconds=2)
-    assert duty.tick(0.0) == 1
+    assert duty.tick(0.0, endless()) == 1
     assert (state(store, soon.id), state(store, late.id), duty.every) == (JobState.FAILED, JobState.WAITING, SWEEP)
 
 
 def test_one_turn_ends_all_that_are_due_also_more_than_a_batch(store: SqlStore, clock: StoreClock) -> None:
     worker, duty = a_worker(store, lease=1e6), Waits(store, Times())
-    duty._batch = 4
+    duty._batch = Batch(4)
     for _ in range(11):
         parked(store, worker, PAID)
     clock.advance(hours=1)
-    assert duty.tick(0.0) == 11
+    assert duty.tick(0.0, endless()) == 11
     assert duty.every == SWEEP
 
 
@@ -69,7 +73,7 @@ class Held:
     def next_wait(self) -> float | None:
         return self.ahead
 
-    def expire_waits(self, batch: int) -> int:
+    def expire_waits(self, batch: int, *, enough: Enough) -> int:
         self.batches.append(batch)
         if self.is_slow:
             raise StoreUnavailable("too slow")
@@ -140,10 +144,10 @@ def test_a_call_that_comes_while_the_duty_is_at_it_is_not_lost(boot: FakeClock) 
     """Its look may have been before: what is called for then needs another."""
 
     class Called(Note):
-        def tick(self, now: float) -> int:
+        def tick(self, now: float, budget: Budget) -> int:
             if len(self.ran) == 0:
                 assert janitor.call("waits", 0.5)
-            return super().tick(now)
+            return super().tick(now, budget)
 
     waits = Called("waits")
     janitor = build(boot, Probe(), [], [waits])

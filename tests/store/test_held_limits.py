@@ -152,6 +152,9 @@ class AtWork:
         self._loop = Loop(name, self.claimer.tick, MachineClock(), silence=60.0)
         self._loop.start()
 
+    def troubles(self) -> dict[str, str]:
+        return {name: str(trouble.error) for name, trouble in self.claimer.troubles.items()}
+
     def take_over(self) -> list[ClaimedJob]:
         fresh = [holding.job for holding in self.ledger.take_fresh()]
         self.claimed += fresh
@@ -184,7 +187,7 @@ def test_two_claimers_serve_what_no_limit_counts_beside_a_limit_that_somebody_ho
             # More comes, and is served: the limit is still held.
             server.submit([a_job(workflow="free") for _ in range(5)])
             eventually(lambda: count() == 35)
-            eventually(lambda: all("limited" in one.claimer.troubles.get("limits", "") for one in crew), timeout=30)
+            eventually(lambda: all("limited" in one.troubles().get("limits", "") for one in crew), timeout=30)
             person.rollback()
             eventually(lambda: count() == 37)
         finally:
@@ -291,7 +294,7 @@ def test_a_worker_that_starts_beside_held_rows_serves_and_registers_when_they_ar
         try:
             eventually(lambda: (one.take_over(), len(one.claimed) == 3)[1])
             eventually(lambda: "registration" in one.claimer.troubles)
-            assert "free" in one.claimer.troubles["registration"]
+            assert "free" in one.troubles()["registration"]
             person.rollback()
             other.rollback()
             eventually(lambda: not one.claimer.troubles, timeout=20)
@@ -317,7 +320,7 @@ def test_what_fails_beside_the_claim_is_shown_and_stops_no_claim(
     one = AtWork(store, "ada", "free", poll=0.05)
     try:
         eventually(lambda: (one.take_over(), len(one.claimed) == 3)[1])
-        eventually(lambda: one.claimer.troubles == {name: "broken"})
+        eventually(lambda: one.troubles() == {name: "broken"})
         monkeypatch.setattr(store, verb, works)
         eventually(lambda: one.claimer.troubles == {}, timeout=20)
     finally:

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from tests.support.budgets import endless
 from tests.support.builders import a_worker, claim_all, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import server_on_tcp
@@ -64,12 +65,12 @@ def test_a_session_that_nobody_reads_is_ended_and_its_rows_are_free(store: SqlSt
         assert claim_all(store, bob) == []
         eventually(lambda: [session.pid for session in store.unread_sessions(0.2)] == [pid])
 
-        assert duty.tick(0.0) == 0, "it was seen only once"
-        assert duty.tick(0.0) == 1
+        assert duty.tick(0.0, endless()) == 0, "it was seen only once"
+        assert duty.tick(0.0, endless()) == 1
 
         eventually(lambda: not is_there(store_url, pid))
         assert [claimed.id for claimed in claim_all(store, bob)] == [job.id]
-        assert duty.tick(0.0) == 0
+        assert duty.tick(0.0, endless()) == 0
 
 
 @only_postgres
@@ -79,10 +80,10 @@ def test_sessions_of_others_and_young_ones_are_left_alone(store: SqlStore, store
         theirs, ours = ask(others, LARGE), ask(young, f"{MARK} {LARGE}")
         eventually(lambda: waits_to_send(store_url, theirs) and waits_to_send(store_url, ours))
         patient = Unread(store, Times())
-        assert [patient.tick(0.0) for _ in range(3)] == [0, 0, 0]
+        assert [patient.tick(0.0, endless()) for _ in range(3)] == [0, 0, 0]
         eventually(lambda: [session.pid for session in store.unread_sessions(0.2)] == [ours])
 
-        assert sum(duty.tick(0.0) for _ in range(3)) == 1
+        assert sum(duty.tick(0.0, endless()) for _ in range(3)) == 1
 
         eventually(lambda: not is_there(store_url, ours))
         assert waits_to_send(store_url, theirs)
@@ -103,7 +104,7 @@ def test_a_session_that_went_on_meanwhile_is_not_ended(store: SqlStore, store_ur
 
 
 def test_sqlite_has_no_sessions(store: SqlStore, store_url: str) -> None:
-    assert Unread(store, HASTY).tick(0.0) == 0
+    assert Unread(store, HASTY).tick(0.0, endless()) == 0
 
 
 # --- over TCP -----------------------------------------------------------------------------------------------------

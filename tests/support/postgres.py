@@ -215,7 +215,7 @@ def _migrate(url: str) -> None:
 @contextmanager
 def server_on_tcp() -> Iterator[tuple[PostgresServer, PostgresServer]]:
     """A server of one's own, as it is seen through its unix socket and through TCP."""
-    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-tcp-", dir=_open_folder()))
+    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-tcp-", dir=open_folder()))
     folder.chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

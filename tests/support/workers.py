@@ -100,14 +100,20 @@ def workers(url: str, folder: Path, **variables: str) -> Iterator[Any]:
     started: list[Worker] = []
 
     def start(
-        name: str = "", *, app: str = "tests.journeys.apps:app", times: Times = COMPRESSED, **more: Any
+        name: str = "",
+        *,
+        app: str = "tests.journeys.apps:app",
+        times: Times = COMPRESSED,
+        before: str = "",
+        **more: Any,
     ) -> Worker:
+        """`before`: what its supervisor runs before it is one."""
         name = name or f"w{len(started) + 1}"
         options = {"app": app, "database": url, "name": name, "times": asdict(times), "concurrency": 4, **more}
         log = folder / f"{name}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, json.dumps(options)],
+                [sys.executable, "-c", before + _MAIN, json.dumps(options)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=out,

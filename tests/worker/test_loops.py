@@ -139,3 +139,24 @@ def test_a_turn_that_fails_rests_and_one_that_works_counts_as_a_sign_of_life() -
     assert loop.stamped_at == 1000.0
     loop.turn()
     assert loop.stamped_at == clock.boot()
+
+
+def test_a_failed_tick_is_a_sign_of_life_but_not_of_health() -> None:
+    """A loop whose tick can never succeed looks alive to the watchdog: its trouble says that it is not well."""
+    clock, fails = FakeClock(), [True]
+
+    def tick() -> float:
+        clock.advance(1.0)
+        if fails[0]:
+            raise ValueError("a mistake of ours")
+        return 0.0
+
+    loop = Loop("settle", tick, clock, silence=3.0)
+    loop.once()
+    loop.once()
+    assert loop.trouble is not None
+    assert (loop.trouble.since, loop.trouble.failures) == (1001.0, 2)
+    assert str(loop.trouble.error) == "a mistake of ours"
+    fails[0] = False
+    loop.once()
+    assert loop.trouble is None

@@ -25,12 +25,27 @@ SENTENCES = {
     "store_trouble": "the database does not answer ({loop}): {error}",
     "store_is_back": "the database is back",
     "lease_lost": "the lease was lost: everything is stopped",
+    "role_failed": "its {role} fails for good: {error}",
+    "unfit": "this worker leaves, because its {role} fails for good (exit code {code}): {error}",
     "begins_anew": "beginning anew with a new lease",
     "worker_left": "worker {worker} has left",
 }
 #: Said all the time: only with --verbose, and to machines.
 ROUTINE = {"duty_done", "claim_repeated", "stray_given_back"}
-LOUD = {"died", "failed", "fenced", "stuck", "lost", "killed", "trouble", "stalled", "cannot", "revoked", "overdue"}
+LOUD = {
+    "died",
+    "failed",
+    "fenced",
+    "stuck",
+    "lost",
+    "killed",
+    "trouble",
+    "stalled",
+    "cannot",
+    "revoked",
+    "overdue",
+    "unfit",
+}
 
 
 Say = Callable[[str], None]

@@ -19,6 +19,7 @@ TIMED_OUT = 7
 CANCELLED = 8
 STUCK = 9
 UNHEALTHY = 10
+UNFIT = 69
 BUG = 70
 INTERRUPTED = 130
 TERMINATED = 143
@@ -35,6 +36,7 @@ MEANINGS = {
     CANCELLED: "the job was cancelled",
     STUCK: "the job got stuck or is a dead letter",
     UNHEALTHY: "unhealthy",
+    UNFIT: "the worker left: a part of it failed for good, and another should be started",
     BUG: "a bug in unstuck itself",
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by TERM",

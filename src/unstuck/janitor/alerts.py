@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
+from unstuck.janitor.budget import Budget
 from unstuck.janitor.pages import Pages, Said
 from unstuck.model.times import Times
 from unstuck.store.port import Store, Waiting
@@ -36,14 +37,16 @@ class Alerts:
         soon = self._times.queued_alert
         return max(self._times.sweep, min(_EVERY, soon)) if soon else _EVERY
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         if not self._times.queued_alert:
             return 0
         before = self._store.now() - timedelta(seconds=self._times.queued_alert)
         told = 0
-        for first in self._pages.turn():
-            if told < _MOST and first.since <= before and self._said.is_news(first.route, first.id, now):
+        for first in self._pages.turn(budget):
+            if first.since <= before and self._said.is_news(first.route, first.id, now):
                 told += self._tell(first)
+                if told >= _MOST or budget.is_over():
+                    break
         return told
 
     def _tell(self, first: Waiting) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unstuck.janitor.budget import Budget
+from unstuck.model.batch import Batch
 from unstuck.model.times import Times
 from unstuck.store.port import Store
 
@@ -14,14 +16,13 @@ class Children:
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
         self._times = times
-        self._has_more = False
+        self._batch = Batch(BATCH)
 
     @property
     def every(self) -> float:
-        """One batch a turn, each child a transaction; the next turn comes at once while there is more."""
-        return 0.05 if self._has_more else self._times.sweep
+        return self._times.sweep
 
-    def tick(self, now: float) -> int:
-        moved = self._store.tend_children(BATCH)
-        self._has_more = moved >= BATCH
-        return moved
+    def tick(self, now: float, budget: Budget) -> int:
+        return sum(
+            budget.batches(self._batch, lambda most: self._store.tend_children(most, enough=budget.is_over), int)
+        )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from unstuck.janitor.budget import Budget
+from unstuck.model.batch import Batch
 from unstuck.model.times import Times
 from unstuck.store.port import Store
+
+BATCH = 500
 
 
 class Holds:
@@ -12,10 +16,11 @@ class Holds:
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
         self._times = times
+        self._batch = Batch(BATCH)
 
     @property
     def every(self) -> float:
         return self._times.sweep
 
-    def tick(self, now: float) -> int:
-        return self._store.lift_holds(self._times.margin)
+    def tick(self, now: float, budget: Budget) -> int:
+        return sum(budget.batches(self._batch, lambda most: self._store.lift_holds(self._times.margin, most), int))

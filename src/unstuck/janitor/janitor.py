@@ -3,6 +3,10 @@
 There is no leader: every duty is safe to run anywhere at once, because each move is one guarded statement. After a
 store outage the sweeps that take jobs from others wait one beat and one store call, so that workers which were cut
 off too can renew and settle what they had finished.
+
+A turn is bounded by time. Who was not done by its end has its next turn at once, but behind the others; after each
+turn of another the sweeps have theirs, if they are due: no backlog keeps the rescue of lost jobs waiting for more
+than a turn.
 """
 
 from __future__ import annotations
@@ -15,13 +19,17 @@ from typing import Protocol
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
+from unstuck.janitor.budget import Budget, nobody_asks
 from unstuck.model.errors import StoreError
 from unstuck.model.times import Times
+from unstuck.model.trouble import Trouble
 from unstuck.telemetry import emit
 
 _LONGEST_REST = 60.0
 #: A duty that is called again and again is not done more often than this.
 _CALLED_EVERY = 0.1
+#: In a sweep's time five turns fit: the rescue, which is due once in a sweep, is late by a fifth of it at most.
+_TURNS = 5
 
 
 class Duty(Protocol):
@@ -33,19 +41,18 @@ class Duty(Protocol):
         """How long to rest until its next turn; asked after each."""
         ...
 
-    def tick(self, now: float) -> int:
-        """One turn; how many it moved. `now` is BOOTTIME."""
+    def tick(self, now: float, budget: Budget) -> int:
+        """One turn; how many it moved. `now` is BOOTTIME. At least a batch, and more only while the budget lasts."""
         ...
 
 
 @dataclass(slots=True)
 class Turn:
-    """When a duty is due next, and how often it failed in a row."""
+    """When a duty is due next, and how it fails."""
 
     duty: Duty
     due_at: float
-    is_sweep: bool
-    failures: int = 0
+    trouble: Trouble | None = None
     taken_at: float = float("-inf")
     #: For when somebody asked for it; gone once it is taken.
     called_at: float = float("inf")
@@ -73,8 +80,9 @@ class Janitor:
         self._clock = clock
         self._chance = chance
         now = clock.boot()
-        self._turns = [Turn(duty, now, is_sweep=True) for duty in sweeps]
-        self._turns += [Turn(duty, now, is_sweep=False) for duty in keeping]
+        self._sweeps = [Turn(duty, now) for duty in sweeps]
+        self._keeping = [Turn(duty, now) for duty in keeping]
+        self._turns = [*self._sweeps, *self._keeping]
         self._is_cut_off = False
         # The first sweep runs on the claimer's thread: it must not pass by what the janitor's own thread is just
         # recovering, or a claim would come before it.
@@ -93,29 +101,45 @@ class Janitor:
             turn.called_at = min(at, turn.called_at)
         return is_first
 
-    def first_sweep(self) -> None:
-        """Recover what is lost before the first claim. A store that is away is the caller's to wait for; a mistake
-        in one duty must not keep a worker from working."""
+    def troubles(self) -> dict[str, Trouble]:
+        """The duties that fail at present; from any thread."""
+        return {turn.duty.name: trouble for turn in self._turns if (trouble := turn.trouble) is not None}
+
+    def first_sweep(self, alive: Callable[[], None] = nobody_asks) -> None:
+        """Recover what is lost before the first claim, for as long as a sweep's time; the janitor's own thread goes
+        on with it. A store that is away is the caller's to wait for; a duty in trouble of its own must not keep a
+        worker from working."""
         with self._at_work:
-            for turn in self._turns:
-                if not turn.is_sweep:
-                    continue
+            for turn in self._sweeps:
                 try:
-                    turn.duty.tick(self._clock.boot())
-                except StoreError:
-                    raise
-                except Exception:
+                    turn.duty.tick(self._clock.boot(), Budget(self._clock, self._times.sweep, alive))
+                except Exception as error:
+                    if isinstance(error, StoreError) and self._is_away():
+                        raise
                     logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
 
-    def tick(self) -> float:
-        """Every duty that is due takes its turn; the answer is how long until the next is."""
+    def tick(self, alive: Callable[[], None] = nobody_asks) -> float:
+        """Every duty that is due takes its turn; the answer is how long until the next is. `alive` is called between
+        batches."""
         if self._is_cut_off:
             self._try_again()
-        for turn in self._turns:
-            if turn.next_at <= self._clock.boot() and not (self._is_cut_off and turn.is_sweep):
-                with self._at_work:
-                    self._take(turn)
+        self._sweep(alive)
+        for turn in self._keeping:
+            if self._take_if_due(turn, alive):
+                self._sweep(alive)
         return max(0.01, min(turn.next_at for turn in self._turns) - self._clock.boot())
+
+    def _sweep(self, alive: Callable[[], None]) -> None:
+        for turn in self._sweeps:
+            if not self._is_cut_off:
+                self._take_if_due(turn, alive)
+
+    def _take_if_due(self, turn: Turn, alive: Callable[[], None]) -> bool:
+        is_due = turn.next_at <= self._clock.boot()
+        if is_due:
+            with self._at_work:
+                self._take(turn, Budget(self._clock, self._times.sweep / _TURNS, alive))
+        return is_due
 
     def _try_again(self) -> None:
         """A harmless question finds out whether the store is back: a sweep must not be the first to ask."""
@@ -123,35 +147,35 @@ class Janitor:
         self._is_cut_off = False
         calm_until = self._clock.boot() + self._times.beat + self._times.store_call
         emit("store_is_back", sweeps_wait=self._times.beat + self._times.store_call)
-        for turn in self._turns:
-            if turn.is_sweep:
-                turn.due_at = max(turn.due_at, calm_until)
+        for turn in self._sweeps:
+            turn.due_at = max(turn.due_at, calm_until)
 
-    def _take(self, turn: Turn) -> None:
+    def _take(self, turn: Turn, budget: Budget) -> None:
         turn.taken_at = self._clock.boot()
         with self._calling:
             # Before it looks: who calls from now on may have done so too late for this turn.
             turn.called_at = float("inf")
         try:
-            moved = turn.duty.tick(self._clock.boot())
+            moved = turn.duty.tick(self._clock.boot(), budget)
         except Exception as error:
             self._failed(turn, error)
             return
-        turn.failures = 0
-        turn.due_at = self._clock.boot() + self._jittered(turn.duty.every)
+        turn.trouble = None
+        turn.due_at = self._clock.boot() + (0.0 if budget.was_over else self._jittered(turn.duty.every))
         if moved:
             emit("duty_done", duty=turn.duty.name, moved=moved)
 
     def _failed(self, turn: Turn, error: Exception) -> None:
-        turn.failures += 1
-        rest = min(_LONGEST_REST, turn.duty.every * 2.0 ** min(turn.failures - 1, 10))
+        turn.trouble = Trouble.after(turn.trouble, error, self._clock.boot())
+        failures = turn.trouble.failures
+        rest = min(_LONGEST_REST, turn.duty.every * 2.0 ** min(failures - 1, 10))
         turn.due_at = self._clock.boot() + self._jittered(rest)
         if isinstance(error, StoreError):
             self._is_cut_off = self._is_away()
             turn.due_at = self._clock.boot() + self._jittered(turn.duty.every)
         else:
             logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
-        emit("duty_failed", level=logging.WARNING, duty=turn.duty.name, error=str(error), failures=turn.failures)
+        emit("duty_failed", level=logging.WARNING, duty=turn.duty.name, error=str(error), failures=failures)
 
     def _is_away(self) -> bool:
         """Whether the store itself is gone. If it answers, only this duty is in trouble, and the sweeps go on: a

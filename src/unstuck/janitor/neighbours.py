@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from unstuck import machine
+from unstuck.janitor.budget import Budget
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Store
@@ -24,7 +25,9 @@ _ENDED = {"lost", "left", "gone", "expired"}
 class Neighbours:
     name = "neighbours"
 
-    def __init__(self, store: Store, times: Times, me: WorkerRecord, *, recover: Callable[[float], int]) -> None:
+    def __init__(
+        self, store: Store, times: Times, me: WorkerRecord, *, recover: Callable[[float, Budget], int]
+    ) -> None:
         self._store = store
         self._times = times
         self._me = me
@@ -36,15 +39,18 @@ class Neighbours:
         """Soon again while a dead supervisor's executors still fade away."""
         return min(_LOOK_AGAIN, self._times.sweep) if self._is_dying else self._times.sweep
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         self._is_dying = False
         if not self._me.boot_id or not self._me.pid_namespace:
             return 0
-        gone = [worker for worker in self._candidates() if self._is_gone(worker)]
-        expired = [worker for worker in gone if self._expire(worker)]
+        expired = 0
+        for worker in self._candidates():
+            expired += self._is_gone(worker) and self._expire(worker)
+            if budget.is_over():
+                break
         if expired:
-            self._recover(now)
-        return len(expired)
+            self._recover(now, budget)
+        return expired
 
     def _candidates(self) -> Iterator[WorkerRecord]:
         store_now = self._store.now()

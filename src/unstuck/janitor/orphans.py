@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from unstuck.janitor.budget import Budget
 from unstuck.janitor.pages import Pages, Said
+from unstuck.model.batch import Batch
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Store, Waiting
@@ -19,6 +21,7 @@ from unstuck.telemetry import emit
 
 BATCH = 500
 _EVERY = 60.0
+#: Of one route in one walk: those of the others are not to wait for its end.
 _ROUNDS = 20
 
 
@@ -49,6 +52,7 @@ class Orphans:
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
         self._times = times
+        self._batch = Batch(BATCH)
         self._pages = Pages(store)
         self._said = Said()
 
@@ -57,16 +61,18 @@ class Orphans:
         soon = self._times.orphan_after / 4
         return max(self._times.sweep, min(_EVERY, soon)) if soon else _EVERY
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         self._store.note_known()
         known = Known.of(self._store.workers(), self._store.now())
         failed = 0
-        for first in self._pages.turn():
+        for first in self._pages.turn(budget):
             if first.is_paused or (first.queue, first.workflow) in known.served:
                 continue
             self._report(first, known, now)
             if self._times.orphan_after and first.workflow not in known.workflows:
-                failed += self._fail(first)
+                failed += self._fail(first, budget)
+                if budget.is_over():
+                    break
         return failed
 
     def _report(self, first: Waiting, known: Known, now: float) -> None:
@@ -84,12 +90,12 @@ class Orphans:
             problem="no worker takes it from this queue" if is_known else "no worker knows this workflow",
         )
 
-    def _fail(self, first: Waiting) -> int:
-        failed = 0
+    def _fail(self, first: Waiting, budget: Budget) -> int:
+        failed, after = 0, self._times.orphan_after
         for _ in range(_ROUNDS):
-            some = self._store.fail_orphans(first.route, self._times.orphan_after, BATCH)
+            some = budget.call(self._batch, lambda most: self._store.fail_orphans(first.route, after, most))
             failed += some
-            if some == 0:
+            if some == 0 or budget.is_over():
                 break
         if failed:
             emit("orphans_failed", level=logging.WARNING, workflow=first.workflow, tenant=first.tenant, jobs=failed)

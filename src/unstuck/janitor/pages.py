@@ -1,28 +1,33 @@
-"""Pages: the routes on which jobs wait, so many a turn; the next turn goes on where the last one ended."""
+"""Pages: the routes on which jobs wait, for as long as a turn lasts; the next one goes on where it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unstuck.janitor.budget import Budget
+from unstuck.model.batch import Batch
 from unstuck.store.port import Store, Waiting
 
 _PAGE = 1000
-_PAGES = 20
 
 
 class Pages:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._looked_to = 0
+        self._size = Batch(_PAGE)
 
-    def turn(self) -> Iterator[Waiting]:
-        """Up to twenty thousand routes: a turn ends, however many there are."""
-        for _ in range(_PAGES):
-            page = self._store.waits(self._looked_to, _PAGE)
+    def turn(self, budget: Budget) -> Iterator[Waiting]:
+        """Page after page until the budget is over, and never past the last: a turn ends, however many there are. Who
+        stops in the middle of a page goes on behind the route he had last."""
+        while True:
+            page = budget.call(self._size, lambda most: self._store.waits(self._looked_to, most))
+            for first in page:
+                self._looked_to = first.route
+                yield first
             self._looked_to = page.looked_to
-            yield from page
-            if self._looked_to == 0:
-                break
+            if self._looked_to == 0 or budget.is_over():
+                return
 
 
 class Said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstuck.janitor.budget import Budget
 from unstuck.model.times import Times
 from unstuck.store.port import Store
 
@@ -28,7 +29,7 @@ class Retention:
         """One batch a turn; the next turn comes soon while there is more."""
         return _HURRIED if self._has_more else _EVERY
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         jobs = self._store.forget_ended(self._times.retention, BATCH)
         keys = self._store.forget_keys(self._times.key_retention, BATCH)
         workers = self._store.forget_workers(self._times.retention, BATCH)

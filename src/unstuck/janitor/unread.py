@@ -7,6 +7,7 @@ with the same answer, has nobody.
 
 from __future__ import annotations
 
+from unstuck.janitor.budget import Budget
 from unstuck.model.times import Times
 from unstuck.store.port import Session, Store
 
@@ -26,7 +27,7 @@ class Unread:
     def every(self) -> float:
         return self._times.sweep
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         unread = set(self._store.unread_sessions(PATIENCE * self._times.store_call))
         ended = {session for session in unread & self._seen if self._store.end_unread_session(session)}
         self._seen = unread - ended

@@ -6,7 +6,8 @@ then. What its own worker parks, it is called for.
 
 from __future__ import annotations
 
-from unstuck.model.errors import StoreError
+from unstuck.janitor.budget import Budget
+from unstuck.model.batch import Batch
 from unstuck.model.times import Times
 from unstuck.store.port import Store
 
@@ -21,32 +22,22 @@ class Waits:
         self._store = store
         self._times = times
         self._rest = times.sweep
-        self._batch = BATCH
+        self._batch = Batch(BATCH)
         self._in_vain = 0
 
     @property
     def every(self) -> float:
         return self._rest
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         self._rest = self._times.sweep  # should this turn fail
         moved = 0
         ahead = self._store.next_wait()
         if ahead == 0:
-            moved = self._expire()
+            moved = budget.call(self._batch, lambda most: self._store.expire_waits(most, enough=budget.is_over))
             ahead = self._store.next_wait()
         self._in_vain = self._in_vain + 1 if ahead == 0 and not moved else 0
         self._rest = self._until(ahead)
-        return moved
-
-    def _expire(self) -> int:
-        try:
-            moved = self._store.expire_waits(self._batch)
-        except StoreError:
-            # What a slow store cannot do within one call would never be done.
-            self._batch = max(1, self._batch // 4)
-            raise
-        self._batch = min(BATCH, 2 * self._batch)
         return moved
 
     def _until(self, ahead: float | None) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from unstuck.janitor.budget import Budget
+from unstuck.model.batch import Batch
 from unstuck.model.times import Times
-from unstuck.store.port import Store
+from unstuck.store.port import Recovered, Store
 from unstuck.telemetry import emit
 
 BATCH = 500
@@ -17,18 +19,20 @@ class Zombies:
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
         self._times = times
+        self._batch = Batch(BATCH)
 
     @property
     def every(self) -> float:
         return self._times.sweep
 
-    def tick(self, now: float) -> int:
+    def tick(self, now: float, budget: Budget) -> int:
         """Batch after batch until none is left: a worker with thousands of jobs may have died."""
         moved = 0
-        while recovered := self._store.recover_lost(self._times.lost_grace, BATCH):
+        for recovered in budget.batches(self._batch, self._recover, len):
             moved += len(recovered)
             for job in recovered:
                 emit("recovered", level=logging.WARNING, job=job.id, worker=job.worker, state=job.state)
-            if len(recovered) < BATCH:
-                break
         return moved
+
+    def _recover(self, most: int) -> list[Recovered]:
+        return self._store.recover_lost(self._times.lost_grace, most)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from unstuck.model.errors import UnknownNotification
-from unstuck.model.guard import Action, Notification
+from unstuck.model.guard import EVERY, Action, Notification
 from unstuck.model.payload import clean_text
 from unstuck.store.changes import MAX_MESSAGE
 from unstuck.store.database import Row, Transaction
@@ -58,6 +58,16 @@ def notifications(
     """The newest first; those that nobody has taken note of, or all."""
     statement = "notifications" if acked else "open_notifications"
     return [_notification_of(row) for row in t.all(statement, tenant=tenant, before=before or _LAST, most=limit)]
+
+
+def notify(t: Transaction, title: str, message: str, link: str, severity: str) -> bool:
+    """About the platform, not about a tenant; once, for as long as nobody has taken note."""
+    told = {
+        "title": clean_text(title, 200),
+        "message": clean_text(message, MAX_MESSAGE),
+        "link": clean_text(link, 400),
+    }
+    return t.run("notify", **told, severity=severity, tenant=EVERY) == 1
 
 
 def ack(t: Transaction, number: int, by: str) -> Notification:

@@ -8,7 +8,7 @@ Tenant is a parameter wherever a person asks; workers serve all tenants by route
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -451,6 +451,14 @@ class FeedBounds:
     newest: str
 
 
+#: Asked between two batches of a verb that has many: whether whoever called it has had enough for now.
+Enough = Callable[[], bool]
+
+
+def never() -> bool:
+    return False
+
+
 #: What can fail for one thing alone while the store answers: the settle of an attempt, one item of a sweep or ingest.
 QuarantineDuty = Literal[
     "settle",
@@ -604,6 +612,14 @@ class WorkerPort(Protocol):
 
     def unregister_worker(self, worker: int) -> None:
         """It leaves in order: what it still holds goes back uncharged and its lease ends now."""
+        ...
+
+    def fence_worker(self, worker: int, reason: str) -> bool:
+        """Its last words: it ends itself, and its jobs are not to blame. They stay its own until its lease ends."""
+        ...
+
+    def notify(self, title: str, message: str, link: str, severity: str = "warning") -> bool:
+        """News for whoever runs the platform; False: the same title and link are open already."""
         ...
 
     def close(self) -> None: ...
@@ -851,7 +867,7 @@ class Store(WorkerPort, Protocol):
         """End the lease of a worker whose processes were seen to be gone; False if it renewed meanwhile."""
         ...
 
-    def release_due(self, batch: int = 1000) -> int:
+    def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
         """Delayed starts and retries that came due become claimable; stays in the queue that lasted too long fail."""
         ...
 
@@ -895,7 +911,7 @@ class Store(WorkerPort, Protocol):
 
     def forget_workers(self, retention: float, batch: int = 100) -> int: ...
 
-    def tend_guard(self, batch: int = 500) -> int:
+    def tend_guard(self, batch: int = 500, *, enough: Enough = never) -> int:
         """Jobs in the queue whose workflow is blacklisted fail or are held; what was held for an entry that is gone
         goes on; the jobs that were let through are judged. How many it moved."""
         ...
@@ -906,7 +922,7 @@ class Store(WorkerPort, Protocol):
 
     def forget_audit(self, retention: float, batch: int = 1000) -> int: ...
 
-    def expire_waits(self, batch: int = 500) -> int:
+    def expire_waits(self, batch: int = 500, *, enough: Enough = never) -> int:
         """Waits whose time has passed: their jobs go on with what was agreed for that, or fail."""
         ...
 
@@ -914,7 +930,7 @@ class Store(WorkerPort, Protocol):
         """In how many seconds the first wait ends, 0 if it should have; None: there is none."""
         ...
 
-    def tend_children(self, batch: int = 100) -> int:
+    def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
         """Children whose parent was cancelled, or failed, are cancelled unless they were to be left."""
         ...
 

@@ -77,6 +77,7 @@ from unstuck.store.port import (
     Asked,
     Beat,
     Claimed,
+    Enough,
     FeedBounds,
     FeedFilter,
     FeedPage,
@@ -111,6 +112,7 @@ from unstuck.store.port import (
     TenantRecord,
     Verdict,
     Waits,
+    never,
 )
 from unstuck.store.rows import (
     asked_of,
@@ -395,6 +397,13 @@ class SqlStore:
         rows = self._database.read(lambda t: t.all("lost_attempts", worker=worker, after=after, batch=batch))
         return [row["job"] for row in rows]
 
+    def fence_worker(self, worker: int, reason: str) -> bool:
+        facts = {"worker": worker, "reason": clean_text(reason, 1000)}
+        return self._database.write(lambda t: t.run("fence_worker", **facts)) == 1
+
+    def notify(self, title: str, message: str, link: str, severity: str = "warning") -> bool:
+        return self._database.write(lambda t: audit.notify(t, title, message, link, severity))
+
     # --- submit ---------------------------------------------------------------------------------------------------
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
@@ -562,7 +571,7 @@ class SqlStore:
     def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:
         return self._read_job(tenant, job, lambda t: waits.of_job(t, tenant, job))
 
-    def expire_waits(self, batch: int = 500) -> int:
+    def expire_waits(self, batch: int = 500, *, enough: Enough = never) -> int:
         """Batch after batch, up to a bound, as stays in the queue; each round goes on behind the last: what somebody
         holds keeps its timer, and nobody else waiting."""
         moved, after = 0, (0, 0)
@@ -571,7 +580,7 @@ class SqlStore:
             moved += self._expire_waits([(row["due_at"], row["job"]) for row in due if not row["is_orphan"]])
             if any(row["is_orphan"] for row in due):
                 self._database.write(lambda t: t.run("drop_orphan_timers", kind="wait"))
-            if len(due) < batch:
+            if len(due) < batch or enough():
                 break
             after = due[-1]["due_at"], due[-1]["job"]
         return moved
@@ -738,13 +747,16 @@ class SqlStore:
             return []
         return self._database.read(lambda t: audit.actions(t, tenant, verb, subject, before, limit))
 
-    def tend_children(self, batch: int = 100) -> int:
+    def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
         """Each in a transaction of its own: it needs the locks of its own target and attempt. One that keeps moving,
         or that somebody holds, is left for the next time, and keeps nobody waiting."""
         moved, after = 0, (0, 0)
         for _ in range(TEND_ROUNDS):
             rows = self._database.read(partial(children.left_ones, after=after, batch=batch))
-            moved += sum(self._tend_or_set_aside(row) for row in rows)
+            for row in rows:
+                moved += self._tend_or_set_aside(row)
+                if enough():
+                    return self._hinting(moved)
             if len(rows) < batch or moved >= batch:
                 break
             after = rows[-1]["left_at"], rows[-1]["child"]
@@ -788,18 +800,18 @@ class SqlStore:
                 return moved
         return False
 
-    def tend_guard(self, batch: int = 500) -> int:
+    def tend_guard(self, batch: int = 500, *, enough: Enough = never) -> int:
         """The look first: where nothing is blacklisted, SQLite's write lock is not asked for."""
         use = _only(self._database.read(lambda t: t.one("guard_in_use")))
         moved = self._tend_probes() if use["has_entries"] else 0
-        moved += self._refuse_barred(batch) if use["has_entries"] else 0
-        return moved + (self._release_barred(batch) if use["has_held"] else 0)
+        moved += self._refuse_barred(batch, enough) if use["has_entries"] else 0
+        return moved + (self._release_barred(batch, enough) if use["has_held"] else 0)
 
-    def _refuse_barred(self, batch: int) -> int:
-        return self._rounds(barred.at_the_gate, barred.refuse, batch)
+    def _refuse_barred(self, batch: int, enough: Enough = never) -> int:
+        return self._rounds(barred.at_the_gate, barred.refuse, batch, enough)
 
-    def _release_barred(self, batch: int) -> int:
-        return self._rounds(barred.freed, barred.release, batch)
+    def _release_barred(self, batch: int, enough: Enough = never) -> int:
+        return self._rounds(barred.freed, barred.release, batch, enough)
 
     def _tend_probes(self) -> int:
         """A transaction each: whoever holds an entry asks for no lock that comes before it."""
@@ -824,6 +836,7 @@ class SqlStore:
         look: Callable[..., list[barred.Barred]],
         act: Callable[[Transaction, Settling, Sequence[barred.Barred]], tuple[list[int], bool]],
         batch: int,
+        enough: Enough,
     ) -> int:
         def move(t: Transaction, jobs: Sequence[barred.Barred]) -> tuple[list[int], bool]:
             try:
@@ -837,7 +850,7 @@ class SqlStore:
             found = self._database.read(partial(look, batch=batch, aside=False))
             some = len(sweeping.move(found, move))
             moved += some
-            if not some:
+            if not some or enough():
                 break
         if self.quarantine_due("blacklist", 1):
             again = self._database.read(partial(look, batch=isolation.RETRIED, aside=True))
@@ -917,12 +930,16 @@ class SqlStore:
         facts = {"worker": worker, "seen": microseconds(seen_lease_until), "reason": clean_text(reason, 1000)}
         return self._database.write(lambda t: t.run("expire_worker", **facts)) == 1
 
-    def release_due(self, batch: int = 1000) -> int:
+    def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
         # Two transactions: targets are locked before timers, by everybody.
         released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
         released += len(self._ring("start", sweep.release_due, batch, rounds=1))
         expired = self._ring(
-            "expire", lambda t, some: sweep.expire_stays(t, self._tools, some), batch, rounds=EXPIRE_ROUNDS
+            "expire",
+            lambda t, some: sweep.expire_stays(t, self._tools, some),
+            batch,
+            rounds=EXPIRE_ROUNDS,
+            enough=enough,
         )
         return released + sum(expired)
 
@@ -933,6 +950,7 @@ class SqlStore:
         batch: int,
         *,
         rounds: int,
+        enough: Enough = never,
     ) -> list[T]:
         """Timers that came due, batch after batch up to a bound: neither those that somebody holds nor those of stays
         that ended well hold up the others."""
@@ -952,7 +970,7 @@ class SqlStore:
         while found:
             moved += sweeping.move(found, act, at_once=batch)
             rounds -= bool(moved)
-            if len(found) < batch or rounds <= 0:
+            if len(found) < batch or rounds <= 0 or enough():
                 break
             after = found[-1]
             found = self._database.read(look)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from unstuck.clock import Clock
+from unstuck.model.errors import StoreBusy
+from unstuck.model.trouble import Trouble
 from unstuck.telemetry import emit
 
 T = TypeVar("T")
@@ -19,13 +21,13 @@ _LONGEST_REST = 5.0
 class Asides:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._troubles: dict[str, str] = {}
+        self._troubles: dict[str, Trouble] = {}
         self._rests: dict[str, float] = {}
         self._due: dict[str, float] = {}
 
     @property
-    def troubles(self) -> dict[str, str]:
-        """The last error of each aside that does not work now. For any thread."""
+    def troubles(self) -> dict[str, Trouble]:
+        """Of each aside that does not work now. For any thread."""
         return dict(self._troubles)
 
     def do(self, name: str, aside: Callable[[], T], *, sparing: type[Exception] = Exception) -> T | None:
@@ -37,7 +39,7 @@ class Asides:
             answer = aside()
         except sparing as error:
             emit("aside_failed", level=logging.WARNING, aside=name, error=str(error) or repr(error))
-            self._troubles[name] = str(error) or repr(error)
+            self._troubles[name] = Trouble.after(self._troubles.get(name), error, now)
             self._rests[name] = min(_LONGEST_REST, 2 * self._rests.get(name, _FIRST_REST / 2))
             self._due[name] = self._clock.boot() + self._rests[name]
             return None
@@ -50,9 +52,11 @@ class Asides:
         """Of something that does not fail and yet does not work; None: it does again."""
         if problem is None:
             self._troubles.pop(name, None)
-        elif name not in self._troubles:
+            return
+        before = self._troubles.get(name)
+        if before is None:
             emit("aside_failed", level=logging.WARNING, aside=name, error=problem)
-            self._troubles[name] = problem
+        self._troubles[name] = Trouble.after(before, StoreBusy(problem), self._clock.boot())
 
     def forgive(self) -> None:
         """Whatever failed was not the aside's own fault: try again at once."""

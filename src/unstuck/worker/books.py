@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import NotStarted
 from unstuck.model.times import Times
+from unstuck.model.trouble import Trouble
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
 from unstuck.worker.describing import Recycled
@@ -46,6 +47,9 @@ class Books:
     recycled: deque[Recycled] = field(default_factory=lambda: deque(maxlen=_RECYCLED))
     phase: Phase = Phase.WORKING
     is_fenced: bool = False
+    #: What fails of the worker's own roles, by name; and whether that keeps it from finishing what it would claim.
+    troubles: dict[str, Trouble] = field(default_factory=dict)
+    cannot_settle: bool = False
     is_congested: bool = False
     imported: Imported | None = None
     import_error: str | None = None
@@ -63,7 +67,8 @@ class Books:
 
     def is_ready(self, now: float) -> bool:
         """Whether it takes jobs: what a service manager and a probe want to know."""
-        is_well = self.import_error is None and self.start_error is None and not self.is_fenced
+        is_well = self.import_error is None and self.start_error is None
+        is_well = is_well and not (self.is_fenced or self.cannot_settle)
         return self.has_started and is_well and self.phase is Phase.WORKING and now < self.fence.cancel_at
 
     def view(self, now: float, *, is_impatient: bool) -> View:

@@ -23,6 +23,7 @@ from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.times import Times
+from unstuck.model.trouble import Trouble
 from unstuck.store.port import Claimed, Front, Route, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.asides import Asides
@@ -154,7 +155,7 @@ class Claimer:
         self._ledger.has_room.set()
 
     @property
-    def troubles(self) -> dict[str, str]:
+    def troubles(self) -> dict[str, Trouble]:
         """What does not work beside the claim: its name and its last error, until it works again."""
         return self._asides.troubles
 

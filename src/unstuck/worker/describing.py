@@ -1,4 +1,5 @@
-"""What a worker says about itself with every beat: its processes, the jobs in them, and those that went lately."""
+"""What a worker says about itself with every beat: its processes, the jobs in them, those that went lately, and which
+of its roles fail."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstuck.model.times import Times
 from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.roles import describe_roles
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
 
@@ -37,6 +39,7 @@ def describe(books: Books, pids: dict[str, Any], now: float, *, is_impatient: bo
         "ready": books.is_ready(now),
         "executors": [describe_post(post, books.times, now, is_impatient) for post in books.roster.posts.values()],
         "recycled": [asdict(process) for process in books.recycled],
+        "roles": describe_roles(books.troubles, now),
     }
     if (imported := books.imported) is not None:
         info |= {

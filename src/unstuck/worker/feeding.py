@@ -35,7 +35,7 @@ class Feeding:
 
     def publish(self) -> None:
         books = self._books
-        is_open = books.phase is Phase.WORKING and books.ledger.unsettled <= 4 * books.seats.ahead
+        is_behind = books.cannot_settle or books.ledger.unsettled > 4 * books.seats.ahead
         books.ledger.publish(
             room(
                 books.roster.posts.values(),
@@ -44,6 +44,6 @@ class Feeding:
                 may_fetch_ahead=not books.is_congested,
                 unresponsive=books.times.unresponsive,
             )
-            if is_open
+            if books.phase is Phase.WORKING and not is_behind
             else Room(0)
         )

@@ -27,17 +27,19 @@ from unstuck.worker.feeding import Feeding
 from unstuck.worker.hands import Hands
 from unstuck.worker.heartbeat import Heartbeat
 from unstuck.worker.identity import identify
-from unstuck.worker.loops import Loop, Watchdog
+from unstuck.worker.loops import Loop, Watchdog, end_process
 from unstuck.worker.notes import ErrandDone, Inbox, LeaseLost, Notes, Renewed, Revoked
 from unstuck.worker.orders import Orders
 from unstuck.worker.parts import Chores, End, Parts
 from unstuck.worker.plan import plan
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed
 from unstuck.worker.requests import Requests
+from unstuck.worker.roles import failing, is_hopeless
 from unstuck.worker.selffence import Fence
 from unstuck.worker.settle import Settler
 from unstuck.worker.shutdown import Phase, Shutdown
 from unstuck.worker.view import View
+from unstuck.worker.wellbeing import Wellbeing
 
 LOOK_EVERY = 0.05
 DESCRIBE_EVERY = 0.5
@@ -118,6 +120,7 @@ class Incarnation:
 
     def _start(self, record: WorkerRecord, heard: list[FleetEvent]) -> None:
         chores = self._chores = self.parts.chores(record)
+        self._record = record
         self._build(record.number, chores)
         self.fleet.lease(self.books.fence.kill_at)
         self._announce(record)
@@ -138,7 +141,7 @@ class Incarnation:
             self.times,
             self.clock,
             parts.chance,
-            before_first=chores.first_sweep,
+            before_first=lambda: chores.first_sweep(self._claim.stamp),
             landed=self.nudge,
         )
         self.settler = Settler(parts.store, number, books.ledger, self.clock, settled=self._on_settled)
@@ -181,16 +184,29 @@ class Incarnation:
         call = t.store_call + t.slack
         self._main = Loop("main", self.tick, self.clock, silence=3.0 + call)
         self._beat = Loop("beat", self.heartbeat.tick, self.clock, silence=3 * t.beat + 2 * call)
-        self._janitor = Loop("janitor", chores.tick, self.clock, silence=3 * t.sweep + 8 * call)
+        # Each duty has a share of a sweep, and stamps between its batches: each of them a few store calls at most.
+        self._janitor = Loop(
+            "janitor", lambda: chores.tick(self._janitor.stamp), self.clock, silence=3 * t.sweep + 8 * call
+        )
+        self._claim = Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 8 * call)
         self._others = [
-            Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 8 * call),
+            self._claim,
             Loop("settle", self.settler.tick, self.clock, silence=3.0 + 10 * call),
             Loop("errands", self.errands.tick, self.clock, silence=3.0 + 10 * call),
             Loop("requests", self.requests.tick, self.clock, silence=3 * t.cancel_poll + 10 * call),
             self._janitor,
         ]
         self._loops = [self._beat, *self._others]
-        watchdog = Watchdog([self._main, *self._loops], self.clock)
+        self.wellbeing = Wellbeing(
+            self._record,
+            self.books,
+            self.shutdown,
+            self._loops,
+            duties=chores.troubles,
+            chores=lambda: self.claimer.troubles,
+            tell=self.requests.tell,
+        )
+        watchdog = Watchdog([self._main, *self._loops], self.clock, end=self._end)
         self._guard = Loop("watchdog", watchdog.tick, self.clock, silence=float("inf"))
         for loop in (*self._loops, self._guard):
             loop.start()
@@ -217,8 +233,10 @@ class Incarnation:
             return True
         bodies = any(post.load for post in self.books.roster.posts.values())
         # Only settles are left, and the store is away: they count for nothing once the lease is gone.
-        is_hopeless = self.books.phase is Phase.LEAVING or self.clock.boot() >= self.books.fence.lease_ends_at
-        return (is_hopeless or self._has_only_trouble()) and not bodies
+        now = self.clock.boot()
+        is_late = self.books.phase is Phase.LEAVING or now >= self.books.fence.lease_ends_at
+        is_vain = is_late or is_hopeless(self.books.troubles, self.times, now) or self._has_only_trouble()
+        return is_vain and not bodies
 
     def _has_only_trouble(self) -> bool:
         """The time to drain is over, and all that is left are reports that the store cannot write although it
@@ -226,6 +244,21 @@ class Incarnation:
         left = self.books.ledger.unsettled
         is_late = self.books.phase is Phase.HANDING_BACK and not self.books.ledger.held
         return is_late and 0 < left <= self.settler.set_aside
+
+    def _end(self, reason: str) -> None:
+        """By the watchdog, on its thread. Best effort, and no longer than a store call: the row says that we end
+        ourselves, so that nobody's job is charged for it. On a connection that what stands still cannot hold."""
+        try:
+            last_words = threading.Thread(target=self._fence, args=(reason,), name="unstuck-last-words", daemon=True)
+            last_words.start()
+            last_words.join(self.times.store_call + self.times.slack)
+        finally:
+            end_process(reason)
+
+    def _fence(self, reason: str) -> None:
+        open_store = self.parts.last_store
+        store = self.parts.beat_store if open_store is None else open_store()
+        store.fence_worker(self._record.number, f"it ended itself: {reason}")
 
     def _leave(self, record: WorkerRecord) -> None:
         """Bodies first, then what is left to write, the lease last."""
@@ -307,6 +340,7 @@ class Incarnation:
         if was_away:
             self._look_at = now + 2 * self.times.pulse
         self.claimer.shun(self.books.unrunnable())
+        self.wellbeing.look(now)
         self.orders.look(now)
         self._show(now)
 
@@ -340,7 +374,14 @@ class Incarnation:
         self._describe_at = now + DESCRIBE_EVERY
         self._describe(now)
         books = self.books
-        shown = (states(books.roster.posts.values()), books.import_error, books.start_error, books.is_ready(now))
+        roles = frozenset(role.name for role in failing(books.troubles, now))
+        shown = (
+            states(books.roster.posts.values()),
+            books.import_error,
+            books.start_error,
+            books.is_ready(now),
+            roles,
+        )
         if shown != self._shown:
             self._shown = shown
             self._beat.wake()

@@ -1,7 +1,8 @@
 """Loops and their watchdog: a loop is a tick that is called again and again; one that stops ticking ends the process.
 
 A loop catches everything its tick raises, says so and rests a little longer each time: an error in one loop never
-stops another. What it cannot catch, a tick that never comes back, the watchdog sees.
+stops another. What it cannot catch, a tick that never comes back, the watchdog sees. A tick that fails is a sign of
+life all the same, but not of health: `trouble` says so, and the worker judges it (`roles.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from unstuck.clock import Clock
 from unstuck.model.errors import StoreError
+from unstuck.model.trouble import Trouble
 from unstuck.telemetry import emit
 
 #: The exit code of a process that ended itself because one of its loops stood still.
@@ -31,9 +33,8 @@ class Loop:
         self._clock = clock
         self._wake = threading.Event()
         self._stopping = False
-        self._failures = 0
-        #: What its tick raised last, until one works again.
-        self.trouble = ""
+        #: How its tick fails, until one works again.
+        self.trouble: Trouble | None = None
         self._thread = threading.Thread(target=self._run, name=f"unstuck-{name}", daemon=True)
         self.stamped_at = clock.boot()
 
@@ -71,7 +72,7 @@ class Loop:
         """For who runs the loop on its own thread: a tick, and a rest if it fails. Only one that works is a sign of
         life, so an error that lasts is seen by the watchdog."""
         rest = self.once()
-        if not self._failures:
+        if self.trouble is None:
             self.stamp()
         if rest > 0:
             self._clock.wait(self._wake, rest)
@@ -87,13 +88,12 @@ class Loop:
             logging.getLogger("unstuck").exception("the %s loop failed", self.name)
             emit("loop_failed", level=logging.ERROR, loop=self.name, error=repr(error))
             return self._rest(error)
-        self._failures, self.trouble = 0, ""
+        self.trouble = None
         return rest
 
     def _rest(self, error: Exception) -> float:
-        self._failures += 1
-        self.trouble = f"; its last error was {error!r}"
-        return min(_LONGEST_REST, 0.05 * 2.0 ** min(self._failures, 10))
+        self.trouble = Trouble.after(self.trouble, error, self._clock.boot())
+        return min(_LONGEST_REST, 0.05 * 2.0 ** min(self.trouble.failures, 10))
 
 
 class Watchdog:
@@ -116,8 +116,12 @@ class Watchdog:
             return self._every
         for loop in self._loops:
             if now - loop.stamped_at > loop.silence:
-                self._end(f"the {loop.name} loop has not ticked for {now - loop.stamped_at:.1f} s{loop.trouble}")
+                self._end(f"the {loop.name} loop has not ticked for {now - loop.stamped_at:.1f} s{_last_error(loop)}")
         return self._every
+
+
+def _last_error(loop: Loop) -> str:
+    return "" if loop.trouble is None else f"; its last error was {loop.trouble.error!r}"
 
 
 def end_process(reason: str) -> None:

@@ -11,6 +11,7 @@ from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
+from unstuck.model.trouble import Trouble
 from unstuck.store.port import Store
 from unstuck.worker.placing import Seats
 from unstuck.worker.processes import FleetPort
@@ -21,8 +22,15 @@ from unstuck.worker.view import Limits
 class Chores(Protocol):
     """What passing time does to jobs: the janitor, as a worker sees it."""
 
-    def tick(self) -> float: ...
-    def first_sweep(self) -> None: ...
+    def tick(self, alive: Callable[[], None]) -> float:
+        """`alive` is called between two batches: a sign of life."""
+        ...
+
+    def first_sweep(self, alive: Callable[[], None]) -> None: ...
+
+    def troubles(self) -> dict[str, Trouble]:
+        """The duties that fail at present."""
+        ...
 
     def call(self, duty: str, seconds: float) -> bool:
         """That duty has its turn in so many seconds at the latest. Whether that is sooner than it had planned."""
@@ -31,7 +39,8 @@ class Chores(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`beat_store` has a connection of its own; `prepare` makes the tables of a store that has none."""
+    """`beat_store` has a connection of its own; so has what `last_store` opens, for the last words of a worker that
+    ends itself. `prepare` makes the tables of a store that has none."""
 
     incarnation: str
     store: Store
@@ -46,6 +55,7 @@ class Parts:
     queues: tuple[str, ...] = ()
     name: str | None = None
     prepare: Callable[[], None] = lambda: None
+    last_store: Callable[[], Store] | None = None
     readiness: Readiness = field(default_factory=Readiness)
 
 

@@ -1,5 +1,5 @@
 """Requests to running attempts: people's, heard by a poll that is cheaper than a beat, and the worker's own
-(timeout, drain), made durable before the handler hears of them. And orders to the worker itself.
+(timeout, drain), made durable before the handler hears of them. And orders to the worker itself, and its news.
 
 A request whose running row somebody else holds is tried again for a while, and keeps nobody waiting meanwhile; then
 its handler hears of it all the same."""
@@ -41,6 +41,16 @@ class _Answer:
     refused: bool
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """For whoever runs the platform."""
+
+    title: str
+    message: str
+    link: str
+    severity: str
+
+
 class Requests:
     def __init__(
         self,
@@ -63,6 +73,7 @@ class Requests:
         self._revoked = revoked
         self._ordered = ordered
         self._answers: deque[_Answer] = deque()
+        self._news: deque[News] = deque()
         #: Orders that were passed on: polled again until their answer is written.
         self._taken: set[int] = set()
         self._asks: deque[Ask] = deque()
@@ -79,9 +90,13 @@ class Requests:
         self._answers.append(_Answer(number, text, refused))
         self._arrived.set()
 
+    def tell(self, news: News) -> None:
+        self._news.append(news)
+        self._arrived.set()
+
     @property
     def unanswered(self) -> int:
-        return len(self._answers)
+        return len(self._answers) + len(self._news)
 
     def tick(self) -> float:
         self._clock.wait(self._arrived, min([self._until_poll(), *self._until_again()]))
@@ -89,6 +104,7 @@ class Requests:
         self._bring_back()
         self._make_durable()
         self._write_answers()
+        self._write_news()
         if self._until_poll() <= 0:
             self._poll()
         return 0.0
@@ -149,6 +165,19 @@ class Requests:
             self._answers.popleft()
         if self._answers:
             self._arrived.set()
+
+    def _write_news(self) -> None:
+        """One that the store cannot take now is kept for the next time."""
+        while self._news:
+            news = self._news[0]
+            try:
+                self._store.notify(news.title, news.message, news.link, news.severity)
+            except StoreError as error:
+                emit("news_not_written", level=logging.WARNING, title=news.title, error=str(error))
+                return
+            except Exception as error:
+                emit("news_not_written", level=logging.ERROR, title=news.title, error=repr(error))
+            self._news.popleft()
 
     def _poll(self) -> None:
         self._polled_at = self._clock.boot()

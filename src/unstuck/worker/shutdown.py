@@ -3,7 +3,8 @@
 First TERM, INT or HUP (or `stop()`): drain. No new claims, what has not started goes back, what runs may finish.
 At the drain limit: hand back. Running handlers are asked to stop (a durable DRAIN request), killed after their grace.
 Second signal: hand back now, with the kill grace instead of each job's own. Third: kill and leave.
-Exit codes: 0 after a drain, limit or not; 128 + signal (130, 143) when a second signal cut it short.
+Exit codes: 0 after a drain, limit or not; 128 + signal (130, 143) when a second signal cut it short; that of `leave`
+when nobody asked but the worker itself.
 """
 
 from __future__ import annotations
@@ -37,10 +38,17 @@ class Shutdown:
         self._asked = 0
         self._since: float | None = None
         self._last_signal = signal.SIGTERM
+        self._code = 0
 
     def ask(self, number: int = signal.SIGTERM) -> None:
         self._asked += 1
         self._last_signal = signal.Signals(number)
+
+    def leave(self, code: int) -> None:
+        """The worker itself sees that it had better drain; who asked before it is obeyed."""
+        if not self.is_asked:
+            self._code = code
+            self.ask()
 
     @property
     def is_asked(self) -> bool:
@@ -64,7 +72,7 @@ class Shutdown:
 
     @property
     def exit_code(self) -> int:
-        return 128 + self._last_signal if self.is_impatient else 0
+        return 128 + self._last_signal if self.is_impatient else self._code
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 SELECT w.id, w.state
   FROM unstuck_workers w
  WHERE w.id > :after
-   AND (w.lease_until <= unstuck_now() - :grace OR (w.reason IS NOT NULL AND w.lease_until <= unstuck_now()))
+   AND (w.lease_until <= unstuck_now() - :grace OR (w.reason IS NOT NULL AND w.state <> 'fenced' AND w.lease_until <= unstuck_now()))
    AND (w.state = 'active'
         OR EXISTS (SELECT 1 FROM unstuck_running r
                     WHERE r.worker = w.id

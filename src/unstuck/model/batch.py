@@ -1,0 +1,31 @@
+"""Batch: how many to take at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+#: A call that is slow for reasons of its own, a busy machine say, is not made quicker by ever smaller batches.
+_SMALLEST_FOR_SLOWNESS = 16
+
+
+@dataclass(slots=True)
+class Batch:
+    """Fewer after a call that took long, and far fewer after one that failed, down to one by one; more after a quick
+    one. What fails was too much for one call, or has one among it that cannot be done: alone, it shows which."""
+
+    most: int
+    size: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        self.size = self.size or self.most
+
+    def took(self, seconds: float, aim: float) -> None:
+        if seconds > aim:
+            least = min(self.size, max(1, self.most // _SMALLEST_FOR_SLOWNESS))
+            self.size = max(least, self.size // 2)
+        elif seconds <= aim / 2:
+            self.size = min(self.most, 2 * self.size)
+
+    def failed(self) -> None:
+        """It may have cost a whole store call: by four, not by two."""
+        self.size = max(1, self.size // 4)

@@ -1,0 +1,73 @@
+"""Wellbeing: the main thread's look at the worker's own roles, and what it does about those that fail."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
+
+from unstuck.model.job import WorkerRecord
+from unstuck.model.trouble import Trouble
+from unstuck.telemetry import emit
+from unstuck.worker.books import Books
+from unstuck.worker.loops import Loop
+from unstuck.worker.requests import News
+from unstuck.worker.roles import UNFIT, VITAL, Role, cannot_settle, lasting, unfit
+from unstuck.worker.shutdown import Phase, Shutdown
+
+TITLE = "Worker Role Failing"
+
+
+class Wellbeing:
+    """`duties` and `chores` fail inside of a loop that goes on: the janitor's, the claimer's."""
+
+    def __init__(
+        self,
+        me: WorkerRecord,
+        books: Books,
+        shutdown: Shutdown,
+        loops: Sequence[Loop],
+        *,
+        duties: Callable[[], Mapping[str, Trouble]],
+        chores: Callable[[], Mapping[str, Trouble]],
+        tell: Callable[[News], None],
+    ) -> None:
+        self._me = me
+        self._books = books
+        self._shutdown = shutdown
+        self._loops = loops
+        self._duties = duties
+        self._chores = chores
+        self._tell = tell
+        #: What was told as news, for as long as it lasts.
+        self._told: set[str] = set()
+
+    def look(self, now: float) -> None:
+        books, times = self._books, self._books.times
+        troubles = books.troubles = self._troubles()
+        books.cannot_settle = cannot_settle(troubles, books.fence.lease_ends_at - times.lease, times, now)
+        for_good = lasting(troubles, times, now)
+        for role in for_good:
+            if role.name not in self._told:
+                emit("role_failed", level=logging.ERROR, role=role.name, error=role.error)
+                self._tell(self._news(role, now))
+        self._told = {role.name for role in for_good}
+        if books.phase is Phase.WORKING and (lost := unfit(troubles, times, now)) is not None:
+            emit("unfit", level=logging.ERROR, role=lost.name, error=lost.error, code=UNFIT)
+            self._shutdown.leave(UNFIT)
+
+    def _troubles(self) -> dict[str, Trouble]:
+        loops = {loop.name: trouble for loop in self._loops if (trouble := loop.trouble) is not None}
+        duties = {f"janitor/{name}": trouble for name, trouble in self._duties().items()}
+        chores = {f"claim/{name}": trouble for name, trouble in self._chores().items()}
+        return loops | duties | chores
+
+    def _news(self, role: Role, now: float) -> News:
+        is_vital = role.name in VITAL
+        then = "; it leaves, so that another can take its place" if is_vital else "; other workers do it as well"
+        return News(
+            title=f"{TITLE}: {role.name}",
+            message=f"worker {self._me.name} on {self._me.host}: {role.sentence(now)}{then}",
+            link=f"/platform/diagnostics?tab=workers&worker={quote(self._me.name)}",
+            severity="error" if is_vital else "warning",
+        )

@@ -1,0 +1,122 @@
+"""A backlog on a real store: each turn ends within its budget, and the others have theirs in between."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+
+from tests.conftest import StoreClock
+from tests.janitor.test_janitor import Note
+from tests.support.builders import a_job, a_worker, claim_all, record
+from unstuck.chance import SystemChance
+from unstuck.clock import MachineClock
+from unstuck.janitor.budget import Budget
+from unstuck.janitor.janitor import Duty, Janitor
+from unstuck.janitor.timers import Timers
+from unstuck.janitor.zombies import Zombies
+from unstuck.model.lifecycle import JobState
+from unstuck.model.times import Times
+from unstuck.store.connect import sqlite_path
+from unstuck.store.sql_store import SqlStore
+
+DUE = 30_000
+BOOT = MachineClock().boot
+#: A turn of 0.1 s.
+TIMES = Times(sweep=0.5)
+
+
+class Watched:
+    """A duty, and how long its turns were: in all, and the longest time without a sign of life."""
+
+    def __init__(self, duty: Duty) -> None:
+        self.duty = duty
+        self.name = duty.name
+        self.turns: list[tuple[float, float, float]] = []
+        self.moved = 0
+
+    @property
+    def every(self) -> float:
+        return self.duty.every
+
+    def tick(self, now: float, budget: Budget) -> int:
+        began, signs = BOOT(), [BOOT()]
+        ask = budget.is_over
+
+        def is_over() -> bool:
+            signs.append(BOOT())
+            return ask()
+
+        budget.is_over = is_over  # type: ignore[method-assign]
+        moved = self.duty.tick(now, budget)
+        ended = BOOT()
+        gaps = [b - a for a, b in zip(signs, [*signs[1:], ended], strict=True)]
+        self.turns.append((began, ended, max(gaps)))
+        self.moved += moved
+        return moved
+
+
+@contextmanager
+def old_transaction(url: str) -> Iterator[None]:
+    """Somebody reads and does not let go: nothing that is deleted meanwhile can be cleared away."""
+    if url.startswith("postgresql"):
+        with psycopg.connect(url) as reader:
+            reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            reader.execute("SELECT COUNT(*) FROM unstuck_timers")
+            yield
+        return
+    with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as lite:
+        lite.execute("BEGIN")
+        lite.execute("SELECT COUNT(*) FROM unstuck_timers").fetchone()
+        yield
+
+
+def until(janitor: Janitor, is_done: Callable[[], bool], within: float) -> None:
+    give_up = BOOT() + within
+    while not is_done():
+        assert BOOT() < give_up
+        janitor.tick()
+
+
+def test_many_timers_due_at_once_keep_no_turn_longer_than_its_budget_and_nobody_from_theirs(
+    store: SqlStore, clock: StoreClock, store_url: str
+) -> None:
+    for _ in range(DUE // 5000):
+        store.submit([a_job(delay=60.0) for _ in range(5000)])
+    rescue, other = Note("zombies", every=0.5), Note("holds", every=0.5)
+    timers = Watched(Timers(store, TIMES))
+    janitor = Janitor(store.probe, TIMES, MachineClock(), SystemChance(), sweeps=[rescue], keeping=[timers, other])
+    clock.advance(seconds=61)
+
+    with old_transaction(store_url):
+        until(janitor, lambda: timers.moved >= DUE, within=120)
+
+    assert timers.moved == DUE
+    assert len(timers.turns) > 3, "a turn is a tenth of a second: one was not enough"
+    for began, ended, longest in timers.turns:
+        assert ended - began <= TIMES.sweep / 5 + longest + 0.01, "the budget, and the batch that was under way"
+    longest_turn = max(ended - began for began, ended, _ in timers.turns)
+    swept = [at for at in rescue.ran if timers.turns[0][0] <= at <= timers.turns[-1][1]]
+    gaps = [b - a for a, b in itertools.pairwise(swept)]
+    assert max(gaps, default=0.0) <= TIMES.sweep + longest_turn + 0.5
+
+
+def test_a_worker_with_thousands_of_jobs_that_died_is_recovered_turn_by_turn(
+    store: SqlStore, clock: StoreClock
+) -> None:
+    worker = a_worker(store)
+    jobs = [a_job() for _ in range(3000)]
+    store.submit(jobs)
+    while claim_all(store, worker, limit=1000):
+        pass
+    zombies, timers = Watched(Zombies(store, TIMES)), Note("timers", every=0.01)
+    janitor = Janitor(store.probe, TIMES, MachineClock(), SystemChance(), sweeps=[zombies], keeping=[timers])
+    clock.advance(seconds=31)
+
+    until(janitor, lambda: zombies.moved >= len(jobs), within=120)
+
+    assert {record(store, job.id).state for job in jobs[::500]} == {JobState.QUEUED}
+    assert 2 * len(timers.ran) >= len(zombies.turns) - 1, "in every round the others have theirs"
