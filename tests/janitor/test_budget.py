@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from datetime import UTC, datetime
+
 import pytest
 
 from unstuck.clock import FakeClock
 from unstuck.janitor.budget import Budget
+from unstuck.janitor.pages import Pages
 from unstuck.model.batch import Batch
+from unstuck.store.port import Waiting, Waits
 
 
 @pytest.fixture
@@ -86,12 +91,77 @@ def test_the_longest_time_between_two_signs_of_life_decides_about_the_batch_not_
     assert batch.size == 100
 
 
-def test_a_batch_that_fails_is_smaller_next_time(clock: FakeClock) -> None:
-    batch, budget = Batch(100), Budget(clock, 1.0)
+class Poisoned(Backlog):
+    """The item at this place can never be done, and nothing of the batch that it is in."""
 
-    def fails(most: int) -> int:
-        raise ValueError("one of them")
+    def __init__(self, clock: FakeClock, items: int, each: float, place: int) -> None:
+        super().__init__(clock, items, each)
+        self.place = place
+        self.tried: list[int] = []
 
+    def work(self, most: int) -> int:
+        self.tried.append(most)
+        if most >= self.place:
+            self.clock.advance(self.each)
+            raise ValueError("one of them")
+        self.place -= most
+        return super().work(most)
+
+
+def test_a_batch_that_fails_is_tried_with_fewer_in_the_same_turn_and_those_before_the_bad_one_are_done(
+    clock: FakeClock,
+) -> None:
+    backlog, batch = Poisoned(clock, 1000, each=0.0, place=40), Batch(100)
     with pytest.raises(ValueError, match="one of them"):
-        budget.call(batch, fails)
-    assert batch.size == 25
+        list(Budget(clock, 1.0).batches(batch, backlog.work, int))
+    assert backlog.items == 1000 - 39
+    assert backlog.tried[:3] == [100, 25, 50]
+    assert (backlog.tried[-1], batch.size) == (1, 1)
+
+
+def test_a_failure_that_took_the_whole_budget_is_left_to_the_next_turn(clock: FakeClock) -> None:
+    backlog, batch = Poisoned(clock, 1000, each=3.0, place=1), Batch(100)
+    with pytest.raises(ValueError, match="one of them"):
+        Budget(clock, 1.0).call(batch, backlog.work)
+    assert (backlog.tried, batch.size) == ([100], 25)
+
+
+# --- the walk over the routes on which jobs wait --------------------------------------------------------------------
+
+
+class Routes:
+    """So many of them; a page costs so much time."""
+
+    def __init__(self, clock: FakeClock, count: int, page: float) -> None:
+        self.clock = clock
+        self.count = count
+        self.page = page
+
+    def waits(self, after: int, limit: int) -> Waits:
+        self.clock.advance(self.page)
+        numbers = range(after + 1, min(after + limit, self.count) + 1)
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        rows = [Waiting(number, f"job {number}", "default", "default", "w", at, False) for number in numbers]
+        return Waits(rows, numbers[-1] if numbers[-1] < self.count else 0)
+
+
+def walk(pages: Pages, budget: Budget, most: int = 10**9) -> list[int]:
+    return [first.route for first in itertools.islice(pages.turn(budget), most)]
+
+
+def test_a_walk_goes_on_in_the_next_turn_and_passes_by_nobody(clock: FakeClock) -> None:
+    pages = Pages(Routes(clock, 20_000, page=0.4))  # type: ignore[arg-type]
+    walked, turns = list[int](), 0
+    while not walked or walked[-1] != 20_000:
+        began = clock.boot()
+        walked += walk(pages, Budget(clock, 1.0))
+        turns += 1
+        assert clock.boot() - began <= 1.4
+    assert walked == list(range(1, 20_001))
+    assert turns > 5
+
+
+def test_who_stops_in_the_middle_of_a_page_goes_on_behind_the_route_he_had_last(clock: FakeClock) -> None:
+    pages = Pages(Routes(clock, 3000, page=0.0))  # type: ignore[arg-type]
+    walked = [route for _ in range(6) for route in walk(pages, Budget(clock, 1.0), 500)]
+    assert walked == list(range(1, 3001))

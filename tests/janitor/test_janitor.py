@@ -179,7 +179,7 @@ def test_a_rescue_with_much_to_do_does_not_keep_the_others_from_theirs(clock: Fa
 def test_every_batch_is_a_sign_of_life_and_the_loop_hears_it(clock: FakeClock) -> None:
     signs = list[float]()
     build(clock, Probe(), [], [Backlog("timers", clock, 2)]).tick(lambda: signs.append(clock.boot()))
-    assert signs == [1000.4, 1000.8]
+    assert signs == [1000.0, 1000.4, 1000.8], "before its turn, and after each batch"
 
 
 # --- trouble --------------------------------------------------------------------------------------------------------
@@ -199,3 +199,26 @@ def test_a_duty_that_fails_is_known_with_its_error_until_it_works_again(clock: F
     bad.error = None
     run_for(janitor, clock, 10)
     assert janitor.troubles() == {}
+
+
+def test_a_store_that_hangs_costs_a_round_two_calls_and_not_two_for_every_duty(clock: FakeClock) -> None:
+    """Or the watchdog would take the waiting for a loop that stands still."""
+
+    class Hanging(Note):
+        def tick(self, now: float, budget: Budget) -> int:
+            clock.advance(3.0)
+            return super().tick(now, budget)
+
+    class HangingProbe(Probe):
+        def __call__(self) -> None:
+            clock.advance(3.0)
+            super().__call__()
+
+    probe, duties = HangingProbe(), [Hanging(f"duty {number}") for number in range(10)]
+    probe.is_away = True
+    for duty in duties:
+        duty.error = StoreUnavailable("away")
+    janitor = build(clock, probe, [*duties[:2]], [*duties[2:]])
+    began = clock.boot()
+    janitor.tick()
+    assert clock.boot() - began <= 6.0

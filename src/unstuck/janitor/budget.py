@@ -38,26 +38,33 @@ class Budget:
         return self.was_over
 
     def call(self, batch: Batch, work: Callable[[int], T]) -> T:
-        """One batch, or several that ask in between; the longest of them decides how large the next one is."""
-        self._look()
-        self._longest = 0.0
-        try:
-            done = work(batch.size)
-        except Exception:
-            batch.failed()
-            raise
-        self._look()
-        batch.took(self._longest, self._aim)
-        return done
+        """One batch, or several that ask in between; the longest of them decides how large the next one is. One that
+        fails is tried again with fewer while there is time, down to one."""
+        return self._try(batch, work)[0]
 
     def batches(self, batch: Batch, work: Callable[[int], T], count: Callable[[T], int]) -> Iterator[T]:
         """One after the other until one is not full, and there is no more, or the time is over."""
         while True:
-            asked = batch.size
-            done = self.call(batch, work)
+            done, asked = self._try(batch, work)
             yield done
             if count(done) < asked or self.is_over():
                 return
+
+    def _try(self, batch: Batch, work: Callable[[int], T]) -> tuple[T, int]:
+        """With how many it was done, too."""
+        while True:
+            self._look()
+            self._longest, asked = 0.0, batch.size
+            try:
+                done = work(asked)
+            except Exception:
+                batch.failed()
+                if asked == 1 or self.is_over():
+                    raise
+            else:
+                self._look()
+                batch.took(self._longest, self._aim)
+                return done, asked
 
     def _look(self) -> None:
         now = self._clock.boot()

@@ -125,7 +125,7 @@ class Janitor:
             self._try_again()
         self._sweep(alive)
         for turn in self._keeping:
-            if self._take_if_due(turn, alive):
+            if not self._is_cut_off and self._take_if_due(turn, alive):
                 self._sweep(alive)
         return max(0.01, min(turn.next_at for turn in self._turns) - self._clock.boot())
 
@@ -137,6 +137,7 @@ class Janitor:
     def _take_if_due(self, turn: Turn, alive: Callable[[], None]) -> bool:
         is_due = turn.next_at <= self._clock.boot()
         if is_due:
+            alive()
             with self._at_work:
                 self._take(turn, Budget(self._clock, self._times.sweep / _TURNS, alive))
         return is_due

@@ -368,19 +368,20 @@ class Incarnation:
     def _show(self, now: float) -> None:
         """A process that comes or goes is told with a beat of its own, so that people see it soon."""
         self.parts.readiness.show(self.books.is_ready(now))
-        self.parts.readiness.tick(f"{self.books.ledger.held} jobs held", now)
+        roles = failing(self.books.troubles, now)
+        worst = f"; {roles[0].sentence(now)}" if roles else ""
+        self.parts.readiness.tick(f"{self.books.ledger.held} jobs held{worst}", now)
         if now < self._describe_at:
             return
         self._describe_at = now + DESCRIBE_EVERY
         self._describe(now)
         books = self.books
-        roles = frozenset(role.name for role in failing(books.troubles, now))
         shown = (
             states(books.roster.posts.values()),
             books.import_error,
             books.start_error,
             books.is_ready(now),
-            roles,
+            frozenset(role.name for role in roles),
         )
         if shown != self._shown:
             self._shown = shown
