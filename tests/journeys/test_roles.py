@@ -49,14 +49,14 @@ def test_a_worker_that_ends_itself_because_a_loop_stands_still_charges_nobody(
     times = replace(COMPRESSED, sweep=0.2, store_call=0.6, slack=0.3)
     first = start("first", times=times, before=_STANDS_STILL.format(flag=str(flag), **_PLACES[loop]))
     ids = jobs.enqueue_many("nap", marks.path, 3600.0, times=3)
-    marks.wait_for("begun", 3)
+    marks.wait_for("begun", 3, within=40)
     number = (first.record(jobs.store) or _none()).number
     flag.touch()
 
     assert first.wait(40) == STALLED
 
     start("second")
-    marks.wait_for("begun", 6)
+    marks.wait_for("begun", 6, within=40)
     for job in ids:
         assert (jobs.get(job).losses, jobs.get(job).token) == (0, 2)
         (lost,) = [event for event in jobs.store.history("default", job) if event.kind == "lost"]
@@ -91,7 +91,7 @@ def test_a_worker_that_can_never_settle_says_so_takes_nothing_new_and_leaves_and
 ) -> None:
     ready = tmp_path / "ready"
     worker = start("first", concurrency=2, ready_file=str(ready))
-    jobs.until(jobs.enqueue("noop"), JobState.COMPLETED)
+    jobs.until(jobs.enqueue("noop"), JobState.COMPLETED, within=40)
     eventually(lambda: ready.exists())
     ended = jobs.enqueue("nap", marks.path, 1.0)
     goes_on = jobs.enqueue("nap", marks.path, 9.0)
@@ -131,7 +131,7 @@ def test_a_duty_that_fails_for_good_on_a_worker_is_shown_and_told_and_does_not_m
     start: Start, jobs: Jobs, store_url: str
 ) -> None:
     worker = start("first")
-    jobs.until(jobs.enqueue("noop"), JobState.COMPLETED)
+    jobs.until(jobs.enqueue("noop"), JobState.COMPLETED, within=40)
     with table_away(store_url, "unstuck_children"):
         roles = eventually(lambda: shown_roles(jobs.store, "janitor/children"), timeout=20)
         assert "unstuck_children" in roles["janitor/children"]["error"]
@@ -144,7 +144,7 @@ def test_a_duty_that_fails_for_good_on_a_worker_is_shown_and_told_and_does_not_m
         assert (worker.record(jobs.store) or _none()).info["ready"] is True
     eventually(lambda: not (worker.record(jobs.store) or _none()).info["roles"], timeout=20)
     assert len([n for n in jobs.store.notifications() if n.title.endswith("janitor/children")]) == 1
-    jobs.until(jobs.enqueue("noop"), JobState.COMPLETED)
+    jobs.until(jobs.enqueue("noop"), JobState.COMPLETED, within=40)
 
 
 def _none() -> Any:
