@@ -14,7 +14,7 @@ from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.reasons import RULES, Actor, Reason, Why, explain, lasting
-from unstuck.model.standing import Code, Dependency, Facts, Hold, Shut, TargetFacts, WorkerFacts
+from unstuck.model.standing import Code, Dependency, Facts, Hold, Lock, Locker, Shut, TargetFacts, WorkerFacts
 from unstuck.model.target import FIRST
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
@@ -71,6 +71,7 @@ def only(found: Facts) -> Reason:
     return reason
 
 
+LUNCH = Locker(4711, "psql", "kim", "idle in transaction", EARLIER)
 HOLD = Hold("job-7", "ada", EARLIER, pid=4121, lease_until=LATER)
 EXAMPLES: dict[Code, Facts] = {
     Code.SCHEDULED: facts(is_ready=False, due_at=LATER),
@@ -113,6 +114,7 @@ EXAMPLES: dict[Code, Facts] = {
     Code.WORKERS_DRAINING: facts(workers=(replace(ADA, state="draining"),)),
     Code.ENGINE_STALLED: facts(is_ready=False, due_at=NOW - timedelta(minutes=5), sweepers=0),
     Code.UNPLACED: facts(is_ready=False),
+    Code.ROW_LOCKED: facts(locks=(Lock("ready", LUNCH, table="unstuck_ready"),)),
     Code.WORKERS_FULL: facts(workers=(replace(ADA, running=4),)),
     Code.LOWER_PRIORITY: facts(before=3, before_by_priority=2),
     Code.OTHERS_FIRST: facts(before=1000),
@@ -202,6 +204,11 @@ SAID: dict[Code, tuple[str, str | None]] = {
     ),
     Code.WORKERS_DRAINING: ("the worker that serves it is shutting down (ada)", "unstuck workers"),
     Code.ENGINE_STALLED: ("no worker is alive", "unstuck worker MODULE:APP"),
+    Code.ROW_LOCKED: (
+        "its row in unstuck_ready is held by session 4711 (psql, user kim, idle in transaction) for 38s "
+        "(more than 1s, and ours take milliseconds); until its transaction ends every claim passes over it",
+        "SELECT pg_terminate_backend(4711)",
+    ),
     Code.UNPLACED: ("neither ready, nor in a line, nor on a timer", "unstuck jobs show job-7"),
     Code.WORKERS_FULL: ("all 4 slots of the worker that serves it are busy", None),
     Code.LOWER_PRIORITY: ("2 jobs of its workflow with a higher priority go first", None),
@@ -353,6 +360,19 @@ def test_a_pause_of_a_target_that_ended_unnoticed_is_the_engines_to_end() -> Non
     unnoticed = on_target(head=None, head_state=None, pause=over)
     assert (only(unnoticed).code, only(unnoticed).actor) == (Code.TARGET_PAUSED, Actor.ENGINE)
     assert ask(on_target(head=None, head_state=None, pause=over, is_expected=True)).is_runnable
+
+
+@pytest.mark.parametrize(
+    ("by", "said", "remedy"),
+    [
+        (Locker(4711), "held by session 4711 (more than 1s, and", "SELECT pg_terminate_backend(4711)"),
+        (Locker(None), "held by a prepared transaction (more than 1s, and", "SELECT * FROM pg_prepared_xacts"),
+    ],
+)
+def test_a_holder_that_may_not_be_seen_is_told_as_far_as_it_is_known(by: Locker, said: str, remedy: str) -> None:
+    found = only(facts(locks=(Lock("ready", by),)))
+    assert said in found.sentence
+    assert (found.remedy, found.since) == (remedy, None)
 
 
 def test_an_old_body_on_the_target_shuts_out_who_is_next() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unstuck.model.spelling import about, given
+from unstuck.model.spelling import about, ending_session, given
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,8 @@ def test_a_name_that_begins_with_a_dash_stands_last(name: str, flags: str, comma
 def test_a_value_that_begins_with_a_dash_is_tied_to_its_option() -> None:
     assert given("--after", "a b") == "--after 'a b'"
     assert given("--after", "-x") == "--after=-x"
+
+
+def test_what_only_the_database_can_do_is_a_statement_for_its_own_shell() -> None:
+    assert ending_session(4711) == "SELECT pg_terminate_backend(4711)"
+    assert ending_session(None) == "SELECT * FROM pg_prepared_xacts"

@@ -20,8 +20,20 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.guard import how_to_lift
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.lifecycle import FINAL, JobState, RequestKind
-from unstuck.model.spelling import about, given
-from unstuck.model.standing import CEILING, Code, Facts, Hold, Shut, TargetFacts, WorkerFacts
+from unstuck.model.spelling import about, ending_session, given
+from unstuck.model.standing import (
+    CEILING,
+    HELD_TOO_LONG,
+    Code,
+    Facts,
+    Hold,
+    Lock,
+    Locker,
+    LockKind,
+    Shut,
+    TargetFacts,
+    WorkerFacts,
+)
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer, OnTimeout, WaitKind, WaitRecord
 
@@ -271,6 +283,101 @@ def _unplaced(view: View) -> Iterator[Said]:
             "it is QUEUED, but neither ready, nor in a line, nor on a timer; ask again, and report it if it stays so",
             remedy=view.command(f"unstuck jobs show {view.job.id}"),
         )
+
+
+# --- what somebody holds in the database --------------------------------------------------------------------------
+
+#: What is held, and what comes of it.
+_HELD_THINGS: dict[LockKind, tuple[str, str]] = {
+    "ready": ("its row in unstuck_ready is", "every claim passes over it"),
+    "job": ("its row in unstuck_jobs is", "nothing can be written about it"),
+    "attempt": ("its row in unstuck_running is", "what becomes of its attempt cannot be written"),
+    "worker": ("the row of its worker {name} is", "that worker's lease cannot be renewed"),
+    "timer": ("its timer is", "every sweep passes over it"),
+    "wait": ("what it waits for is", "no answer to it can be written"),
+    "line": ("its place in the line of target {name} is", "it cannot get its turn"),
+    "target": ("target {name} is", "the turn on it passes to nobody"),
+    "limit": ("the limit of {name} is", "nothing can be counted against it, and nothing of it starts"),
+    "workflow": ("the row of workflow {name} is", "no worker can register it"),
+    "table": ("table {name} is", "nothing can be written there"),
+    "guard": ("the guard of the blacklist is", "no claim gets past it"),
+}
+
+_EVERY_START = {"unstuck_ready", "unstuck_running", "unstuck_events"}
+_TABLES: dict[JobState, set[str]] = {
+    JobState.QUEUED: _EVERY_START,
+    JobState.PENDING: {"unstuck_jobs", "unstuck_dependencies", "unstuck_events"},
+    JobState.WAITING: {"unstuck_jobs", "unstuck_waits", "unstuck_timers", "unstuck_events"},
+    JobState.RUNNING: {"unstuck_running", "unstuck_done", "unstuck_jobs", "unstuck_workers", "unstuck_events"},
+    JobState.PAUSED: {"unstuck_jobs", "unstuck_events"},
+}
+_THINGS: dict[JobState, set[LockKind]] = {
+    JobState.PENDING: {"job"},
+    JobState.WAITING: {"job", "wait"},
+    JobState.RUNNING: {"job", "attempt", "worker", "target"},
+    JobState.PAUSED: {"job"},
+}
+
+
+@_rule(
+    Code.ROW_LOCKED,
+    "a session of the database has held a row, table or lock that it needs for longer than a second",
+    Actor.OPERATOR,
+    "SELECT pg_terminate_backend(PID)",
+    of=list(_TABLES),
+)
+def _row_locked(view: View) -> Iterator[Said]:
+    for lock in view.facts.locks:
+        if not _is_needed(view, lock):
+            continue
+        (thing, then), by = _HELD_THINGS[lock.what], lock.by
+        mode = f" in {lock.mode}" if lock.mode else ""
+        yield Said(
+            f"{thing.format(name=lock.name)} held by {session_named(by)}{mode}{_for_how_long(view, by)}; until its "
+            f"transaction ends {then}. Commit or roll back there; ending that session is the last resort",
+            by.since_at,
+            remedy=ending_session(by.pid),
+            details={
+                "what": lock.what,
+                "name": lock.name,
+                "table": lock.table,
+                "pid": by.pid,
+                "application": by.application,
+                "user": by.user,
+                "doing": by.doing,
+            },
+        )
+
+
+def _is_needed(view: View, lock: Lock) -> bool:
+    """Whether what its next move needs is held: a queued job needs other rows than one that runs."""
+    state = view.job.state
+    if state is not JobState.QUEUED:
+        return lock.name in _TABLES[state] if lock.what == "table" else lock.what in _THINGS[state]
+    facts = view.facts
+    if facts.due_at is not None:
+        is_due = facts.due_at <= view.now
+        return is_due and (lock.what == "timer" or (lock.what == "table" and lock.name == "unstuck_timers"))
+    things: set[str] = {"ready", "limit", "guard"} | ({"workflow"} if _unserved(view) else set())
+    tables = _EVERY_START
+    if not facts.is_ready:
+        things |= {"line", "target"}
+        tables = tables | {"unstuck_line", "unstuck_targets", "unstuck_inbox"}
+    return lock.name in tables if lock.what == "table" else lock.what in things
+
+
+def session_named(by: Locker) -> str:
+    """A session of the database, as far as it lets itself be known."""
+    if by.pid is None:
+        return "a prepared transaction"
+    known = [by.application, by.user and f"user {by.user}", by.doing]
+    rest = ", ".join(word for word in known if word)
+    return f"session {by.pid}{f' ({rest})' if rest else ''}"
+
+
+def _for_how_long(view: View, by: Locker) -> str:
+    ours = f"more than {HELD_TOO_LONG:g}s, and ours take milliseconds"
+    return f" for {lasting(view.now - by.since_at)} ({ours})" if by.since_at else f" ({ours})"
 
 
 # --- parked: what it waits for ------------------------------------------------------------------------------------
@@ -594,7 +701,9 @@ def _is_its_turn(facts: Facts, target: TargetFacts) -> bool:
     if facts.due_at is not None or (facts.place is None and not facts.is_ready):
         return True  # not in the line yet: that is another gate's story
     if facts.is_ready:
-        return not _head_yields(target)
+        return not _head_yields(target) or any(
+            lock.what == "target" for lock in facts.locks
+        )  # nobody can take it away
     if target.first != facts.job.id:
         return False
     return target.head in (None, facts.job.id) or _head_yields(target)
@@ -835,6 +944,8 @@ def _engine_stalled(view: View) -> Iterator[Said]:
     pending = job.state is JobState.PENDING and bool(facts.dependencies) and not facts.sweepers
     if not pending and (overdue is None or overdue + late_after > view.now):
         return
+    if facts.sweepers and any(_is_needed(view, lock) for lock in facts.locks):
+        return  # whoever sweeps passes over it: that is not for lack of sweepers
     alive = (
         "no worker is alive" if not facts.sweepers else f"{_count(facts.sweepers, 'worker')} alive, but none sweeps"
     )

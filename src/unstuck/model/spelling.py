@@ -1,4 +1,7 @@
-"""Commands as a shell takes them, whatever the names in them begin with: for remedies that people paste."""
+"""Commands as a shell takes them, whatever the names in them begin with: for remedies that people paste.
+
+What only the database can do is a statement to paste into its own shell (psql): it begins with SELECT.
+"""
 
 from __future__ import annotations
 
@@ -15,3 +18,8 @@ def about(command: str, name: str, flags: str = "") -> str:
 def given(option: str, value: str) -> str:
     """An option with its value; one that begins with a dash is tied to it."""
     return f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
+
+
+def ending_session(pid: int | None) -> str:
+    """The last resort against a session of PostgreSQL that does not end; a prepared transaction has no session."""
+    return "SELECT * FROM pg_prepared_xacts" if pid is None else f"SELECT pg_terminate_backend({pid})"

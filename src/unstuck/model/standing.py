@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Literal
 
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
@@ -12,6 +13,8 @@ from unstuck.model.waits import WaitRecord
 
 #: Counts of what stands before a job stop here.
 CEILING = 1000
+#: Seconds. Our own sessions hold a row for milliseconds: whoever has held one for longer than this is in the way.
+HELD_TOO_LONG = 1.0
 
 
 class Code(StrEnum):
@@ -41,6 +44,7 @@ class Code(StrEnum):
     WORKERS_DRAINING = "workers_draining"
     ENGINE_STALLED = "engine_stalled"
     UNPLACED = "unplaced"
+    ROW_LOCKED = "row_locked"
     WORKERS_FULL = "workers_full"
     LOWER_PRIORITY = "lower_priority"
     OTHERS_FIRST = "others_first"
@@ -108,6 +112,36 @@ class TargetFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Locker:
+    """A session of the database that holds something. What it does not show to our user is None or empty."""
+
+    pid: int | None
+    application: str = ""
+    user: str = ""
+    #: `idle in transaction`, `active, ClientWrite`, …
+    doing: str = ""
+    #: When its transaction began.
+    since_at: datetime | None = None
+
+
+LockKind = Literal[
+    "ready", "job", "attempt", "worker", "timer", "wait", "line", "target", "limit", "workflow", "table", "guard"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Something that a job needs and that a session has held for longer than ours ever do. `table`: where it is."""
+
+    what: LockKind
+    by: Locker
+    name: str = ""
+    table: str = ""
+    #: Of a table.
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Dependency:
     job: str
     state: JobState | None
@@ -165,3 +199,5 @@ class Facts:
     #: What a WAITING job waits for, answered or not; of children, how many of those have not ended.
     wait: WaitRecord | None = None
     children_open: int = 0
+    #: What others hold of all that it needs; which of them keep it is for the rules to say.
+    locks: tuple[Lock, ...] = ()

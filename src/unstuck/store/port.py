@@ -29,7 +29,7 @@ from unstuck.model.job import (
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.settlement import Outcome
-from unstuck.model.standing import Facts
+from unstuck.model.standing import Facts, Locker
 from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
 
 
@@ -493,6 +493,17 @@ class Quarantined:
     job: str | None = None
     workflow: str | None = None
     target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """A session that has held rows or tables of ours for `held_for` seconds (None: this user may not know), and how
+    many others wait for it now."""
+
+    session: Locker
+    held: tuple[str, ...]
+    waiting: int
+    held_for: float | None
 
 
 class WorkerPort(Protocol):
@@ -992,6 +1003,11 @@ class Store(WorkerPort, Protocol):
 
     def standing(self, tenant: str, job: str) -> Facts | None:
         """How a job stands towards every gate of the claim, read at one instant (see `model.reasons`)."""
+        ...
+
+    def lock_holders(self, longer: float) -> list[LockHolder]:
+        """Sessions that have held something of ours for longer than so many seconds, the oldest first. Reads no table
+        of ours, so it answers whatever is locked. SQLite cannot name them: none."""
         ...
 
     def probe(self) -> None:

@@ -46,6 +46,7 @@ from unstuck.store import (
     guard,
     inbox,
     isolation,
+    locks,
     lookup,
     orders,
     orphans,
@@ -88,6 +89,7 @@ from unstuck.store.port import (
     Limit,
     LimitKind,
     LimitPart,
+    LockHolder,
     NewChild,
     NewStep,
     NewWorker,
@@ -1147,6 +1149,11 @@ class SqlStore:
         if not lookup.can_exist(tenant, job):
             return None
         return self._database.read(lambda t: why.standing(t, self._dimensions, tenant, job))
+
+    def lock_holders(self, longer: float) -> list[LockHolder]:
+        if self._database.dialect != "postgres":
+            return []
+        return self._database.read(lambda t: locks.holders(t, longer))
 
     # --- wake-ups and schema --------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Why: how one job stands towards every gate of the claim, read in one statement."""
+"""Why: how one job stands towards every gate of the claim, read in one statement; and who holds what it needs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unstuck.model.target import FIRST
 from unstuck.model.waits import WaitRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
+from unstuck.store.locks import locks_on
 from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
 
 
@@ -40,6 +41,7 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
         before_by_priority=row["before_by_priority"],
         wait=_wait(row, job),
         children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
+        locks=() if t.split or row["state"] in FINAL else locks_on(t, row["number"]),
     )
 
 

@@ -1,0 +1,39 @@
+-- Sessions that hold rows or tables of ours for longer than :longer, the oldest first. It reads no table of ours: one of them may be
+-- locked even against reading. A session of which this user may see nothing is told of while somebody waits for it.
+WITH ours AS MATERIALIZED (
+    SELECT c.oid, c.relname
+      FROM pg_class c
+     WHERE c.relkind IN ('r', 'p') AND c.relname LIKE 'unstuck\_%'
+       AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('unstuck_jobs'))
+), lock AS MATERIALIZED (
+    SELECT locktype, relation, classid, objid, mode, pid, granted
+      FROM pg_locks
+     WHERE database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), held AS (
+    SELECT lock.pid, ours.relname AS name
+      FROM lock
+      JOIN ours ON ours.oid = lock.relation
+     WHERE lock.granted AND lock.locktype = 'relation'
+       AND lock.mode IN ('RowShareLock', 'RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+     UNION
+    SELECT lock.pid, 'the guard'
+      FROM lock
+     WHERE lock.granted AND lock.locktype = 'advisory' AND lock.classid = 0 AND lock.objid = 1970173813
+       AND lock.mode = 'ExclusiveLock'
+), kept AS MATERIALIZED (
+    SELECT waiter.pid, pg_blocking_pids(waiter.pid) AS by
+      FROM (SELECT DISTINCT pid FROM lock WHERE NOT granted LIMIT 100) AS waiter
+), session AS MATERIALIZED (
+    SELECT held.pid, ARRAY_AGG(DISTINCT CAST(held.name AS TEXT)) AS held,
+           (SELECT COUNT(*) FROM kept WHERE held.pid = ANY (kept.by)) AS waiting
+      FROM held
+     WHERE held.pid IS DISTINCT FROM pg_backend_pid()
+     GROUP BY held.pid
+)
+SELECT session.pid, session.held, session.waiting, a.application_name, a.usename, a.state, a.wait_event,
+       CAST(EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start) * 1000000 AS BIGINT) AS held_for
+  FROM session
+  LEFT JOIN pg_stat_activity a ON a.pid = session.pid
+ WHERE COALESCE(clock_timestamp() - a.xact_start >= CAST(:longer AS BIGINT) * INTERVAL '1 microsecond', session.pid IS NULL OR session.waiting > 0)
+ ORDER BY a.xact_start, session.pid
+ LIMIT 20
