@@ -21,6 +21,32 @@ is *runnable* exactly when a claim that looked at it first, with a slot free, wo
 is said before what passes by itself.
 """
 
+FOOT = """\
+## What `unstuck health` says
+
+One look at everything. A check that has nothing to say is silent, except those that everybody wants to see
+(`database`, `schema`, `workers`, `queue`). **BAD** makes exit code 10 (6 if the database cannot be reached); *warn*
+changes no exit code: it is about single things. Each check is one bounded question to the database; with `--tenant`,
+jobs of other tenants are not named.
+
+| check | what is wrong | |
+| --- | --- | --- |
+| `database` | it cannot be reached, or a question was not answered in time | BAD |
+| `locks` | a session of PostgreSQL has held rows or tables of ours for more than 2 s, and others may wait | warn |
+| `schema` | older than the code: `unstuck db migrate` | BAD |
+| `writes` | it answers, but nothing can be written: somebody keeps SQLite's one write lock, a disk is full | BAD |
+| `workers` | none is alive (with `--no-workers`: warn) | BAD |
+| `ready`, `silent` | no worker takes new jobs; some fell silent | warn |
+| `import`, `processes` | a worker cannot import the app, or cannot start processes | BAD |
+| `roles` | a role (`settle`, `claim`, `janitor/timers`, …) fails on a worker; BAD if on all, for 10 s | warn |
+| `sweeps` | workers live, but a lost job, a timer or a backstop is overdue by three sweeps | BAD |
+| `inbox` | targets and dependants wait to be looked at for three sweeps, or 10 000 of them do | warn |
+| `queue` | a due job waits for 5 minutes; or for some polls with a slot free and no gate shut by people: why | warn |
+| `targets` | some are blocked: `unstuck targets --blocked` | warn |
+| `quarantine` | single things that cannot be written were set aside: `unstuck quarantine` | warn |
+| `notifications` | news that nobody took note of: `unstuck notifications` | warn |
+"""
+
 SECTIONS: list[tuple[str, set[JobState]]] = [
     ("Not released", {JobState.PENDING}),
     ("Queued, and shut out by a gate of the claim", {JobState.QUEUED}),
@@ -40,6 +66,7 @@ def draw() -> str:
         left = [rule for rule in left if rule not in mine]
         pieces.append(_table(title, mine))
     pieces.append(_table("Runnable: details, not gates", details))
+    pieces.append(FOOT)
     return "\n".join(pieces)
 
 

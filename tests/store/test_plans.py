@@ -147,6 +147,8 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("challenged_heads", {"targets": TARGETS, "first": -(1 << 62)}, 150),
     ("take_inbox", {"after": 0, "batch": 100}, 110),
     ("inbox_waits", {"after": 0}, 1),
+    ("inbox_stand", {"ceiling": 100}, 100),
+    ("locks_on", {"job": 3 * JOBS, "first": -(1 << 62), "longer": 1_000_000}, 5),
     ("target_row", {"tenant": "default", "name": "t7", "ceiling": 10}, 11),
     ("targets", {"tenant": "default", "after": "t500", "most": 20, "ceiling": 10}, 210),
     ("blocked_targets", {"tenant": "default", "after": "", "most": 20, "ceiling": 10}, 210),
@@ -170,6 +172,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("give_order", {"worker": 1, "kind": "stack", "subject": "7:1", "by": "x"}, 5),
     ("answer_order", {"number": 7, "answer": "x", "refused": 0}, 1),
     ("holder", {"tenant": "default", "uid": f"uid-{JOBS + 20}"}, 1),
+    ("overdue", {"late": 20_000_000, "backstop": 35_000_000}, 5),
     ("standing", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 110),
 ]
 BIG = {

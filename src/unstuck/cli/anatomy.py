@@ -6,11 +6,12 @@ not hide the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from unstuck.model.job import WorkerRecord
+from unstuck.model.standing import FailingRole, failing_roles
 
 #: What is only true of a worker that still beats moves on between two beats.
 ALIVE = ("active", "draining")
@@ -66,10 +67,14 @@ class Recycled:
 
 def processes(worker: WorkerRecord, now: datetime | None = None) -> list[Process]:
     """As of its last beat; with `now`, as they must be by now if it still lives."""
-    passed = 0.0
-    if now is not None and worker.state in ALIVE and worker.lease_until > now:
-        passed = max(0.0, (now - worker.heartbeat_at).total_seconds())
+    passed = _passed(worker, now)
     return [_process(found, passed) for found in _objects(worker.info.get("executors"))]
+
+
+def _passed(worker: WorkerRecord, now: datetime | None) -> float:
+    """Seconds since its last beat, if it lives."""
+    is_alive = now is not None and worker.state in ALIVE and worker.lease_until > now
+    return max(0.0, (now - worker.heartbeat_at).total_seconds()) if now is not None and is_alive else 0.0
 
 
 def recycled(worker: WorkerRecord) -> list[Recycled]:
@@ -84,6 +89,13 @@ def recycled(worker: WorkerRecord) -> list[Recycled]:
         )
         for found in _objects(worker.info.get("recycled"))
     ]
+
+
+def roles(worker: WorkerRecord, now: datetime | None = None) -> list[FailingRole]:
+    """What of its own it cannot do, the longest first; with `now`, as it must be by now if it still lives."""
+    passed = _passed(worker, now)
+    found = [replace(role, failing_for=role.failing_for + passed) for role in failing_roles(worker.info.get("roles"))]
+    return sorted(found, key=lambda role: (-role.failing_for, role.name))
 
 
 def is_ready(worker: WorkerRecord, state: str) -> bool:

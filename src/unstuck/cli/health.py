@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from unstuck import clock
-from unstuck.cli import exits, options, output
+from unstuck.cli import checks, exits, options, output
 from unstuck.cli.anatomy import ALIVE, import_error, is_ready, start_error
+from unstuck.cli.checks import Check
 from unstuck.cli.db import versions
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, how_to_migrate, opened
 from unstuck.cli.workers import is_worth_showing
-from unstuck.model.errors import StoreError, UnknownJob
+from unstuck.model.errors import StoreError
 from unstuck.model.job import WorkerRecord
-from unstuck.model.lifecycle import JobState
-from unstuck.store.port import JobFilter
 
 app = options.single()
 
 WAITS_TOO_LONG = timedelta(minutes=5)
 BLOCKED_LOOK = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One question and its answer; only `fatal` ones decide the exit code."""
-
-    name: str
-    ok: bool
-    detail: str
-    fatal: bool = True
 
 
 @app.command()
@@ -47,49 +36,75 @@ def health(
     database: options.Database = None,
     tenant: options.Tenant = None,
 ) -> int:
-    """Database reachable, schema current, workers alive. Exit code 10 if not, 6 if the database cannot be reached."""
+    """Database reachable, schema current, workers alive, nothing in trouble. Exit code 10 if not, 6 if the database
+    cannot be reached. A warning changes no exit code: it is about single things."""
     with opened(database, tenant) as session:
-        checks = _checks(session, need_workers, worker)
+        answers = list(_checks(session, need_workers, worker))
         limits = session.settings.times.bounds()
-    healthy = all(check.ok for check in checks if check.fatal)
+    healthy = all(check.ok for check in answers if check.fatal)
     if json_:
         output.emit_json(
             {
                 "healthy": healthy,
                 "checks": [
                     {"name": c.name, "ok": c.ok, "detail": c.detail, "fatal": c.fatal}
-                    for c in checks
+                    for c in answers
                 ],
                 "bounds": limits,
             }
         )  # fmt: skip
     else:
-        for check in checks:
+        for check in answers:
             _print(check)
         if bounds:
             output.say("\nAt most, while the database can be written and a worker is alive:")
             for what, seconds in limits.items():
                 output.say(f"  {output.duration(seconds):>7}  {what}")
-    return exits.OK if healthy else exits.UNHEALTHY if checks[0].ok else exits.UNREACHABLE
+    return exits.OK if healthy else exits.UNHEALTHY if answers[0].ok else exits.UNREACHABLE
 
 
 def _print(check: Check) -> None:
     mark, style = ("ok", "green") if check.ok else ("BAD", "bold red") if check.fatal else ("warn", "yellow")
-    output.say(f"{output.styled(f'{mark:<4}', style)}  {check.name:<9} {check.detail}")
+    output.say(f"{output.styled(f'{mark:<4}', style)}  {check.name:<13} {output.visible(check.detail)}")
 
 
-def _checks(session: Session, need_workers: bool, worker: str | None) -> list[Check]:
+def _checks(session: Session, need_workers: bool, worker: str | None) -> Iterator[Check]:
     """Stops at the first thing without which the others cannot be asked; the database comes first."""
     try:
-        reached = _reachable(session)
-        schema = _schema(session)
+        yield from _asked(session, need_workers, worker)
     except StoreError as error:
-        return [Check("database", False, str(error))]
+        yield Check("database", False, str(error))
+
+
+def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator[Check]:
+    yield _reachable(session)
+    if worker is None:
+        yield from checks.locks(session)
+    schema = _schema(session)
+    yield schema
     if not schema.ok:
-        return [reached, schema]
+        return
     if worker is not None:  # a probe of one worker is not to fail for what others do
-        return [reached, schema, _one_worker(session, worker)]
-    return [reached, schema, *_workers(session, need_workers), _queue(session), *_targets(session)]
+        yield _one_worker(session, worker)
+        return
+    yield from checks.writes(session)
+    found, now = session.workers(), session.now()
+    yield from _workers(found, need_workers, now)
+    alive = [w for w, state in found if state in ALIVE]
+    if alive:  # else everything waits for a worker, and that was said
+        yield from checks.roles(alive, now)
+        yield from checks.sweeps(session, now)
+        yield from checks.inbox(session, now)
+    yield checks.queue(session, _has_room(found), now, WAITS_TOO_LONG.total_seconds())
+    yield from _targets(session)
+    yield from checks.quarantine(session, now)
+    yield from checks.notifications(session, now)
+
+
+def _has_room(found: list[tuple[WorkerRecord, str]]) -> bool:
+    """Whether a worker that is ready has a free slot, as far as it says how many it has."""
+    ready = [w for w, state in found if is_ready(w, state)]
+    return any(not isinstance(w.info.get("slots"), int) or w.running < w.info["slots"] for w in ready)
 
 
 def _reachable(session: Session) -> Check:
@@ -129,10 +144,8 @@ def _hindrance(worker: WorkerRecord, state: str) -> str:
     return "it is starting, no process is up yet"
 
 
-def _workers(session: Session, needed: bool) -> list[Check]:
-    found = session.workers()
+def _workers(found: list[tuple[WorkerRecord, str]], needed: bool, now: datetime) -> list[Check]:
     alive = [w for w, state in found if state in ALIVE]
-    now = session.now()
     silent = [
         w.name for w, state in found if state in ("lost", "offline", "fenced") and is_worth_showing(w, state, now)
     ]
@@ -140,39 +153,16 @@ def _workers(session: Session, needed: bool) -> list[Check]:
     barren = [w.name for w in alive if start_error(w.info)]
     ready = sum(is_ready(w, state) for w, state in found)
     told = f"{len(alive)} alive, {ready} ready, running {sum(w.running for w in alive)}"
-    checks = [Check("workers", bool(alive), told if alive else "none alive: unstuck worker", fatal=needed)]
+    answers = [Check("workers", bool(alive), told if alive else "none alive: unstuck worker", fatal=needed)]
     if alive and not ready:
-        checks.append(Check("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False))
+        answers.append(Check("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False))
     if silent:
-        checks.append(Check("silent", False, f"{', '.join(silent)}: no beat for too long", fatal=False))
+        answers.append(Check("silent", False, f"{', '.join(silent)}: no beat for too long", fatal=False))
     if broken:
-        checks.append(Check("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers"))
+        answers.append(Check("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers"))
     if barren:
-        checks.append(Check("processes", False, f"{', '.join(barren)} cannot start them: unstuck workers"))
-    return checks
-
-
-def _queue(session: Session) -> Check:
-    oldest = session.store.jobs(session.tenant, JobFilter(states=(JobState.QUEUED,), newest_first=False), 100).jobs
-    now = session.now()
-    due = [record for record in oldest if record.available_at <= now]
-    if not due:
-        return Check("queue", True, "nobody waits")
-    first = min(due, key=lambda record: record.available_at)
-    waited = now - first.available_at
-    detail = f"the oldest due job waits {output.duration(waited.total_seconds())}: {first.workflow} {first.id}"
-    if waited < WAITS_TOO_LONG:
-        return Check("queue", True, detail, fatal=False)
-    return Check("queue", False, f"{detail}: {_reason(session, first.id)}", fatal=False)
-
-
-def _reason(session: Session, job: str) -> str:
-    from unstuck.observe.why import why
-
-    try:
-        return why(session.store, session.tenant, job, session.settings.times).verdict
-    except UnknownJob:  # forgotten since the look above
-        return "it has ended meanwhile"
+        answers.append(Check("processes", False, f"{', '.join(barren)} cannot start them: unstuck workers"))
+    return answers
 
 
 def _targets(session: Session) -> list[Check]:

@@ -49,6 +49,11 @@ class Session:
     store: Store
     tenant: str
 
+    @property
+    def own(self) -> str | None:
+        """The tenant that flags or environment name; None: they name none, and all are meant."""
+        return self.tenant if "tenant" in self.settings.origins else None
+
     @cached_property
     def control(self) -> Control:
         return Control(self.store, tenant=self.tenant, by=_who())
@@ -61,11 +66,9 @@ class Session:
 
     @cached_property
     def guard(self) -> Guard:
-        """Of the tenant that flags or environment name; of all, if they name none."""
         from unstuck.intake.guard import Guard
 
-        own = self.tenant if "tenant" in self.settings.origins else None
-        return Guard(self.store, own=own, by=_who())
+        return Guard(self.store, own=self.own, by=_who())
 
     @cached_property
     def flow(self) -> Flow:

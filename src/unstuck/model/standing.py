@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -145,6 +146,41 @@ class Lock:
 class Dependency:
     job: str
     state: JobState | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailingRole:
+    """What a worker says cannot be done there beside running jobs: `settle`, `claim/ingest`, `janitor/timers`, …"""
+
+    name: str
+    failing_for: float
+    failures: int
+    error: str
+
+
+def failing_roles(said: object) -> tuple[FailingRole, ...]:
+    """Read with tolerance: a worker of another version, or a broken one, may say anything."""
+    found = [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
+    return tuple(
+        FailingRole(
+            _words(each.get("name"), 50) or "?",
+            max(0.0, _number(each.get("failing_for"))),
+            max(0, int(_number(each.get("failures")))),
+            _words(each.get("error"), 300),
+        )
+        for each in found[:20]
+    )
+
+
+def _words(said: object, most: int) -> str:
+    """One line of bounded length."""
+    text = " ".join(str("" if said is None else said)[: 4 * most].split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _number(said: object) -> float:
+    is_number = isinstance(said, int | float) and not isinstance(said, bool) and math.isfinite(said)
+    return float(said) if is_number else 0.0  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

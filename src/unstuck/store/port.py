@@ -506,6 +506,25 @@ class LockHolder:
     held_for: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """What a sweep should have seen to at `due_at`: the end of a lease, a timer, the latest end of an attempt."""
+
+    what: Literal["lost", "start", "expire", "wait", "backstop"]
+    due_at: datetime
+    tenant: str
+    job: str | None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InboxStand:
+    """Since when its oldest entry has stood there, and how many there are, up to a ceiling."""
+
+    since_at: datetime | None
+    entries: int
+
+
 class WorkerPort(Protocol):
     """What a worker asks: on the same machine directly, from elsewhere over HTTP."""
 
@@ -1009,6 +1028,13 @@ class Store(WorkerPort, Protocol):
         """Sessions that have held something of ours for longer than so many seconds, the oldest first. Reads no table
         of ours, so it answers whatever is locked. SQLite cannot name them: none."""
         ...
+
+    def overdue(self, late: float, backstop: float) -> list[Overdue]:
+        """What no sweep has seen to for `late` seconds after its time, the oldest of each kind; an attempt has
+        `backstop` seconds more. What is in quarantine is not among it."""
+        ...
+
+    def inbox_stand(self, ceiling: int = 10_000) -> InboxStand: ...
 
     def probe(self) -> None:
         """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""

@@ -84,6 +84,7 @@ from unstuck.store.port import (
     FeedPage,
     Fronts,
     Holder,
+    InboxStand,
     Ingested,
     JobFilter,
     Limit,
@@ -95,6 +96,7 @@ from unstuck.store.port import (
     NewWorker,
     Order,
     OrderKind,
+    Overdue,
     Page,
     Pause,
     PauseKind,
@@ -121,6 +123,7 @@ from unstuck.store.rows import (
     attempts_of,
     event_of,
     instant,
+    instant_or_none,
     job_of,
     microseconds,
     packed,
@@ -1154,6 +1157,17 @@ class SqlStore:
         if self._database.dialect != "postgres":
             return []
         return self._database.read(lambda t: locks.holders(t, longer))
+
+    def overdue(self, late: float, backstop: float) -> list[Overdue]:
+        rows = self._database.read(lambda t: t.all("overdue", late=span(late), backstop=span(backstop)))
+        return [
+            Overdue(row["what"], instant(row["due_at"]), row["tenant"] or "", row["uid"], row["worker"])
+            for row in rows
+        ]
+
+    def inbox_stand(self, ceiling: int = 10_000) -> InboxStand:
+        row = _only(self._database.read(lambda t: t.one("inbox_stand", ceiling=ceiling)))
+        return InboxStand(instant_or_none(row["since_at"]), row["entries"])
 
     # --- wake-ups and schema --------------------------------------------------------------------------------------
 

@@ -5,31 +5,46 @@
 WITH me AS MATERIALIZED (
     SELECT id, route, rank, target, workflow, priority, available_at, run FROM unstuck_jobs WHERE id = :job
 ), needed AS MATERIALIZED (
-    SELECT 'ready' AS what, '' AS name, 'unstuck_ready' AS place, r.xmax AS locker
-      FROM me JOIN unstuck_ready r ON r.route = me.route AND r.rank = me.rank AND r.job = me.id
+    -- Each by its key, whatever the statistics say.
+    SELECT 'ready' AS what, '' AS name, 'unstuck_ready' AS place,
+           (SELECT r.xmax FROM unstuck_ready r WHERE r.route = me.route AND r.rank = me.rank AND r.job = me.id) AS locker
+      FROM me
      UNION ALL
-    SELECT 'job', '', 'unstuck_jobs', j.xmax FROM me JOIN unstuck_jobs j ON j.id = me.id
+    SELECT 'job', '', 'unstuck_jobs', (SELECT j.xmax FROM unstuck_jobs j WHERE j.id = me.id) FROM me
      UNION ALL
-    SELECT 'attempt', '', 'unstuck_running', a.xmax FROM me JOIN unstuck_running a ON a.job = me.id
+    SELECT 'attempt', '', 'unstuck_running', (SELECT a.xmax FROM unstuck_running a WHERE a.job = me.id) FROM me
      UNION ALL
-    SELECT 'worker', w.name, 'unstuck_workers', w.xmax
-      FROM me JOIN unstuck_running a ON a.job = me.id JOIN unstuck_workers w ON w.id = a.worker
+    SELECT 'timer', '', 'unstuck_timers',
+           (SELECT s.xmax FROM unstuck_timers s WHERE s.kind = 'start' AND s.due_at = me.available_at AND s.job = me.id)
+      FROM me
      UNION ALL
-    SELECT 'timer', '', 'unstuck_timers', s.xmax
-      FROM me JOIN unstuck_timers s ON s.kind = 'start' AND s.due_at = me.available_at AND s.job = me.id
+    SELECT 'worker', w.name, 'unstuck_workers', w.locker
+      FROM me
+     CROSS JOIN LATERAL (SELECT w.name, w.xmax AS locker FROM unstuck_workers w
+                          WHERE w.id = (SELECT a.worker FROM unstuck_running a WHERE a.job = me.id) LIMIT 1) AS w
      UNION ALL
-    SELECT 'wait', '', 'unstuck_waits', w.xmax FROM me JOIN unstuck_waits w ON w.job = me.id AND w.run = me.run
+    SELECT 'wait', '', 'unstuck_waits', w.locker
+      FROM me
+     CROSS JOIN LATERAL (SELECT w.xmax AS locker FROM unstuck_waits w WHERE w.job = me.id AND w.run = me.run LIMIT 100) AS w
      UNION ALL
-    SELECT 'line', t.name, 'unstuck_line', l.xmax
-      FROM me JOIN unstuck_targets t ON t.id = me.target
-      JOIN unstuck_line l ON l.target = me.target AND l.place IN (:first, -me.priority) AND l.job = me.id
+    SELECT 'target', t.name, 'unstuck_targets', t.locker
+      FROM me
+     CROSS JOIN LATERAL (SELECT t.name, t.xmax AS locker FROM unstuck_targets t WHERE t.id = me.target LIMIT 1) AS t
      UNION ALL
-    SELECT 'target', t.name, 'unstuck_targets', t.xmax FROM me JOIN unstuck_targets t ON t.id = me.target
+    SELECT 'line', t.name, 'unstuck_line', l.locker
+      FROM me
+     CROSS JOIN LATERAL (SELECT t.name FROM unstuck_targets t WHERE t.id = me.target LIMIT 1) AS t
+     CROSS JOIN LATERAL (SELECT l.xmax AS locker FROM unstuck_line l
+                          WHERE l.target = me.target AND l.place IN (:first, -me.priority) AND l.job = me.id LIMIT 2) AS l
      UNION ALL
-    SELECT 'limit', l.kind || ' ' || l.name, 'unstuck_limits', l.xmax
-      FROM me JOIN unstuck_route_limits r ON r.route = me.route JOIN unstuck_limits l ON l.id = r.limit_id
+    SELECT 'limit', l.kind || ' ' || l.name, 'unstuck_limits', l.locker
+      FROM me
+     CROSS JOIN LATERAL (SELECT r.limit_id FROM unstuck_route_limits r WHERE r.route = me.route OFFSET 0) AS r
+     CROSS JOIN LATERAL (SELECT l.kind, l.name, l.xmax AS locker FROM unstuck_limits l WHERE l.id = r.limit_id LIMIT 1) AS l
      UNION ALL
-    SELECT 'workflow', f.name, 'unstuck_workflows', f.xmax FROM me JOIN unstuck_workflows f ON f.name = me.workflow
+    SELECT 'workflow', f.name, 'unstuck_workflows', f.locker
+      FROM me
+     CROSS JOIN LATERAL (SELECT f.name, f.xmax AS locker FROM unstuck_workflows f WHERE f.name = me.workflow LIMIT 100) AS f
 ), locker AS MATERIALIZED (
     SELECT what, name, place, locker AS xid FROM needed WHERE locker <> CAST('0' AS xid)
      UNION

@@ -1,0 +1,222 @@
+"""What `unstuck health` asks beside the obvious: is one thing in trouble, although everything answers?
+
+Each check is one bounded question, and silent while all is well. Fatal is what keeps jobs from ending although
+somebody who could see to it is alive: a database that cannot be written, a role that fails on every worker, a rescue
+that nobody carries out. The rest concerns single things, and warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from unstuck import clock
+from unstuck.cli import anatomy, output
+from unstuck.cli.session import Session
+from unstuck.model.errors import StoreError, UnknownJob
+from unstuck.model.job import JobRecord, WorkerRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.model.reasons import Why
+from unstuck.model.spelling import ending_session
+from unstuck.model.standing import Code, FailingRole
+from unstuck.model.times import Times
+from unstuck.store.port import JobFilter, Overdue
+
+#: Seconds. Our own transactions are over in milliseconds, the slowest within a store call.
+HOLDS_TOO_LONG = 2.0
+#: What fails for so long on every worker will not pass with the next try.
+FAILS_TOO_LONG = 10.0
+#: So many entries are more than a claim and a sweep work off by the way.
+FULL_INBOX = 10_000
+#: Lists are looked at so far.
+LOOK = 100
+#: So many kinds of waiting jobs are asked why.
+ASKED = 5
+
+#: In these a job that is due waits for no gate that people set or time opens: somebody must look.
+TROUBLES = frozenset(
+    {
+        Code.ROW_LOCKED,
+        Code.ENGINE_STALLED,
+        Code.UNPLACED,
+        Code.NO_WORKER,
+        Code.WORKER_LACKS_CODE,
+        Code.APP_NOT_LOADED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question and its answer; only `fatal` ones decide the exit code."""
+
+    name: str
+    ok: bool
+    detail: str
+    fatal: bool = True
+
+
+def late(times: Times) -> float:
+    """A sweep that is due may take its time; three of them may not."""
+    return 3 * times.sweep + times.lost_grace + times.store_call
+
+
+# --- the database -------------------------------------------------------------------------------------------------
+
+
+def locks(session: Session) -> Iterator[Check]:
+    """First of all: it reads no table of ours, and explains why the other checks cannot."""
+    from unstuck.observe.why import holding
+
+    held = session.store.lock_holders(HOLDS_TOO_LONG)
+    if held:
+        more = f" (and {output.count(len(held) - 1, 'session')} more)" if len(held) > 1 else ""
+        remedy = f"end its transaction, or as the last resort: {ending_session(held[0].session.pid)}"
+        yield Check("locks", False, f"{holding(held[0])}{more}; {remedy}", fatal=False)
+
+
+def writes(session: Session) -> Iterator[Check]:
+    """Reads may go on while nothing can be written: SQLite has one writer, and cannot say who it is."""
+    before = clock.boot()
+    try:
+        session.store.probe()
+    except StoreError as error:
+        waited = output.duration(clock.boot() - before)
+        yield Check("writes", False, f"nothing could be written for {waited}: {error}")
+
+
+# --- the engine ---------------------------------------------------------------------------------------------------
+
+
+def roles(alive: Sequence[WorkerRecord], now: datetime) -> Iterator[Check]:
+    """What workers say that they cannot do."""
+    failing = {worker.name: anatomy.roles(worker, now) for worker in alive}
+    told = [(name, role) for name, found in failing.items() for role in found]
+    if not told:
+        return
+    for_good = {role.name for _, role in told if all(_fails(found, role.name) for found in failing.values())}
+    told.sort(key=lambda each: (each[1].name not in for_good, -each[1].failing_for))
+    name, role = told[0]
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    where = "every worker" if role.name in for_good and len(alive) > 1 else f"worker {name}"
+    detail = f"{role.name} has failed on {where} for {output.duration(role.failing_for)}: {role.error}{more}"
+    yield Check("roles", False, f"{detail}: unstuck workers", fatal=bool(for_good))
+
+
+def _fails(found: Sequence[FailingRole], name: str) -> bool:
+    return any(role.name == name and role.failing_for >= FAILS_TOO_LONG for role in found)
+
+
+_LATE = {
+    "lost": "job {job} of worker {worker}, whose lease ended {ago}, is RUNNING still: nobody recovers it",
+    "backstop": "job {job} on worker {worker} should have ended {ago} at the latest: nobody judges it",
+    "start": "job {job} was due {ago}: no sweep brings it into the queue",
+    "expire": "job {job} should have expired {ago}: no sweep ends it",
+    "wait": "job {job} should have been woken {ago}: no sweep does",
+}
+
+
+def sweeps(session: Session, now: datetime) -> Iterator[Check]:
+    times = session.settings.times
+    found = session.store.overdue(late(times), times.kill_grace + times.lease)
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        yield Check("sweeps", False, f"{_told(session, found[0], now)}{more}: unstuck workers")
+
+
+def _told(session: Session, found: Overdue, now: datetime) -> str:
+    """Another tenant's job is not named."""
+    job = found.job if found.job and session.own in (None, found.tenant) else "of another tenant"
+    return _LATE[found.what].format(job=job, worker=found.worker, ago=output.age(found.due_at, now))
+
+
+def inbox(session: Session, now: datetime) -> Iterator[Check]:
+    stand, times = session.store.inbox_stand(FULL_INBOX), session.settings.times
+    if stand.since_at is None:
+        return
+    is_old = (now - stand.since_at).total_seconds() > late(times)
+    if is_old or stand.entries >= FULL_INBOX:
+        number = f"{stand.entries:,}{'+' if stand.entries >= FULL_INBOX else ''}"
+        said = (
+            f"{number} {'entry' if stand.entries == 1 else 'entries'}, the oldest {output.age(stand.since_at, now)}"
+        )
+        yield Check("inbox", False, f"{said}: targets and dependants wait to be looked at", fatal=False)
+
+
+# --- single things ------------------------------------------------------------------------------------------------
+
+
+def quarantine(session: Session, now: datetime) -> Iterator[Check]:
+    found = session.store.quarantined(session.own, limit=LOOK)
+    if found:
+        first = min(found, key=lambda each: each.since_at)
+        what = f"target {first.target}" if first.duty == "target" else f"job {first.job}"
+        oldest = f"{what} ({first.duty}) {output.age(first.since_at, now)}: {_line(first.error)}"
+        yield Check(
+            "quarantine", False, f"{_many(len(found))} set aside, first {oldest}: unstuck quarantine", fatal=False
+        )
+
+
+def notifications(session: Session, now: datetime) -> Iterator[Check]:
+    found = session.store.notifications(session.own, limit=LOOK)
+    if found:
+        newest = f"{found[0].title} {output.age(found[0].at, now)}"
+        detail = f"{_many(len(found))} that nobody took note of, the newest: {newest}: unstuck notifications"
+        yield Check("notifications", False, detail, fatal=False)
+
+
+def _many(number: int) -> str:
+    return f"{number}{'+' if number == LOOK else ''}"
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 200 else line[:199] + "…"
+
+
+# --- the queue ----------------------------------------------------------------------------------------------------
+
+
+def queue(session: Session, has_room: bool, now: datetime, too_long: float) -> Check:
+    """The oldest job that is due. After some polls it must have started, if a slot is free and no gate is shut."""
+    oldest = session.store.jobs(session.tenant, JobFilter(states=(JobState.QUEUED,), newest_first=False), LOOK).jobs
+    due = sorted((job for job in oldest if job.available_at <= now), key=lambda job: job.available_at)
+    if not due:
+        return Check("queue", True, "nobody waits")
+    first = due[0]
+    patience = 3 * session.settings.times.poll + session.settings.times.store_call
+    for job in _of_each_kind(due) if has_room else ():
+        if _waited(job, now) <= patience or (why := ask_why(session, job.id)) is None:
+            continue
+        if why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in TROUBLES):
+            told = f"due for {output.duration(_waited(job, now))} and nobody took it: {job.workflow} {job.id}"
+            return Check("queue", False, f"{told}: {why.verdict}", fatal=False)
+    waited = _waited(first, now)
+    detail = f"the oldest due job waits {output.duration(waited)}: {first.workflow} {first.id}"
+    if waited < too_long:
+        return Check("queue", True, detail, fatal=False)
+    found = ask_why(session, first.id)
+    return Check("queue", False, f"{detail}: {found.verdict if found else 'it has ended meanwhile'}", fatal=False)
+
+
+def _of_each_kind(due: Sequence[JobRecord]) -> list[JobRecord]:
+    """The oldest of each queue, workflow and target: one that is paused must not hide the others."""
+    kinds: dict[tuple[str, str, str | None], JobRecord] = {}
+    for job in due:
+        kinds.setdefault((job.queue, job.workflow, job.target), job)
+    return list(kinds.values())[:ASKED]
+
+
+def _waited(job: JobRecord, now: datetime) -> float:
+    return (now - job.available_at).total_seconds()
+
+
+def ask_why(session: Session, job: str) -> Why | None:
+    """None: it was forgotten since."""
+    from unstuck.observe.why import why
+
+    try:
+        return why(session.store, session.tenant, job, session.settings.times)
+    except UnknownJob:
+        return None

@@ -1,0 +1,144 @@
+"""What `health` asks the store: what nobody sweeps, what nobody ingests, who holds what; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.conftest import StoreClock
+from tests.support.builders import a_worker, begin, claimed, record, submitted
+from tests.support.eventually import eventually
+from tests.support.postgres import PostgresServer
+from unstuck.store.connect import open_database
+from unstuck.store.sql_store import SqlStore
+
+LATE = 20.0
+
+
+def kinds(store: SqlStore) -> list[str]:
+    return [found.what for found in store.overdue(LATE, backstop=35.0)]
+
+
+def test_timers_that_nobody_sweeps_are_overdue_after_a_while(store: SqlStore, clock: StoreClock) -> None:
+    job = submitted(store, delay=10.0)
+    submitted(store, expires_after=60.0)
+    clock.advance(29)
+    assert kinds(store) == []
+    clock.advance(2)
+    [found] = store.overdue(LATE, backstop=35.0)
+    assert (found.what, found.job, found.tenant) == ("start", job.id, "default")
+    clock.advance(120)
+    assert kinds(store) == ["start", "expire"]
+    store.release_due()
+    assert kinds(store) == []
+
+
+def test_attempts_of_a_lost_worker_are_overdue_until_they_are_recovered(store: SqlStore, clock: StoreClock) -> None:
+    a_worker(store, "old")
+    ada, zoe = a_worker(store, "ada", lease=30.0), a_worker(store, "zoe", lease=40.0)
+    jobs = [claimed(store, ada), claimed(store, zoe), claimed(store, zoe)]
+    clock.advance(49)
+    assert kinds(store) == []
+    clock.advance(12)
+    [first, second] = store.overdue(LATE, backstop=35.0)
+    assert (first.what, first.worker, first.job) == ("lost", "ada", jobs[0].id)
+    assert (second.what, second.worker) == ("lost", "zoe")
+    store.recover_lost(0)
+    assert kinds(store) == []
+
+
+def test_attempts_beyond_their_backstop_are_overdue(store: SqlStore, clock: StoreClock) -> None:
+    ada = a_worker(store, "ada")
+    job = claimed(store, ada, timeout=10.0, grace=10.0)
+    begin(store, ada, job)
+    clock.advance(20 + 35 + LATE - 2)
+    assert kinds(store) == []
+    clock.advance(4)
+    [found] = store.overdue(LATE, backstop=35.0)
+    assert (found.what, found.worker, found.job) == ("backstop", "ada", job.id)
+
+
+def test_what_is_in_quarantine_is_not_told_twice(store: SqlStore, clock: StoreClock) -> None:
+    ada = a_worker(store, "ada", lease=30.0)
+    lost, late = claimed(store, ada), submitted(store, delay=10.0)
+    clock.advance(100)
+    assert kinds(store) == ["start", "lost"]
+    store.quarantine("recover", {lost.ref.job: "it raises"}, by="w1")
+    assert kinds(store) == ["start"]
+    store.quarantine("start", {record(store, late.id).number: "it raises"}, by="w1")
+    assert kinds(store) == []
+
+
+def test_an_entry_of_the_inbox_knows_since_when_it_stands_there(store: SqlStore, clock: StoreClock) -> None:
+    assert (store.inbox_stand().since_at, store.inbox_stand().entries) == (None, 0)
+    before = clock.now()
+    for number in range(5):
+        submitted(store, target=f"t{number}")
+    stand = store.inbox_stand()
+    assert stand.since_at is not None
+    assert (stand.entries, store.inbox_stand(ceiling=3).entries) == (5, 3)
+    assert 0 <= (stand.since_at - before).total_seconds() < 30
+    store.ingest()
+    assert store.inbox_stand().entries == 0
+
+
+# --- who holds what -----------------------------------------------------------------------------------------------
+
+
+def test_where_nobody_holds_anything_nobody_is_named(store: SqlStore) -> None:
+    assert store.lock_holders(0.0) == []
+
+
+@pytest.fixture
+def server_url(postgres_server: PostgresServer) -> Iterator[str]:
+    url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture
+def server(server_url: str) -> Iterator[SqlStore]:
+    opened = SqlStore(open_database(server_url, application="unstuck-test"))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["SELECT 1 FROM unstuck_limits FOR UPDATE", "LOCK TABLE unstuck_limits", "UPDATE unstuck_limits SET rate = 1"],
+)
+def test_a_session_that_holds_something_of_ours_is_told_with_what_and_for_how_long(
+    server: SqlStore, server_url: str, statement: str
+) -> None:
+    assert server.lock_holders(0.0) == []
+    with psycopg.connect(server_url, application_name="lunch") as person:
+        person.execute(statement.encode())
+        assert server.lock_holders(600.0) == []
+        [found] = eventually(lambda: server.lock_holders(0.5))
+        assert (found.session.pid, found.session.application) == (person.info.backend_pid, "lunch")
+        assert (found.held, found.waiting, found.session.doing) == (("unstuck_limits",), 0, "idle in transaction")
+        assert found.held_for is not None
+        assert 0.5 <= found.held_for < 60
+    assert server.lock_holders(0.0) == []
+
+
+def test_those_who_wait_for_a_holder_are_counted(server: SqlStore, server_url: str) -> None:
+    with (
+        psycopg.connect(server_url, application_name="lunch") as person,
+        psycopg.connect(server_url, autocommit=True) as waiter,
+    ):
+        person.execute("LOCK TABLE unstuck_jobs")
+        waiter.pgconn.send_query(b"SELECT COUNT(*) FROM unstuck_jobs")
+        eventually(lambda: [found.waiting for found in server.lock_holders(0.0)] == [1])
+        person.rollback()
+        while waiter.pgconn.get_result() is not None:
+            pass
+
+
+def test_a_long_look_holds_nobody_up(server: SqlStore, server_url: str) -> None:
+    """A dump, a report: reading locks no row."""
+    with psycopg.connect(server_url) as reader:
+        reader.execute("SELECT COUNT(*) FROM unstuck_jobs")
+        assert server.lock_holders(0.0) == []
