@@ -132,6 +132,27 @@ def test_programs_get_the_same_tree_under_stable_keys(unstuck: Command, w1: Work
     }  # fmt: skip
 
 
+def test_roles_that_fail_are_shown_and_keep_a_worker_from_being_ready(unstuck: Command, store: Store) -> None:
+    worker = a_worker(store, "w1")
+    roles = [{"name": "settle", "failing_for": 40.0, "failures": 12, "error": "RuntimeError: \x1b[31mcolumn gone"}]
+    beats(store, worker, ready=False, roles=roles)
+    told = ask(unstuck, "workers").out
+    assert "w1  active, not ready" in told
+    assert "  its settle has failed for " in told
+    assert "(12 times): RuntimeError: \\x1b[31mcolumn gone" in told
+    [role] = ask(unstuck, "workers", "--json").object["roles"]
+    assert role.keys() == {"name", "failing_ms", "failures", "error"}
+    assert (role["name"], role["failures"]) == ("settle", 12)
+    assert role["failing_ms"] >= 40_000
+    answer = unstuck("health", "--worker", "w1")
+    assert answer.code == 10
+    assert "w1 is active: its settle has failed for " in answer.out
+    beats(store, worker, roles=[{**roles[0], "name": "janitor/timers"}])
+    answer = unstuck("health", "--worker", "w1")
+    assert answer.code == 0
+    assert "w1 is ready, running 0; its janitor/timers has failed for " in answer.out
+
+
 def test_what_a_worker_of_another_version_says_hides_nothing_else() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     info: dict[str, Any] = {

@@ -14,7 +14,19 @@ from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.reasons import RULES, Actor, Reason, Why, explain, lasting
-from unstuck.model.standing import Code, Dependency, Facts, Hold, Lock, Locker, Shut, TargetFacts, WorkerFacts
+from unstuck.model.standing import (
+    Code,
+    Dependency,
+    Facts,
+    FailingRole,
+    Hold,
+    Lock,
+    Locker,
+    SetAside,
+    Shut,
+    TargetFacts,
+    WorkerFacts,
+)
 from unstuck.model.target import FIRST
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
@@ -115,6 +127,8 @@ EXAMPLES: dict[Code, Facts] = {
     Code.ENGINE_STALLED: facts(is_ready=False, due_at=NOW - timedelta(minutes=5), sweepers=0),
     Code.UNPLACED: facts(is_ready=False),
     Code.ROW_LOCKED: facts(locks=(Lock("ready", LUNCH, table="unstuck_ready"),)),
+    Code.QUARANTINED: facts(is_ready=False, due_at=EARLIER, quarantine=(SetAside("start", EARLIER, 3, "no\nway"),)),
+    Code.WORKER_FAILING: facts(workers=(replace(ADA, roles=(FailingRole("claim", 40.0, 12, "no column x"),)),)),
     Code.WORKERS_FULL: facts(workers=(replace(ADA, running=4),)),
     Code.LOWER_PRIORITY: facts(before=3, before_by_priority=2),
     Code.OTHERS_FIRST: facts(before=1000),
@@ -210,6 +224,15 @@ SAID: dict[Code, tuple[str, str | None]] = {
         "SELECT pg_terminate_backend(4711)",
     ),
     Code.UNPLACED: ("neither ready, nor in a line, nor on a timer", "unstuck jobs show job-7"),
+    Code.QUARANTINED: (
+        "its time has come, and it cannot be brought into the queue since 2026-03-01 11:59:22 UTC (tried 3 times): no"
+        "; every sweep tries it again, alone",
+        "unstuck quarantine retry job-7",
+    ),
+    Code.WORKER_FAILING: (
+        "the worker that serves it cannot take it: claim has failed there for 40s (12 times): no column x",
+        "unstuck workers",
+    ),
     Code.WORKERS_FULL: ("all 4 slots of the worker that serves it are busy", None),
     Code.LOWER_PRIORITY: ("2 jobs of its workflow with a higher priority go first", None),
     Code.OTHERS_FIRST: ("1000 or more jobs of its workflow that waited longer go first", None),
@@ -450,6 +473,79 @@ def test_a_worker_that_still_imports_is_the_engines_matter() -> None:
     found = only(facts(workers=(replace(ADA, is_loaded=False, knows_workflow=False),)))
 
     assert (found.code, found.actor) == (Code.APP_NOT_LOADED, Actor.ENGINE)
+
+
+SETTLE = FailingRole("settle", 40.0, 12, "no column x")
+SWEEP = FailingRole("janitor/timers", 40.0, 12, "no column x")
+
+
+def test_a_role_that_claims_do_not_need_keeps_nobody_and_one_worker_that_claims_is_enough() -> None:
+    sweepless, unfit = replace(ADA, roles=(SWEEP,)), replace(ADA, roles=(SWEEP, SETTLE))
+    assert ask(facts(workers=(sweepless,))).is_runnable
+    assert ask(facts(workers=(unfit, ADA))).is_runnable
+    assert ask(facts(workers=(unfit, unfit))).codes == (Code.WORKER_FAILING,)
+
+
+def test_a_running_job_whose_worker_cannot_write_results_says_so() -> None:
+    found = ask(facts(running(), worker_roles=(SWEEP, SETTLE)))
+    assert found.codes == (Code.WORKER_FAILING, Code.RUNNING)
+    assert "worker ada cannot write what becomes of its jobs: settle has failed there for 40s" in found.verdict
+    lost = facts(running(lease_until=NOW - timedelta(seconds=2)), worker_roles=(SETTLE,))
+    assert ask(lost).codes == (Code.LEASE_EXPIRED,)
+
+
+def aside(duty: str) -> tuple[SetAside, ...]:
+    return (SetAside(duty, EARLIER, 1, "check violated"),)
+
+
+def test_a_running_job_whose_result_cannot_be_written_runs_no_more() -> None:
+    for record in (running(), running(request=RequestKind.CANCEL, requested_at=NOW)):
+        found = only(facts(record, quarantine=aside("settle")))
+        assert found.code is Code.QUARANTINED
+        assert found.sentence == (
+            "its handler has ended, and its result cannot be written since 2026-03-01 11:59:22 UTC (tried once): "
+            "check violated; its worker tries again"
+        )
+
+
+@pytest.mark.parametrize("duty", ["recover", "overdue"])
+def test_a_lost_job_that_cannot_be_recovered_blames_no_sweeper(duty: str) -> None:
+    lost = running(lease_until=NOW - timedelta(minutes=5))
+    assert Code.ENGINE_STALLED in ask(facts(lost)).codes
+    found = ask(facts(lost, quarantine=aside(duty)))
+    assert found.codes == (Code.QUARANTINED, Code.LEASE_EXPIRED)
+    assert found.reasons[1].sentence.endswith("; it has not been recovered")
+
+
+@pytest.mark.parametrize(
+    ("duty", "found"),
+    [
+        ("wait", parked(WaitKind.TIME)),
+        ("dependants", facts(a_record(state=JobState.PENDING, on_hold=True))),
+        ("children", facts(a_record(state=JobState.PENDING, on_hold=True))),
+        ("expire", facts(a_record(state=JobState.PENDING, on_hold=True))),
+    ],
+)
+def test_what_is_set_aside_stands_before_what_the_job_waits_for(duty: str, found: Facts) -> None:
+    answer = ask(replace(found, quarantine=aside(duty)))
+    assert (answer.codes[0], answer.reasons[0].remedy) == (Code.QUARANTINED, "unstuck quarantine retry job-7")
+
+
+def test_a_target_that_is_set_aside_keeps_who_needs_its_turn_and_not_who_has_it() -> None:
+    behind = replace(on_target(head=None, head_state=None), quarantine=aside("target"))
+    assert ask(behind).codes == (Code.QUARANTINED,)
+    assert not ask(behind).is_runnable
+    head = replace(behind, is_ready=True, place=None, target=replace(TargetFacts("acme"), head="job-7"))
+    assert ask(head).is_runnable
+
+
+def test_what_a_start_does_not_need_is_told_of_a_runnable_job_and_what_is_over_is_not() -> None:
+    """A57"""
+    found = ask(facts(quarantine=aside("expire")))
+    assert (found.is_runnable, found.codes) == (True, (Code.QUARANTINED, Code.CLAIMABLE))
+    assert ask(facts(quarantine=aside("settle"))).codes == (Code.CLAIMABLE,), "of an attempt that is over"
+    assert ask(facts(running(), quarantine=aside("start"))).codes == (Code.RUNNING,)
+    assert ask(facts(quarantine=aside("unheard-of"))).codes == (Code.CLAIMABLE,)
 
 
 def test_one_worker_that_serves_it_is_enough() -> None:

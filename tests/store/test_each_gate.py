@@ -347,8 +347,9 @@ def test_each_gate_shuts_a_job_out_alone_and_lets_it_go_when_it_opens_a57(
 #: They never stand alone (a late timer is also a timer), or no verb leads there: nothing misplaces a job so far.
 #: Their sentences are in tests/model/test_reasons.py.
 NEVER_ALONE = {Code.ENGINE_STALLED, Code.UNPLACED}
-#: Shut by what is no row of ours: another session (tests/store/test_why_locks.py).
-ELSEWHERE = {Code.ROW_LOCKED}
+#: Shut by what is no row of ours: another session (tests/store/test_why_locks.py), a row that refuses, a worker that
+#: fails (tests/store/test_why.py). A rehearsal here would succeed.
+ELSEWHERE = {Code.ROW_LOCKED, Code.QUARANTINED, Code.WORKER_FAILING}
 
 
 def test_every_gate_of_a_queued_job_is_shut_here_once() -> None:

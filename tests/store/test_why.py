@@ -299,6 +299,79 @@ def test_busy_slots_and_others_before_it_are_details_of_runnable(store: SqlStore
     assert "all 2 slots of the worker that serves it are busy" in found.verdict
 
 
+# --- what cannot be written, who cannot work ----------------------------------------------------------------------
+
+FAILS = {"failing_for": 40.0, "failures": 12, "error": "RuntimeError: column gone"}
+
+
+def test_a_job_whose_start_was_set_aside_says_so_until_it_leaves(
+    store: SqlStore, worker: WorkerRecord, clock: StoreClock
+) -> None:
+    job = submitted(store, delay=5.0)
+    clock.advance(10)
+    store.quarantine("start", {_number(store, job): "it raises"}, by="ada")
+    found = why(store, TENANT, job.id)
+    assert (found.is_runnable, found.codes) == (False, (Code.QUARANTINED, Code.SCHEDULED))
+    assert "cannot be brought into the queue since " in found.verdict
+    assert "(tried once): it raises; every sweep tries it again, alone" in found.verdict
+    assert found.reasons[0].remedy == f"unstuck quarantine retry {job.id}"
+    store.leave_quarantine("start", _number(store, job))
+    store.release_due()
+    assert codes(store, job) == (Code.CLAIMABLE,)
+
+
+def test_a_job_whose_target_was_set_aside_says_so_and_anothers_target_is_no_matter(
+    store: SqlStore, worker: WorkerRecord, store_url: str
+) -> None:
+    job, other = submitted(store, target="acme"), submitted(store, target="ajax")
+    target = store.target(TENANT, "acme")
+    assert target is not None
+    store.quarantine("target", {target.number: "it raises"}, by="ada")
+    assert codes(store, job) == (Code.QUARANTINED,)
+    assert codes(store, other) == (Code.CLAIMABLE,)
+
+
+def test_a_running_job_whose_result_or_recovery_was_set_aside_says_so(
+    store: SqlStore, worker: WorkerRecord, clock: StoreClock
+) -> None:
+    job = submitted(store)
+    number = take(store, worker, job).ref.job
+    store.quarantine("settle", {number: "check violated"}, by="ada")
+    reason = only(store, job)
+    assert reason.code is Code.QUARANTINED
+    assert reason.sentence.startswith("its handler has ended, and its result cannot be written since ")
+    assert reason.sentence.endswith(": check violated; its worker tries again")
+    store.leave_quarantine("settle", number)
+    clock.advance(100)
+    store.quarantine("recover", {number: "check violated"}, by="zoe")
+    a_worker(store, "zoe")
+    assert codes(store, job) == (Code.QUARANTINED, Code.LEASE_EXPIRED)
+
+
+@pytest.mark.parametrize(("state", "duty"), [("PENDING", "dependants"), ("WAITING", "wait"), ("PENDING", "children")])
+def test_a_job_at_rest_that_was_set_aside_says_so(
+    store: SqlStore, worker: WorkerRecord, store_url: str, state: str, duty: Any
+) -> None:
+    job = submitted(store, on_hold=True)
+    by_hand(store_url, "UPDATE unstuck_jobs SET state = %s", state)
+    store.quarantine(duty, {_number(store, job): "no"}, by="ada")
+    assert codes(store, job)[0] is Code.QUARANTINED
+
+
+def test_workers_that_cannot_claim_or_settle_are_told(store: SqlStore, worker: WorkerRecord) -> None:
+    job, runs = submitted(store), submitted(store)
+    held = [take(store, worker, runs).ref]
+    store.beat(worker.number, 30.0, held, info={"slots": 2, "roles": [{"name": "claim", **FAILS}]})
+    found = why(store, TENANT, job.id)
+    assert (found.is_runnable, found.codes) == (False, (Code.WORKER_FAILING,))
+    assert "cannot take it: claim has failed there for 40s (12 times): RuntimeError: column gone" in found.verdict
+    assert codes(store, runs) == (Code.RUNNING,)
+    store.beat(worker.number, 30.0, held, info={"slots": 2, "roles": [{"name": "settle", **FAILS}]})
+    assert codes(store, runs) == (Code.WORKER_FAILING, Code.RUNNING)
+    store.beat(worker.number, 30.0, held, info={"slots": 2, "roles": "nonsense"})
+    assert (codes(store, job), codes(store, runs)) == ((Code.CLAIMABLE,), (Code.RUNNING,))
+
+
 # --- running and ended --------------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,8 @@ ASKED = 5
 TROUBLES = frozenset(
     {
         Code.ROW_LOCKED,
+        Code.QUARANTINED,
+        Code.WORKER_FAILING,
         Code.ENGINE_STALLED,
         Code.UNPLACED,
         Code.NO_WORKER,

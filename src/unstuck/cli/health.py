@@ -8,12 +8,12 @@ from typing import Annotated
 
 from unstuck import clock
 from unstuck.cli import checks, exits, options, output
-from unstuck.cli.anatomy import ALIVE, import_error, is_ready, start_error
+from unstuck.cli.anatomy import ALIVE, import_error, is_ready, roles, start_error
 from unstuck.cli.checks import Check
 from unstuck.cli.db import versions
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, how_to_migrate, opened
-from unstuck.cli.workers import is_worth_showing
+from unstuck.cli.workers import is_worth_showing, role_text
 from unstuck.model.errors import StoreError
 from unstuck.model.job import WorkerRecord
 
@@ -128,11 +128,12 @@ def _one_worker(session: Session, name: str) -> Check:
         return Check("worker", False, f"there is no worker {name}: unstuck workers")
     worker, state = max(living, key=lambda seen: (is_ready(*seen), seen[0].started_at))
     if is_ready(worker, state):
-        return Check("worker", True, f"{name} is ready, running {worker.running}")
-    return Check("worker", False, f"{name} is {state}: {_hindrance(worker, state)}")
+        failing = "".join(f"; its {role_text(role)}" for role in roles(worker, session.now())[:1])
+        return Check("worker", True, f"{name} is ready, running {worker.running}{failing}")
+    return Check("worker", False, f"{name} is {state}: {_hindrance(worker, state, session.now())}")
 
 
-def _hindrance(worker: WorkerRecord, state: str) -> str:
+def _hindrance(worker: WorkerRecord, state: str, now: datetime) -> str:
     if state == "draining":
         return f"it takes nothing new, {output.count(worker.running, 'job')} to finish"
     if state != "active":
@@ -141,6 +142,8 @@ def _hindrance(worker: WorkerRecord, state: str) -> str:
         return "it cannot import the app: unstuck workers"
     if start_error(worker.info):
         return "it cannot start processes: unstuck workers"
+    if failing := roles(worker, now):
+        return f"its {role_text(failing[0])}: unstuck workers"
     return "it is starting, no process is up yet"
 
 

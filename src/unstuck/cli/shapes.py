@@ -26,7 +26,7 @@ from unstuck.model.guard import Action, Entry, Notification, SettingRecord
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.parts import Part
-from unstuck.model.standing import Dependency
+from unstuck.model.standing import Dependency, FailingRole
 from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
 from unstuck.observe.logs import LogPiece
@@ -159,7 +159,7 @@ def target(record: TargetRecord) -> dict[str, Any]:
 
 
 def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
-    """`processes` and `recycled` are ours to keep stable; `info` is what it said of itself, as it said it."""
+    """`roles`, `processes`, `recycled` are ours to keep stable; `info` is what it said of itself, as it said it."""
     return {
         "name": record.name,
         "incarnation": record.incarnation,
@@ -173,9 +173,20 @@ def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
         "heartbeat_at": rfc3339(record.heartbeat_at),
         "lease_until": rfc3339(record.lease_until),
         "ready": anatomy.is_ready(record, state),
+        "roles": [role(each) for each in anatomy.roles(record, now)],
         "processes": [process(each) for each in anatomy.processes(record, now)],
         "recycled": [recycled(each) for each in anatomy.recycled(record)],
         "info": record.info,
+    }
+
+
+def role(found: FailingRole) -> dict[str, Any]:
+    """What a worker cannot do beside running jobs, as of this moment."""
+    return {
+        "name": found.name,
+        "failing_ms": round(found.failing_for * 1000),
+        "failures": found.failures,
+        "error": found.error,
     }
 
 

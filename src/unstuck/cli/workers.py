@@ -14,6 +14,7 @@ from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput, NoAnswer, SchemaMismatch, UnstuckError
 from unstuck.model.job import WorkerRecord
+from unstuck.model.standing import FailingRole
 from unstuck.store.port import Order
 
 app = options.group(
@@ -76,13 +77,15 @@ def _print_worker(worker: WorkerRecord, state: str, now: datetime) -> None:
         _print_problem("its app cannot be imported", problem)
     if problem := anatomy.start_error(worker.info):
         _print_problem("its processes cannot start", problem)
+    for role in anatomy.roles(worker, now):
+        output.say(output.styled(f"  its {role_text(role)}", "red"))
     for process in anatomy.processes(worker, now):
         _print_process(process)
     _print_recycled(anatomy.recycled(worker), now)
 
 
 def _state(worker: WorkerRecord, state: str) -> str:
-    """One that is alive and yet takes nothing says so: its app is not imported, or no process is up."""
+    """One that is alive and yet takes nothing says so: no app, no process, or a role without which it is none."""
     shown = output.styled(state, _STYLES.get(state, "red"))
     is_waiting = state == "active" and not anatomy.is_ready(worker, state)
     return f"{shown}, {output.styled('not ready', 'yellow')}" if is_waiting else shown
@@ -97,6 +100,13 @@ def _print_problem(what: str, problem: str) -> None:
     output.say(output.styled(f"  {what}; it is tried again, later each time:", "red"))
     for line in users_part(problem).splitlines():
         output.say(f"    {output.visible(line)}")
+
+
+def role_text(role: FailingRole) -> str:
+    """What it cannot do, since when, and why."""
+    tries = "once" if role.failures == 1 else f"{role.failures:,} times"
+    failing = f"{role.name} has failed for {output.duration(role.failing_for)} ({tries})"
+    return output.visible(f"{failing}: {role.error}" if role.error else failing)
 
 
 def _print_process(process: Process) -> None:

@@ -26,10 +26,12 @@ from unstuck.model.standing import (
     HELD_TOO_LONG,
     Code,
     Facts,
+    FailingRole,
     Hold,
     Lock,
     Locker,
     LockKind,
+    SetAside,
     Shut,
     TargetFacts,
     WorkerFacts,
@@ -54,6 +56,10 @@ class Actor(StrEnum):
 
 #: What a person must do is said before what passes by itself.
 _URGENCY = {Actor.OPERATOR: 0, Actor.OWNER: 0, Actor.SENDER: 0, Actor.APPROVER: 0, Actor.ENGINE: 1, Actor.NOBODY: 2}
+
+
+#: What is amiss is said before what somebody wanted so.
+_AMISS = {Code.ROW_LOCKED, Code.QUARANTINED, Code.WORKER_FAILING}
 
 
 # --- what is said about it ----------------------------------------------------------------------------------------
@@ -101,6 +107,8 @@ class Said:
     remedy: str | None = None
     actor: Actor | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    #: It is worth saying, and yet a claim would take the job.
+    is_detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +149,13 @@ class Rule:
     shuts: bool
     find: Find
 
-    def reasons(self, view: View) -> Iterator[Reason]:
+    def reasons(self, view: View) -> Iterator[tuple[Reason, bool]]:
+        """What it found, and whether that shuts the job out."""
         for said in self.find(view):
             remedy = said.remedy or (self.remedy and self._of_job(view, self.remedy))
             actor = said.actor or self.actor
-            yield Reason(self.code, said.sentence, actor, said.since, said.until, remedy, said.details)
+            reason = Reason(self.code, said.sentence, actor, said.since, said.until, remedy, said.details)
+            yield reason, self.shuts and not said.is_detail
 
     @staticmethod
     def _of_job(view: View, remedy: str) -> str:
@@ -177,11 +187,12 @@ def explain(facts: Facts, now: datetime, times: Times | None = None) -> Why:
     view = View(facts, now, times or Times())
     state = facts.job.state
     asked = [rule for rule in RULES.values() if state in rule.states]
-    reasons = [reason for rule in asked if rule.shuts for reason in rule.reasons(view)]
-    is_runnable = state is JobState.QUEUED and not reasons
+    found = [each for rule in asked if rule.shuts for each in rule.reasons(view)]
+    is_runnable = state is JobState.QUEUED and not any(shuts for _, shuts in found)
     if is_runnable:
-        reasons = [reason for rule in asked if not rule.shuts for reason in rule.reasons(view)]
-    reasons.sort(key=lambda reason: _URGENCY[reason.actor])
+        found += [each for rule in asked if not rule.shuts for each in rule.reasons(view)]
+    reasons = [reason for reason, _ in found]
+    reasons.sort(key=lambda reason: (_URGENCY[reason.actor], reason.code not in _AMISS))
     return Why(facts.job.id, state, is_runnable, _verdict(state, is_runnable, reasons), tuple(reasons), now)
 
 
@@ -231,9 +242,8 @@ def _due(view: View, due: datetime, what: str) -> str:
         verb = "starts " if what == "it starts" else "is "
         subject = "it" if what == "it starts" else what
         return f"{subject} {verb}in {lasting(due - view.now)}, at {clock(due)}"
-    return (
-        f"{'its time' if what == 'it starts' else what} came{view.ago(due)}; the next sweep brings it into the queue"
-    )
+    came = f"{'its time' if what == 'it starts' else what} came{view.ago(due)}"
+    return came if _aside(view, "start") else f"{came}; the next sweep brings it into the queue"
 
 
 @_rule(
@@ -378,6 +388,101 @@ def session_named(by: Locker) -> str:
 def _for_how_long(view: View, by: Locker) -> str:
     ours = f"more than {HELD_TOO_LONG:g}s, and ours take milliseconds"
     return f" for {lasting(view.now - by.since_at)} ({ours})" if by.since_at else f" ({ours})"
+
+
+# --- what cannot be written, although the database answers --------------------------------------------------------
+
+#: Of each duty: what could not be done.
+_SET_ASIDE = {
+    "settle": "its handler has ended, and its result cannot be written",
+    "recover": "its worker was lost, and it cannot be taken back",
+    "overdue": "it ran beyond its time, and the verdict cannot be written",
+    "start": "its time has come, and it cannot be brought into the queue",
+    "expire": "it stayed for too long, and its end cannot be written",
+    "wait": "its time to go on has come, and it cannot be woken",
+    "orphan": "no worker knows its workflow, and its end cannot be written",
+    "blacklist": "its workflow is blacklisted, and it can be neither failed nor held",
+    "children": "what the end of its parent means for it cannot be written",
+    "dependants": "what it came after has ended, and what that means cannot be written",
+    "target": "the turn on its target cannot be given to anybody",
+    "hold": "its old body is gone, and that cannot be noted",
+}
+_OF_ATTEMPTS = {"settle", "recover", "overdue"}
+
+
+@_rule(
+    Code.QUARANTINED,
+    "something about it, or its target, cannot be written; it was set aside and is tried again alone",
+    Actor.OPERATOR,
+    "unstuck quarantine retry JOB",
+    of=[JobState.QUEUED, JobState.PENDING, JobState.WAITING, JobState.PAUSED, JobState.RUNNING],
+)
+def _quarantined(view: View) -> Iterator[Said]:
+    for aside in _aside(view):
+        again = "its worker tries again" if aside.duty == "settle" else "every sweep tries it again, alone"
+        yield Said(
+            f"{_SET_ASIDE[aside.duty]}{_since(aside.since_at)} (tried {_times(aside.tries)}): "
+            f"{_first_line(aside.error)}; {again}",
+            aside.since_at,
+            details={"duty": aside.duty, "tries": aside.tries, "error": aside.error},
+            is_detail=not _keeps(view, aside),
+        )
+
+
+def _aside(view: View, *duties: str) -> list[SetAside]:
+    """Of these duties, or of all that can concern it now: what was about another attempt is over."""
+    is_running = view.job.state is JobState.RUNNING
+    return [
+        aside
+        for aside in view.facts.quarantine
+        if aside.duty in (duties or _SET_ASIDE) and (aside.duty in _OF_ATTEMPTS) == is_running
+    ]
+
+
+def _keeps(view: View, aside: SetAside) -> bool:
+    """A queued job can be claimed all the same, unless this is what must bring it into the queue."""
+    facts = view.facts
+    match aside.duty:
+        case "start":
+            return facts.due_at is not None
+        case "target":
+            return not facts.is_ready
+        case "blacklist":
+            return bool(_entries(view))
+        case _:
+            return view.job.state is not JobState.QUEUED
+
+
+@_rule(
+    Code.WORKER_FAILING,
+    "the worker that runs it cannot write results, or those that serve it cannot claim",
+    Actor.OPERATOR,
+    "unstuck workers",
+    of=[JobState.QUEUED, JobState.RUNNING],
+)
+def _worker_failing(view: View) -> Iterator[Said]:
+    if view.job.state is JobState.RUNNING:
+        for role in view.facts.worker_roles:
+            if role.name == _SETTLE and _has_lease(view):
+                yield _failing(view, role, f"worker {view.job.worker} cannot write what becomes of its jobs")
+        return
+    serving = [worker for worker in view.facts.workers if worker.serves]
+    failing = [[role for role in worker.roles if role.name in (_CLAIM, _SETTLE)] for worker in serving]
+    if failing and all(failing):
+        yield _failing(view, failing[0][0], f"{_serving(len(serving))} cannot take it")
+
+
+#: Roles of a worker without which it runs nothing: who cannot write results takes nothing new.
+_SETTLE, _CLAIM = "settle", "claim"
+
+
+def _failing(view: View, role: FailingRole, what: str) -> Said:
+    span = timedelta(seconds=role.failing_for)
+    return Said(
+        f"{what}: {role.name} has failed there for {lasting(span)} ({_times(role.failures)}): {role.error}",
+        view.now - span,
+        details={"role": role.name, "failures": role.failures, "error": role.error},
+    )
 
 
 # --- parked: what it waits for ------------------------------------------------------------------------------------
@@ -944,7 +1049,7 @@ def _engine_stalled(view: View) -> Iterator[Said]:
     pending = job.state is JobState.PENDING and bool(facts.dependencies) and not facts.sweepers
     if not pending and (overdue is None or overdue + late_after > view.now):
         return
-    if facts.sweepers and any(_is_needed(view, lock) for lock in facts.locks):
+    if facts.sweepers and (_aside(view) or any(_is_needed(view, lock) for lock in facts.locks)):
         return  # whoever sweeps passes over it: that is not for lack of sweepers
     alive = (
         "no worker is alive" if not facts.sweepers else f"{_count(facts.sweepers, 'worker')} alive, but none sweeps"
@@ -1043,7 +1148,7 @@ def _has_lease(view: View) -> bool:
 @_rule(Code.RUNNING, "it is running", Actor.NOBODY, of=_RUNNING)
 def _running(view: View) -> Iterator[Said]:
     job = view.job
-    if not _has_lease(view) or job.request is not None:
+    if not _has_lease(view) or job.request is not None or _aside(view, "settle"):
         return
     timeout, started = job.policy.timeout, job.started_at
     until = started + timedelta(seconds=float(timeout)) if started and timeout != "unlimited" else None
@@ -1060,7 +1165,7 @@ def _running(view: View) -> Iterator[Said]:
 @_rule(Code.CANCELLING, "its handler was asked to stop and has not stopped yet", Actor.ENGINE, of=_RUNNING)
 def _cancelling(view: View) -> Iterator[Said]:
     job = view.job
-    if not _has_lease(view) or job.request is None:
+    if not _has_lease(view) or job.request is None or _aside(view, "settle"):
         return
     until = job.requested_at + timedelta(seconds=job.policy.grace) if job.requested_at else None
     if job.request is RequestKind.DRAIN:
@@ -1133,6 +1238,8 @@ def _lease_expired(view: View) -> Iterator[Said]:
 def _recovered(view: View, until: datetime | None) -> str:
     if not view.facts.sweepers:
         return "a worker must live to recover the job, and none does"
+    if _aside(view, "recover", "overdue"):
+        return "it has not been recovered"
     if until is None or until <= view.now:
         return "any other recovers the job with its next sweep"
     return f"any other recovers the job {view.soon(until)} at the latest"

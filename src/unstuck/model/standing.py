@@ -46,6 +46,8 @@ class Code(StrEnum):
     ENGINE_STALLED = "engine_stalled"
     UNPLACED = "unplaced"
     ROW_LOCKED = "row_locked"
+    QUARANTINED = "quarantined"
+    WORKER_FAILING = "worker_failing"
     WORKERS_FULL = "workers_full"
     LOWER_PRIORITY = "lower_priority"
     OTHERS_FIRST = "others_first"
@@ -149,6 +151,16 @@ class Dependency:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """Something about a job, or its target, that could not be written although the store answered."""
+
+    duty: str
+    since_at: datetime
+    tries: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class FailingRole:
     """What a worker says cannot be done there beside running jobs: `settle`, `claim/ingest`, `janitor/timers`, …"""
 
@@ -197,6 +209,7 @@ class WorkerFacts:
     running: int = 0
     slots: int | None = None
     problem: str | None = None
+    roles: tuple[FailingRole, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -235,5 +248,9 @@ class Facts:
     #: What a WAITING job waits for, answered or not; of children, how many of those have not ended.
     wait: WaitRecord | None = None
     children_open: int = 0
+    #: What about it, or about its target, is in quarantine, the oldest first.
+    quarantine: tuple[SetAside, ...] = ()
+    #: What the worker that runs it cannot do.
+    worker_roles: tuple[FailingRole, ...] = ()
     #: What others hold of all that it needs; which of them keep it is for the rules to say.
     locks: tuple[Lock, ...] = ()

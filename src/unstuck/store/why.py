@@ -6,7 +6,19 @@ import json
 from typing import Any
 
 from unstuck.model.lifecycle import FINAL, JobState
-from unstuck.model.standing import CEILING, Code, Dependency, Facts, Hold, Shut, TargetFacts, WorkerFacts
+from unstuck.model.standing import (
+    CEILING,
+    Code,
+    Dependency,
+    Facts,
+    FailingRole,
+    Hold,
+    SetAside,
+    Shut,
+    TargetFacts,
+    WorkerFacts,
+    failing_roles,
+)
 from unstuck.model.target import FIRST
 from unstuck.model.waits import WaitRecord
 from unstuck.store.database import Row, Transaction
@@ -41,6 +53,8 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
         before_by_priority=row["before_by_priority"],
         wait=_wait(row, job),
         children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
+        quarantine=tuple(_set_aside(found) for found in _list(row["quarantine"])),
+        worker_roles=_roles(row["worker_roles"]),
         locks=() if t.split or row["state"] in FINAL else locks_on(t, row["number"]),
     )
 
@@ -48,6 +62,18 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
 def _list(found: Any) -> list[dict[str, Any]]:
     """PostgreSQL's driver has read the JSON, SQLite's has not; nothing at all is NULL on one and [] on the other."""
     return (json.loads(found) if isinstance(found, str) else found) or []
+
+
+def _set_aside(found: dict[str, Any]) -> SetAside:
+    return SetAside(found["duty"], instant(found["since_at"]), found["tries"], found["error"])
+
+
+def _roles(said: Any) -> tuple[FailingRole, ...]:
+    """As the worker says it, which may be anything."""
+    try:
+        return failing_roles(json.loads(said) if isinstance(said, str) else said)
+    except ValueError:
+        return ()
 
 
 def _wait(row: Row, uid: str) -> WaitRecord | None:
@@ -133,4 +159,5 @@ def _worker(worker: dict[str, Any]) -> WorkerFacts:
         running=worker["running"],
         slots=worker["slots"],
         problem=worker["problem"],
+        roles=_roles(worker["roles"]),
     )

@@ -48,6 +48,12 @@ SELECT me.*, clock.now AS at,
        (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f WHERE f.name = me.workflow) AS known_at,
        (SELECT COUNT(*) FROM unstuck_workers w
          WHERE w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
+       (SELECT json_agg(row_to_json(few))
+          FROM (SELECT q.duty, q.since_at, q.tries, q.error FROM unstuck_quarantine q
+                 WHERE (q.item = me.number AND q.duty <> 'target') OR (q.item = me.target_number AND q.duty = 'target')
+                 ORDER BY q.since_at LIMIT 10) AS few) AS quarantine,
+       (SELECT CAST(w.info AS json) -> 'roles' FROM unstuck_running a JOIN unstuck_workers w ON w.id = a.worker
+         WHERE a.job = me.number) AS worker_roles,
        (SELECT json_agg(row_to_json(g)) FROM unstuck_gates g
          WHERE g.route = me.route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
        CASE WHEN me.state = 'WAITING' THEN
@@ -69,7 +75,7 @@ SELECT me.*, clock.now AS at,
                        COALESCE(CAST(w.serves AS jsonb) -> 'workflows' @> to_jsonb(me.workflow), FALSE) AS knows_workflow,
                        COALESCE(CAST(w.info AS json) ->> 'code_version', w.code_version) AS code_version,
                        CAST(CAST(w.info AS json) ->> 'slots' AS BIGINT) AS slots,
-                       CAST(w.info AS json) ->> 'import_error' AS problem,
+                       CAST(w.info AS json) ->> 'import_error' AS problem, CAST(w.info AS json) -> 'roles' AS roles,
                        (SELECT COUNT(*) FROM unstuck_running r WHERE r.worker = w.id) AS running
                   FROM unstuck_workers w
                  WHERE CASE WHEN w.serves = '{}'

@@ -47,6 +47,12 @@ SELECT me.*, clock.now AS at,
        (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f WHERE f.name = me.workflow) AS known_at,
        (SELECT COUNT(*) FROM unstuck_workers w
          WHERE w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
+       (SELECT json_group_array(json_object('duty', few.duty, 'since_at', few.since_at, 'tries', few.tries, 'error', few.error))
+          FROM (SELECT q.duty, q.since_at, q.tries, q.error FROM unstuck_quarantine q
+                 WHERE (q.item = me.number AND q.duty <> 'target') OR (q.item = me.target_number AND q.duty = 'target')
+                 ORDER BY q.since_at LIMIT 10) AS few) AS quarantine,
+       (SELECT json_extract(w.info, '$.roles') FROM unstuck_running a JOIN unstuck_workers w ON w.id = a.worker
+         WHERE a.job = me.number) AS worker_roles,
        (SELECT json_group_array(json_object(
                    'code', g.code, 'kind', g.kind, 'name', g.name, 'tenant', g.tenant, 'since_at', g.since_at, 'until_at', g.until_at,
                    'by', g.by, 'reason', g.reason, 'used', g.used, 'most', g.most, 'free_at', g.free_at))
@@ -69,12 +75,12 @@ SELECT me.*, clock.now AS at,
        (SELECT json_group_array(json_object(
                    'name', few.name, 'state', few.state, 'beat_at', few.beat_at, 'is_live', few.is_live,
                    'is_loaded', few.is_loaded, 'knows_workflow', few.knows_workflow, 'code_version', few.code_version,
-                   'slots', few.slots, 'problem', few.problem, 'running', few.running))
+                   'slots', few.slots, 'problem', few.problem, 'roles', few.roles, 'running', few.running))
           FROM (SELECT w.name, w.state, w.beat_at, w.lease_until > clock.now AS is_live, w.serves <> '{}' AS is_loaded,
                        EXISTS (SELECT 1 FROM json_each(w.serves, '$.workflows') AS f WHERE f.value = me.workflow) AS knows_workflow,
                        COALESCE(json_extract(w.info, '$.code_version'), w.code_version) AS code_version,
                        json_extract(w.info, '$.slots') AS slots,
-                       json_extract(w.info, '$.import_error') AS problem,
+                       json_extract(w.info, '$.import_error') AS problem, json_extract(w.info, '$.roles') AS roles,
                        (SELECT COUNT(*) FROM unstuck_running r WHERE r.worker = w.id) AS running
                   FROM unstuck_workers w
                  WHERE CASE WHEN w.serves = '{}'
