@@ -43,7 +43,7 @@ from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raise
 from unstuck.model.standing import Facts
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database
-from unstuck.store.port import Limit, NewWorker, Pause, Report, Share
+from unstuck.store.port import Limit, NewWorker, Pause, QuarantineDuty, Report, Share
 from unstuck.store.sql_store import SqlStore
 from unstuck.store.sqlite import SqliteDatabase
 
@@ -105,6 +105,7 @@ class Runnable(RuleBasedStateMachine):
         self.jobs: list[NewJob] = []
         self.attempts: list[tuple[int, ClaimedJob]] = []
         self.workers: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self.unfit: set[int] = set()
 
     def teardown(self) -> None:
         self.stack.close()
@@ -145,6 +146,29 @@ class Runnable(RuleBasedStateMachine):
         started = {ref.job: self.store.now() for ref in held} if begun else None
         self.store.beat(number, LEASE, held, state=state, started=started)
 
+    @rule(place=st.integers(0, 5), role=st.sampled_from(["claim", "settle", "janitor/timers", None, None]))
+    def a_worker_says_what_fails(self, place: int, role: str | None) -> None:
+        """Who cannot claim, or could not write what came of it, claims nothing; it beats all the same."""
+        number = list(self.workers)[place % len(self.workers)]
+        held = [attempt.ref for worker, attempt in self.attempts if worker == number]
+        roles = [{"name": role, "failing_for": 40.0, "failures": 9, "error": "x"}] if role else []
+        if self.store.beat(number, LEASE, held, info={"roles": roles}).alive:
+            (self.unfit.add if role in ("claim", "settle") else self.unfit.discard)(number)
+
+    @rule(
+        place=st.integers(0, 1000),
+        duty=st.sampled_from(["settle", "recover", "start", "expire", "wait", "orphan", "children", "hold"]),
+        is_over=st.booleans(),
+    )
+    @precondition(lambda self: self.jobs)
+    def something_is_set_aside(self, place: int, duty: QuarantineDuty, is_over: bool) -> None:
+        job = self.jobs[place % len(self.jobs)]
+        number = self.facts(job).job.number
+        if is_over:
+            self.store.leave_quarantine(duty, number)
+        else:
+            self.store.quarantine(duty, {number: "it raises"}, by="w0")
+
     @rule(batch=st.lists(st.tuples(OPTIONS, st.integers(-20, 3)), min_size=1, max_size=4))
     def submit(self, batch: list[tuple[dict[str, Any], int]]) -> None:
         for options, after in batch[: 12 - len(self.jobs)]:
@@ -162,6 +186,8 @@ class Runnable(RuleBasedStateMachine):
         """As a worker does it: ingest, look, claim what it serves."""
         number = list(self.workers)[place % len(self.workers)]
         queues, workflows = self.workers[number]
+        if number in self.unfit:
+            return
         self.store.ingest()
         self.store.release_due()
         fronts = self.store.fronts()
@@ -321,7 +347,8 @@ class Runnable(RuleBasedStateMachine):
     def is_claimed(self, store: SqlStore, facts: Facts, live: list[int]) -> bool:
         """By a worker that serves it, looking at it first."""
         job = facts.job
-        serving = [n for n in live if job.queue in self.workers[n][0] and job.workflow in self.workers[n][1]]
+        fit = [n for n in live if n not in self.unfit]
+        serving = [n for n in fit if job.queue in self.workers[n][0] and job.workflow in self.workers[n][1]]
         if not serving or job.state is not JobState.QUEUED:
             return False
         share = Share(facts.route, 1, (facts.rank, job.number), is_limited=True)
