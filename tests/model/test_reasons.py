@@ -388,8 +388,8 @@ def test_a_pause_of_a_target_that_ended_unnoticed_is_the_engines_to_end() -> Non
 @pytest.mark.parametrize(
     ("by", "said", "remedy"),
     [
-        (Locker(4711), "held by session 4711 (more than 1s, and", "SELECT pg_terminate_backend(4711)"),
-        (Locker(None), "held by a prepared transaction (more than 1s, and", "SELECT * FROM pg_prepared_xacts"),
+        (Locker(4711), "held by session 4711 (for how long, the", "SELECT pg_terminate_backend(4711)"),
+        (Locker(None), "held by a prepared transaction (for how long, the", "SELECT * FROM pg_prepared_xacts"),
     ],
 )
 def test_a_holder_that_may_not_be_seen_is_told_as_far_as_it_is_known(by: Locker, said: str, remedy: str) -> None:

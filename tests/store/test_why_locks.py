@@ -17,6 +17,7 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.standing import Code
 from unstuck.observe.why import why
+from unstuck.store.connect import open_database
 from unstuck.store.port import Limit, Share
 from unstuck.store.sql_store import SqlStore
 
@@ -230,3 +231,28 @@ def test_a_table_that_nobody_can_read_names_its_holder_instead_of_the_facts(
             why(store, TENANT, job.id)
         assert f"session {holder.info.backend_pid} (lunch, user " in str(caught.value)
         assert f"SELECT pg_terminate_backend({holder.info.backend_pid})" in str(caught.value)
+
+
+def test_a_user_who_may_see_little_of_other_sessions_learns_their_number(
+    store: SqlStore, store_url: str, worker: WorkerRecord
+) -> None:
+    """PostgreSQL hides what sessions of other users do; who holds which lock it tells everybody."""
+    job = submitted(store)
+    user = f"plain_{chance.nonce()[:8]}"
+    with psycopg.connect(store_url, autocommit=True) as console:
+        console.execute(f"CREATE ROLE {user} LOGIN".encode())
+        console.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {user}".encode())
+        plain = SqlStore(open_database(f"{store_url}&user={user}"))
+        try:
+            with person(store_url, "SELECT 1 FROM unstuck_ready FOR UPDATE") as holder:
+                [reason] = why(plain, TENANT, job.id).reasons
+                assert reason.code is Code.ROW_LOCKED
+                assert f"held by session {holder.info.backend_pid} (lunch, user " in reason.sentence
+                assert "(for how long, the database does not tell this user)" in reason.sentence
+                assert reason.since is None
+                assert plain.lock_holders(0.0) == [], "nobody waits for it, and its age is not known"
+            assert why(plain, TENANT, job.id).codes == (Code.CLAIMABLE,)
+        finally:
+            plain.close()
+            console.execute(f"DROP OWNED BY {user}".encode())
+            console.execute(f"DROP ROLE {user}".encode())

@@ -386,8 +386,9 @@ def session_named(by: Locker) -> str:
 
 
 def _for_how_long(view: View, by: Locker) -> str:
-    ours = f"more than {HELD_TOO_LONG:g}s, and ours take milliseconds"
-    return f" for {lasting(view.now - by.since_at)} ({ours})" if by.since_at else f" ({ours})"
+    if by.since_at is None:
+        return " (for how long, the database does not tell this user)"
+    return f" for {lasting(view.now - by.since_at)} (more than {HELD_TOO_LONG:g}s, and ours take milliseconds)"
 
 
 # --- what cannot be written, although the database answers --------------------------------------------------------
