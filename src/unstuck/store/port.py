@@ -581,7 +581,7 @@ class WorkerPort(Protocol):
         info: Mapping[str, Any] | None = None,
     ) -> Beat:
         """Renew the lease unless it has ended, and reconcile: what the database grants and is neither held, nor of a
-        claim under way, nor being settled, goes back uncharged."""
+        claim under way, nor being settled, goes back uncharged. No row but the worker's own can cost the lease."""
         ...
 
     def asked(self, worker: int) -> list[Asked]:
@@ -589,17 +589,21 @@ class WorkerPort(Protocol):
         ...
 
     def ask(self, ref: AttemptRef, kind: RequestKind, reason: str | None = None) -> Verdict:
-        """Make the worker's own request (timeout, drain) durable before the handler hears of it."""
+        """Make the worker's own request (timeout, drain) durable before the handler hears of it. StoreBusy, after a
+        moment, where somebody holds the attempt."""
         ...
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
-        """End attempts, each under its fence; the pending request is read in the same transaction."""
+        """End attempts, each under its fence; the pending request is read in the same transaction.
+
+        Waits for nobody: what somebody else holds, or the database refuses alone, is BUSY, and all others settle.
+        """
         ...
 
     def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
         """Keep what running attempts said, each under its fence: output is appended and capped, progress replaced.
 
-        A progress that cannot be stored is left out; nothing else of its batch is.
+        A progress that cannot be stored is left out; nothing else of its batch is. BUSY as for a settle.
         """
         ...
 
@@ -609,7 +613,8 @@ class WorkerPort(Protocol):
 
     def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
         """Each once, under its fence: a step that is recorded already is DONE and stays as it is. With a step the
-        count of its job's losses begins anew. InvalidInput for one that cannot be kept: then none of them was."""
+        count of its job's losses begins anew. InvalidInput for one that cannot be kept: then none of them was. BUSY:
+        somebody holds its attempt. This and what follows wait for a lock for a moment only: StoreBusy, ask again."""
         ...
 
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
@@ -882,6 +887,9 @@ class Store(WorkerPort, Protocol):
         ...
 
     # --- time -------------------------------------------------------------------------------------------------
+    # What a sweep finds held is left for the next one; what it cannot move alone goes to quarantine, out of its
+    # batches, and is tried again by itself each time.
+
     def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
         """Attempts whose worker's lease has ended are settled as lost."""
         ...

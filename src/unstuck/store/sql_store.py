@@ -294,7 +294,7 @@ class SqlStore:
         """What no database can take fails its job at once; about anything else the report may be right, and the
         trouble may pass: it stays with its worker."""
         problem = isolation.problem_of(error)
-        emit("store.settle.refused", level=logging.WARNING, job=report.ref.job, problem=problem)
+        emit("store.settle.refused", level=logging.DEBUG, job=report.ref.job, problem=problem)
         if not isolation.is_about_data(error):
             return settle.waiting(report.ref, problem)
         bare = settle.refused(Report(report.ref, report.outcome), f"the database refused it: {error}")
@@ -346,7 +346,7 @@ class SqlStore:
             self.probe()
         for ref, error in failed.items():
             problem = isolation.problem_of(error)
-            emit("store.remark.refused", level=logging.WARNING, job=ref.job, problem=problem)
+            emit("store.remark.refused", level=logging.DEBUG, job=ref.job, problem=problem)
         return [verdicts.get(one.ref, Verdict.BUSY) for one in remarks]
 
     def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:

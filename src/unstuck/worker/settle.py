@@ -249,7 +249,7 @@ class Settler:
                 aside = self._set_aside(reports[answer.ref], answer.problem)
                 if self._is_worth_saying(aside, answer.problem):
                     refused[answer.ref.job] = answer.problem
-                    aside.is_recorded = True
+                    self._say_set_aside(aside, answer.problem)
         self._end(final)
         if refused:
             self._record(refused)
@@ -288,6 +288,13 @@ class Settler:
         if not problem:
             return False
         return problem != HELD or self._clock.boot() - aside.since >= _WORTH_SAYING
+
+    def _say_set_aside(self, aside: _Aside, problem: str) -> None:
+        """Once: a warning every two seconds tells nobody more."""
+        if not aside.is_recorded:
+            ref = aside.report.ref
+            emit("report_set_aside", level=logging.WARNING, job=ref.job, token=ref.token, problem=problem)
+        aside.is_recorded = True
 
     def _record(self, refused: dict[int, str]) -> None:
         """For people: the reports are safe here whether or not this can be written."""
