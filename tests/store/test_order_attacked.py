@@ -21,6 +21,7 @@ from tests.support.builders import (
     everything,
     record,
     settle,
+    settle_all,
     submitted,
 )
 from tests.support.eventually import eventually
@@ -32,7 +33,7 @@ from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.store import targets
 from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
-from unstuck.store.port import BY_CODE, EVERY, Limit, Pause, Report
+from unstuck.store.port import BY_CODE, EVERY, Limit, Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -128,7 +129,7 @@ def test_a_deploy_that_changes_limits_and_a_claim_from_them_do_not_wait_for_each
     assert deadlocks(server_url) == 0
 
 
-def test_starts_are_noted_in_the_order_in_which_attempts_are_settled(server: SqlStore, server_url: str) -> None:
+def test_starts_and_settles_beside_one_that_is_held_wait_for_nobody(server: SqlStore, server_url: str) -> None:
     """Attempts lie on disk in the reverse order of their numbers, and there are enough of them for a hash join."""
     worker = a_worker(server, lease=3600)
     server.submit([a_job(priority=n) for n in range(300)])
@@ -146,22 +147,15 @@ def test_starts_are_noted_in_the_order_in_which_attempts_are_settled(server: Sql
     with psycopg.connect(server_url) as person, ThreadPoolExecutor(2) as threads:
         person.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (middle.ref.job,))
         beating = threads.submit(server.beat, worker.number, 3600.0, held, started=started)
-        eventually(lambda: waits_for_a_lock(server_url))
-        settling = threads.submit(server.settle, worker.number, reports)
-        eventually(lambda: waiters(server_url) == 2)
+        settling = threads.submit(settle_all, server, worker.number, reports)
+        beat = beating.result(20)
+        assert {answer.verdict for answer in settling.result(35)} == {Verdict.DONE}
+        assert (beat.alive, middle.ref.job in beat.unstarted) == (True, True)
         person.rollback()
-        assert beating.result(20).alive
-        assert len(settling.result(20)) == 2
+    rest = [attempt.ref for attempt in attempts if attempt not in (old, young)]
+    assert server.beat(worker.number, 3600.0, rest, started=started).unstarted == frozenset()
 
     assert deadlocks(server_url) == 0
-
-
-def waiters(url: str) -> int:
-    with psycopg.connect(url, autocommit=True) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        ).fetchone()
-    return row[0] if row else 0
 
 
 def test_a_pause_that_ends_while_a_retry_comes_due_waits_for_no_target(server: SqlStore, server_url: str) -> None:
