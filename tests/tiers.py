@@ -44,9 +44,9 @@ _HERE = Path(__file__).parent
 
 def in_tiers(name: str, few: int, all_: int) -> pytest.MarkDecorator:
     """A parameter, how often or how long: `few` in the commit tier, `all_` in the slow one, LONGER by hand."""
-    sizes = {few: commit, all_: slow, all_ * LONGER: torture}
+    sizes = [(few, commit), (all_, slow), (all_ * LONGER, torture)]
     return pytest.mark.parametrize(
-        name, [pytest.param(size, marks=tier, id=f"{size}-{name}") for size, tier in sizes.items()]
+        name, [pytest.param(size, marks=tier, id=f"{size}-{name}") for size, tier in sizes]
     )
 
 
