@@ -159,21 +159,22 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.neighbours import Neighbours
     from unstuck.janitor.orphans import Orphans
     from unstuck.janitor.overdue import Overdue
-    from unstuck.janitor.retention import Retention
+    from unstuck.janitor.retention import retention
     from unstuck.janitor.timers import Timers
     from unstuck.janitor.unread import Unread
     from unstuck.janitor.waits import Waits
     from unstuck.janitor.zombies import Zombies
 
+    clock = MachineClock()
     zombies = Zombies(store, times)
     sweeps: list[Duty] = [zombies, Overdue(store, times)]
     if me is not None:
         sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
     keeping: list[Duty] = [Unread(store, times)]
     keeping += [Timers(store, times), Waits(store, times), Inbox(store, times), Children(store, times)]
-    keeping += [Holds(store, times), Retention(store, times)]
+    keeping += [Holds(store, times), *retention(store, times, clock)]
     keeping += [Guard(store, times), Orphans(store, times), Alerts(store, times, _reasons(store, times))]
-    return Janitor(store.probe, times, MachineClock(), SystemChance(), sweeps=sweeps, keeping=keeping)
+    return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
 
 
 def _reasons(store: Store, times: Times) -> Callable[[str, str], tuple[str, str] | None]:

@@ -9,7 +9,8 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.budgets import endless
 from tests.support.builders import a_worker, claimed
-from unstuck.janitor.retention import ORDERS_KEPT, Retention
+from unstuck.clock import MachineClock
+from unstuck.janitor.retention import ORDERS_KEPT, retention
 from unstuck.model.errors import UnknownWorker
 from unstuck.model.times import Times
 from unstuck.store.sql_store import SqlStore
@@ -119,7 +120,7 @@ def test_what_is_written_is_made_storable_and_bounded(store: SqlStore) -> None:
 
 def test_retention_forgets_orders_after_an_hour(store: SqlStore, clock: StoreClock) -> None:
     ada = a_worker(store, lease=1e6)
-    duty = Retention(store, Times())
+    duty = next(duty for duty in retention(store, Times(), MachineClock()) if duty.name == "retention of orders")
     old = store.give_order(ada.number, "recycle", "1", "kim")
     clock.advance(ORDERS_KEPT - 10)
     young = store.give_order(ada.number, "recycle", "2", "kim")

@@ -1,44 +1,140 @@
-"""Old jobs, keys, workers, starts, orders, marks, audit lines, letters, places in the feed -> gone, in batches."""
+"""What nobody needs any more -> gone. Each kind of thing has turns of its own, so that one that fails stops no other.
+
+A turn is some batches within a time, and the next one comes soon while there is more: jobs must go as fast as they
+end. A batch aims at a fraction of a store call and is as large as that allows. One that fails is halved, down to the
+single thing; that one is passed by until the next round, and the rest goes on.
+"""
 
 from __future__ import annotations
 
-from unstuck.janitor.budget import Budget
-from unstuck.model.times import Times
-from unstuck.store.port import Store
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 
-BATCH = 500
-#: They are narrow, and there are several to a job.
-FEED_BATCH = 5000
+from unstuck.clock import Clock
+from unstuck.janitor.budget import Budget
+from unstuck.model.batch import Batch
+from unstuck.model.errors import StoreBusy, StoreError
+from unstuck.model.times import Times
+from unstuck.store.port import FIRST_ENDED, Store
+from unstuck.telemetry import emit
+
+_FIRST_BATCH = 500
+_MOST = 10_000
+#: What a batch aims at, of a store call: others want to write too.
+_AIM = 1 / 30
 _EVERY = 60.0
-_HURRIED = 1.0
+_HURRIED = 0.2
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
 AUDIT_KEPT = 365 * 86400.0
+#: A worker that is gone is news for an hour and of use for a post-mortem; a crash loop leaves thousands a day.
+WORKERS_KEPT = 86400.0
+
+
+def retention(store: Store, times: Times, clock: Clock) -> list[Retention]:
+    """A duty for each kind of thing."""
+    kinds: dict[str, Forget] = {
+        "jobs": EndedJobs(store, times.retention),
+        "keys": Oldest(lambda batch: store.forget_keys(times.key_retention, batch)),
+        "workers": Oldest(lambda batch: store.forget_workers(min(WORKERS_KEPT, times.retention), batch)),
+        "starts": Oldest(store.forget_starts),
+        "orders": Oldest(lambda batch: store.forget_orders(ORDERS_KEPT, batch)),
+        "marks": Oldest(lambda batch: store.forget_marks(times.retention, batch)),
+        "audit": Oldest(lambda batch: store.forget_audit(AUDIT_KEPT, batch)),
+        "letters": Oldest(store.forget_letters),
+        "feed": Oldest(lambda batch: store.forget_feed(times.feed_retention, batch)),
+    }
+    return [Retention(kind, forget, times, clock) for kind, forget in kinds.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    gone: int
+    has_more: bool
+
+
+class Oldest:
+    """Things of which a batch is always the oldest there are: there is no way past one that cannot go."""
+
+    def __init__(self, forget: Callable[[int], int]) -> None:
+        self._forget = forget
+
+    def batch(self, size: int) -> Forgotten:
+        gone = self._forget(size)
+        return Forgotten(gone, has_more=gone >= size)
+
+    def pass_by(self) -> bool:
+        return False
+
+
+class EndedJobs:
+    """From the oldest end to the youngest that is old enough, then from the beginning. The place is remembered: those
+    that must stay, and the dead rows of those that went, are walked over once in a round, not once in a batch."""
+
+    def __init__(self, store: Store, kept: float) -> None:
+        self._store = store
+        self._kept = kept
+        self._place = FIRST_ENDED
+
+    def batch(self, size: int) -> Forgotten:
+        found = self._store.ended_before(self._kept, self._place, size)
+        gone = self._store.forget_jobs([place.job for place in found], self._kept) if found else 0
+        has_more = len(found) >= size
+        self._place = found[-1] if has_more else FIRST_ENDED
+        return Forgotten(gone, has_more)
+
+    def pass_by(self) -> bool:
+        found = self._store.ended_before(self._kept, self._place, 1)
+        self._place = found[0] if found else FIRST_ENDED
+        return bool(found)
+
+
+Forget = Oldest | EndedJobs
 
 
 class Retention:
-    name = "retention"
-
-    def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
+    def __init__(self, kind: str, forget: Forget, times: Times, clock: Clock) -> None:
+        self.name = f"retention of {kind}"
+        self._forget = forget
         self._times = times
+        self._clock = clock
+        self._batch = Batch(_MOST, _FIRST_BATCH)
         self._has_more = False
 
     @property
     def every(self) -> float:
-        """One batch a turn; the next turn comes soon while there is more."""
         return _HURRIED if self._has_more else _EVERY
 
     def tick(self, now: float, budget: Budget) -> int:
-        jobs = self._store.forget_ended(self._times.retention, BATCH)
-        keys = self._store.forget_keys(self._times.key_retention, BATCH)
-        workers = self._store.forget_workers(self._times.retention, BATCH)
-        starts = self._store.forget_starts(BATCH)
-        orders = self._store.forget_orders(ORDERS_KEPT, BATCH)
-        marks = self._store.forget_marks(self._times.retention, BATCH)
-        audit = self._store.forget_audit(AUDIT_KEPT, BATCH)
-        letters = self._store.forget_letters(BATCH)
-        places = self._store.forget_feed(self._times.feed_retention, FEED_BATCH)
-        gone = (jobs, keys, workers, starts, orders, marks, audit, letters)
-        self._has_more = max(gone) >= BATCH or places >= FEED_BATCH
-        return sum(gone) + places
+        gone = 0
+        self._has_more = True
+        while self._has_more:
+            gone += self._forget_some()
+            if budget.is_over():
+                break
+        return gone
+
+    def _forget_some(self) -> int:
+        began = self._clock.boot()
+        try:
+            some = self._forget.batch(self._batch.size)
+        except StoreBusy as problem:
+            return self._failed(problem)
+        except StoreError:
+            raise  # the store is away: smaller batches would not help
+        except Exception as problem:  # a row that the database refuses to give up
+            return self._failed(problem)
+        self._has_more = some.has_more
+        if some.has_more:
+            self._batch.took(self._clock.boot() - began, self._times.store_call * _AIM)
+        return some.gone
+
+    def _failed(self, problem: Exception) -> int:
+        """Fewer next time; of a single one that fails, the next."""
+        if self._batch.size > 1:
+            self._batch.failed()
+        else:
+            self._has_more = self._forget.pass_by()
+            emit("not_forgotten", level=logging.WARNING, duty=self.name, problem=str(problem)[:200])
+        return 0

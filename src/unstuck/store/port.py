@@ -240,6 +240,17 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """When a job ended (microseconds) and its number: a place in the order in which jobs are forgotten."""
+
+    at: int
+    job: int
+
+
+FIRST_ENDED: Final = Ended(-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
 class Recovered:
     """A job that a sweep took from a lost worker or convicted as overdue."""
 
@@ -925,8 +936,17 @@ class Store(WorkerPort, Protocol):
         """By the supervisor that saw the process die: its own hold, never one that another worker wrote since."""
         ...
 
+    def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
+        """The next jobs that ended longer ago than this, the oldest first. Takes no lock."""
+        ...
+
+    def forget_jobs(self, jobs: Sequence[int], retention: float) -> int:
+        """Of these those that ended longer ago than this go, with all they left, unless somebody still needs them;
+        a live job never does. Waits for nobody: what is held stays. StoreBusy if a row of one of them is."""
+        ...
+
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
-        """Ended jobs older than the retention go, with their history; a live job never does."""
+        """The same for the oldest there are."""
         ...
 
     def forget_keys(self, retention: float, batch: int = 1000) -> int: ...

@@ -75,9 +75,11 @@ from unstuck.store.halves import AWAY, MOST_FAILURES
 from unstuck.store.isolation import Act, Isolation
 from unstuck.store.port import (
     EVERY,
+    FIRST_ENDED,
     Asked,
     Beat,
     Claimed,
+    Ended,
     Enough,
     FeedBounds,
     FeedFilter,
@@ -1008,6 +1010,13 @@ class SqlStore:
 
     def lift_hold(self, worker: int, job: int) -> bool:
         return self._waking(lambda t: targets.lift_hold(t, worker, job)) == 1
+
+    def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
+        return self._database.read(lambda t: sweep.ended_before(t, retention, after, limit))
+
+    def forget_jobs(self, jobs: Sequence[int], retention: float) -> int:
+        wanted = list(jobs)
+        return self._database.write(lambda t: sweep.forget_jobs(t, wanted, retention))
 
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: sweep.forget_ended(t, retention, batch))

@@ -16,7 +16,7 @@ from unstuck.store import children, guard
 from unstuck.store.changes import Changes, done_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.line import lock_of_jobs
-from unstuck.store.port import Recovered
+from unstuck.store.port import FIRST_ENDED, Ended, Recovered
 from unstuck.store.rows import packed, span
 from unstuck.store.settle import Outcomes, Settling, close, report_of
 from unstuck.store.targets import take_turn
@@ -184,9 +184,21 @@ def fail_in_queue(changes: Changes, t: Transaction, tools: Settling, row: Row, e
         take_turn(changes, row["target"], row["job"], turn, now)
 
 
+def ended_before(t: Transaction, retention: float, after: Ended, limit: int) -> list[Ended]:
+    rows = t.all("ended_before", retention=span(retention), at=after.at, job=after.job, most=limit)
+    return [Ended(row["finished_at"], row["job"]) for row in rows]
+
+
 def forget_ended(t: Transaction, retention: float, batch: int) -> int:
+    oldest = ended_before(t, retention, FIRST_ENDED, batch)
+    return forget_jobs(t, [place.job for place in oldest], retention) if oldest else 0
+
+
+def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
     """All of a job's rows in one transaction, the done row first: who finds none of it finds nothing else to keep."""
-    found = [row["job"] for row in t.all("forgettable", retention=span(retention), batch=batch)]
+    if not t.split:
+        t.all("lock_briefly")
+    found = [row["job"] for row in t.all("forgettable", jobs=packed(jobs), retention=span(retention))]
     if not found:
         return 0
     gone = packed([row["job"] for row in t.all("forget_done", jobs=packed(found), retention=span(retention))])

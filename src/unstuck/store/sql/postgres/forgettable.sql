@@ -4,11 +4,10 @@
 SELECT d.job
   FROM unstuck_done d
   JOIN unstuck_jobs j ON j.id = d.job
- WHERE d.finished_at <= (SELECT unstuck_now() - :retention)
+ WHERE d.job = ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:jobs AS json))))
+   AND d.finished_at <= (SELECT unstuck_now() - :retention)
    AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.job = d.job)
    AND NOT EXISTS (SELECT 1 FROM unstuck_targets t WHERE t.id = j.target AND t.head = j.id)
    AND NOT EXISTS (SELECT 1 FROM unstuck_dependencies w WHERE w.on_job = d.job)
    AND (SELECT p.id FROM unstuck_children c JOIN unstuck_jobs p ON p.id = c.parent WHERE c.child = d.job) IS NULL
- ORDER BY d.finished_at, d.job
- LIMIT :batch
-   FOR UPDATE OF j SKIP LOCKED
+   FOR UPDATE OF j, d SKIP LOCKED

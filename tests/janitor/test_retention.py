@@ -1,0 +1,235 @@
+"""Retention keeps up with what ends, in bounded batches; what cannot go is passed by, and stops nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from tests.conftest import StoreClock
+from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, settle, submitted
+from tests.support.postgres import PostgresServer
+from tests.support.tables import ask
+from unstuck.assembly import build_janitor
+from unstuck.clock import FakeClock, MachineClock
+from unstuck.janitor.retention import EndedJobs, Oldest, Retention, retention
+from unstuck.model.errors import StoreUnavailable
+from unstuck.model.job import ClaimedJob, WorkerRecord
+from unstuck.model.settlement import Returned
+from unstuck.model.times import Times
+from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.port import NewChild, Report
+from unstuck.store.sql_store import SqlStore
+
+TIMES = Times()
+WEEK = 7 * 86400.0
+
+
+def jobs_duty(store: SqlStore) -> Retention:
+    return next(duty for duty in retention(store, TIMES, MachineClock()) if duty.name == "retention of jobs")
+
+
+def ended(store: SqlStore, worker: WorkerRecord, count: int) -> list[ClaimedJob]:
+    store.submit([a_job() for _ in range(count)])
+    attempts = claim_all(store, worker)
+    store.settle(worker.number, [Report(attempt.ref, Returned("1"), duration_ms=1) for attempt in attempts])
+    return attempts
+
+
+def turns(duty: Retention, most: int = 200) -> int:
+    """Until it rests; how many went."""
+    gone = 0
+    for _ in range(most):
+        gone += duty.tick(0.0, a_turn())
+        if duty.every >= 60:
+            return gone
+    raise AssertionError(f"{duty.name} still hurries after {most} turns")
+
+
+@contextmanager
+def by_hand(url: str) -> Iterator[Callable[[str], object]]:
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(sqlite_path(url), isolation_level=None, timeout=10)) as file:
+            yield file.execute
+        return
+    with psycopg.connect(url, autocommit=True) as session:
+        yield lambda text: session.execute(text.encode())
+
+
+def refuse(url: str, table: str, condition: str) -> None:
+    """From now on a delete of such a row raises."""
+    with by_hand(url) as execute:
+        if url.startswith("sqlite"):
+            execute(
+                f"CREATE TRIGGER refuse_{table} BEFORE DELETE ON {table} WHEN {condition}"
+                " BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+            return
+        execute(
+            f"CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'refused'; END $$"
+        )
+        execute(
+            f"CREATE TRIGGER refuse BEFORE DELETE ON {table} FOR EACH ROW WHEN ({condition})"
+            f" EXECUTE FUNCTION refuse_{table}()"
+        )
+
+
+def test_a_backlog_goes_in_a_few_turns_and_then_it_rests(store: SqlStore, clock: StoreClock) -> None:
+    """It was one batch of 500 in a turn, and a turn in a second."""
+    worker = a_worker(store, lease=1e9)
+    for _ in range(4):
+        ended(store, worker, 1000)
+    clock.advance(seconds=WEEK + 1)
+    duty = jobs_duty(store)
+
+    gone = turns(duty, most=8)
+
+    assert gone == 4000
+    assert store.ended_before(WEEK) == []
+
+
+def test_one_row_that_raises_keeps_only_its_own_job(store: SqlStore, store_url: str, clock: StoreClock) -> None:
+    worker = a_worker(store, lease=1e9)
+    jobs = ended(store, worker, 60)
+    bad = jobs[17]
+    refuse(store_url, "unstuck_events", f"OLD.job = {bad.ref.job}")
+    clock.advance(seconds=WEEK + 1)
+
+    gone = turns(jobs_duty(store))
+
+    assert gone == 59
+    assert [place.job for place in store.ended_before(WEEK)] == [bad.ref.job]
+    assert len(store.history(TENANT, bad.id)) == 3, "all of it stays, or nothing"
+
+
+def test_rows_that_somebody_holds_keep_only_their_own_jobs(postgres_server: PostgresServer) -> None:
+    """A person in psql, say; of what no move of ours ever locks as well."""
+    url = postgres_server.create()
+    store = SqlStore(open_database(url, application="unstuck-test"))
+    try:
+        worker = a_worker(store, lease=1e9)
+        jobs = ended(store, worker, 40)
+        held = sorted(jobs[place].ref.job for place in (3, 17, 31))
+        with psycopg.connect(url) as person:
+            person.execute("SELECT 1 FROM unstuck_events WHERE job = %s FOR UPDATE", (held[0],))
+            person.execute("SELECT 1 FROM unstuck_done WHERE job = %s FOR UPDATE", (held[1],))
+            person.execute("SELECT 1 FROM unstuck_jobs WHERE id = %s FOR UPDATE", (held[2],))
+            duty = Retention("jobs", EndedJobs(store, -60.0), TIMES, MachineClock())
+
+            gone = turns(duty)
+
+            assert gone == 37
+            assert sorted(place.job for place in store.ended_before(-60.0)) == held
+        assert turns(duty) == 3
+    finally:
+        store.close()
+        postgres_server.drop(url)
+
+
+def test_what_must_stay_is_walked_over_once_in_a_round(store: SqlStore, clock: StoreClock) -> None:
+    """Children stay as long as their parent: a thousand of them in front must not hide who comes behind."""
+    worker = a_worker(store, lease=1e9)
+    parent = claimed(store, worker)
+    for number in range(30):
+        assert store.spawn(NewChild(parent.ref, "child", number + 1, a_job()))
+    children = claim_all(store, worker)
+    store.settle(worker.number, [Report(attempt.ref, Returned("1")) for attempt in children])
+    behind = ended(store, worker, 5)
+    clock.advance(seconds=WEEK + 1)
+    places = EndedJobs(store, WEEK)
+
+    batches = [places.batch(10).gone for _ in range(4)]
+
+    assert batches == [0, 0, 0, 5]
+    assert all(store.get(TENANT, job.id) is None for job in behind)
+    assert len(store.ended_before(WEEK)) == 30
+    settle(store, worker, parent.ref)
+    clock.advance(seconds=WEEK + 1)
+    assert [places.batch(100).gone for _ in range(3)] == [1, 30, 0], "the parent, then its children"
+
+
+def test_a_kind_that_fails_stops_no_other(store: SqlStore, store_url: str, clock: StoreClock) -> None:
+    worker = a_worker(store, lease=1e9)
+    submitted(store, key="k", fingerprint="f")
+    (attempt,) = claim_all(store, worker)
+    settle(store, worker, attempt.ref)
+    a_worker(store, lease=1)
+    refuse(store_url, "unstuck_keys", "OLD.key = 'k'")
+    clock.advance(seconds=WEEK + 1)
+
+    build_janitor(store, TIMES).tick()
+
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_keys")[0][0] == 1
+    assert store.ended_before(WEEK) == []
+    assert ask(store_url, "SELECT COUNT(*) FROM unstuck_workers")[0][0] == 1
+
+
+# --- how large a batch is ------------------------------------------------------------------------------------------
+
+
+class Heap:
+    """So many things, each of which takes its time to go."""
+
+    def __init__(self, things: int, seconds: float, clock: FakeClock) -> None:
+        self.things = things
+        self.seconds = seconds
+        self.clock = clock
+        self.sizes: list[int] = []
+        self.problem: Exception | None = None
+
+    def forget(self, batch: int) -> int:
+        self.sizes.append(batch)
+        if self.problem is not None:
+            raise self.problem
+        gone = min(batch, self.things)
+        self.things -= gone
+        self.clock.advance(0.002 + gone * self.seconds)
+        return gone
+
+
+def heap(things: int, seconds: float) -> tuple[Heap, Retention]:
+    clock = FakeClock()
+    found = Heap(things, seconds, clock)
+    return found, Retention("things", Oldest(found.forget), TIMES, clock)
+
+
+def test_a_batch_grows_while_it_is_quick_and_a_turn_gives_way() -> None:
+    things, duty = heap(1_000_000, 10e-6)
+    for _ in range(5):
+        began = things.clock.boot()
+        duty.tick(0.0, a_turn())
+        took = things.clock.boot() - began
+        assert took < TIMES.store_call / 5, f"a turn of {took:.2f} s"
+        assert duty.every < 1, "there is more"
+    assert max(things.sizes) >= 4000
+    assert 1_000_000 - things.things > 100_000
+
+
+def test_a_slow_database_gets_small_batches() -> None:
+    things, duty = heap(10_000, 0.01)
+    for _ in range(20):
+        duty.tick(0.0, a_turn())
+    assert things.sizes[0] == 500
+    assert things.sizes[-1] <= 10
+
+
+def test_a_kind_of_which_nothing_can_go_is_given_up_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    things, duty = heap(1000, 1e-6)
+    things.problem = ValueError("refused")
+    assert duty.tick(0.0, a_turn()) == 0
+    assert things.sizes == [500, 250, 125, 62, 31, 15, 7, 3, 1]
+    assert duty.every >= 60
+    things.problem = None
+    assert turns(duty) == 1000
+
+
+def test_a_store_that_is_away_is_the_janitors_business() -> None:
+    things, duty = heap(1000, 1e-6)
+    things.problem = StoreUnavailable("away")
+    with pytest.raises(StoreUnavailable):
+        duty.tick(0.0, a_turn())
+    assert things.sizes == [500]
