@@ -15,6 +15,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.tables import ask
 from unstuck.assembly import build_janitor
 from unstuck.clock import FakeClock, MachineClock
+from unstuck.janitor.budget import Budget
 from unstuck.janitor.retention import EndedJobs, Oldest, Retention, retention
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import ClaimedJob, WorkerRecord
@@ -37,6 +38,10 @@ def ended(store: SqlStore, worker: WorkerRecord, count: int) -> list[ClaimedJob]
     attempts = claim_all(store, worker)
     store.settle(worker.number, [Report(attempt.ref, Returned("1"), duration_ms=1) for attempt in attempts])
     return attempts
+
+
+def a_turn() -> Budget:
+    return Budget(MachineClock(), TIMES.sweep / 5)
 
 
 def turns(duty: Retention, most: int = 200) -> int:

@@ -53,6 +53,9 @@ INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pi
                              started_at, beat_at, lease_until)
 SELECT 'i' || n, 'w', 'h', 'b', 'p', 1, 1, '[]', 'v', 0, 0, unstuck_now() + 1000000000000
   FROM generate_series(1, 20) n;
+INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues, code_version, state,
+                             started_at, beat_at, lease_until, ended_at)
+SELECT 'gone' || n, 'w', 'h', 'b', 'p', 1, 1, '[]', 'v', 'lost', 0, 0, n, n FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at,
                           available_at)
 SELECT 'uid-' || n, 'default', 'q', 'w', 1 + n % {ROUTES}, 0, n, '{{}}', 1, n, n
@@ -168,13 +171,17 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("forgettable", {"jobs": packed(list(range(1, 101))), "retention": 1_000_000}, 110),
     ("forget_events", {"jobs": NUMBERS}, 150),
     ("asked", {"worker": 1}, 300),
+    ("live_workers", {"boot_id": "b", "pid_namespace": "p"}, 30),
+    ("workers", {"after": 0, "most": 100, "silent": 1_000_000}, 130),
+    ("lost_workers", {"grace": 0}, 60),
+    ("forget_workers", {"retention": 1, "batch": 100}, 220),
     ("open_orders", {"worker": 1}, 5),
     ("order_given", {"number": 7}, 1),
     ("give_order", {"worker": 1, "kind": "stack", "subject": "7:1", "by": "x"}, 5),
     ("answer_order", {"number": 7, "answer": "x", "refused": 0}, 1),
     ("holder", {"tenant": "default", "uid": f"uid-{JOBS + 20}"}, 1),
     ("overdue", {"late": 20_000_000, "backstop": 35_000_000}, 5),
-    ("standing", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 110),
+    ("standing", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 130),
 ]
 BIG = {
     "unstuck_routes",
@@ -191,6 +198,7 @@ BIG = {
     "unstuck_blacklist",
     "unstuck_stucks",
     "unstuck_audit",
+    "unstuck_workers",
 }
 #: They ask about some routes of thousands.
 ROUTED = {"claim", "fronts", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}

@@ -88,7 +88,7 @@ def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator
         yield _one_worker(session, worker)
         return
     yield from checks.writes(session)
-    found, now = session.workers(), session.now()
+    found, now = list(session.workers()), session.now()
     yield from _workers(found, need_workers, now)
     alive = [w for w, state in found if state in ALIVE]
     if alive:  # else everything waits for a worker, and that was said

@@ -29,7 +29,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.spelling import given
-from unstuck.observe.lookup import Lookup
+from unstuck.observe.lookup import WORKERS_SHOWN, Lookup, every_worker
 from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
@@ -94,10 +94,12 @@ class Session:
         """The job once it has ended, or as it stands when the time is over."""
         return wait_for_end(lambda: self.job(job), timeout) or self.job(job)
 
-    def workers(self) -> list[tuple[WorkerRecord, str]]:
-        """Each worker with its state as others see it: active, draining, lost, offline (silent too long), gone."""
+    def workers(self, ended_within: float | None = WORKERS_SHOWN) -> Iterator[tuple[WorkerRecord, str]]:
+        """Each worker with its state as others see it: active, draining, lost, offline (silent too long), gone.
+        Without those that ended longer ago than this."""
         now, offline = self.now(), timedelta(seconds=self.settings.times.offline)
-        return [(worker, _seen(worker, now, offline)) for worker in self.store.workers()]
+        for worker in every_worker(self.store, ended_within):
+            yield worker, _seen(worker, now, offline)
 
     def submit(self, asked: Asked) -> tuple[str, bool]:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""

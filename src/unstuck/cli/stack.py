@@ -58,7 +58,7 @@ class Sample:
 def _asked(session: Session, ident: str, timeout: float) -> Sample:
     from unstuck.intake import workers as doors
 
-    found = anatomy.where_is(session.store.workers(), ident)
+    found = anatomy.where_is(session.store.live_workers(), ident)
     shown = doors.stack(session.store, session.tenant, ident, session.who(), timeout)
     sample = _sample(session, ident, shown)
     return replace(sample, pid=found[1].pid) if found and shown.is_live else sample

@@ -15,6 +15,7 @@ from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput, NoAnswer, SchemaMismatch, UnstuckError
 from unstuck.model.job import WorkerRecord
 from unstuck.model.standing import FailingRole
+from unstuck.observe.lookup import WORKERS_SHOWN
 from unstuck.store.port import Order
 
 app = options.group(
@@ -40,22 +41,22 @@ def list_(
     """Workers, their processes and the jobs in them. And why processes went, or cannot start."""
     with opened(database, None) as session:
         now = session.now()
-        found = [(w, state) for w, state in session.workers() if all_ or is_worth_showing(w, state, now)]
-    if json_:
-        for worker, state in found:
-            output.emit_json(shapes.worker(worker, state, now))
-        return
-    if not found:
+        shown = 0
+        for worker, state in session.workers(None if all_ else WORKERS_SHOWN):
+            if not (all_ or is_worth_showing(worker, state, now)):
+                continue
+            if json_:
+                output.emit_json(shapes.worker(worker, state, now))
+            else:
+                _print_worker(worker, state, now, is_first=not shown)
+            shown += 1
+    if not shown and not json_:
         output.note("no workers; start one: unstuck worker MODULE:APP")
-    for place, (worker, state) in enumerate(found):
-        if place:
-            output.say("")
-        _print_worker(worker, state, now)
 
 
 def is_worth_showing(worker: WorkerRecord, state: str, now: datetime) -> bool:
     """Those who left in order are history; who fell silent is news for an hour."""
-    return state != "gone" and now - worker.heartbeat_at < timedelta(hours=1)
+    return state != "gone" and now - worker.heartbeat_at < timedelta(seconds=WORKERS_SHOWN)
 
 
 # --- the tree -----------------------------------------------------------------------------------------------------
@@ -64,7 +65,9 @@ _STYLES = {"active": "green", "draining": "yellow", "starting": "cyan", "spare":
 _PLACES = {"loop": "on the loop", "thread": "on a thread", "main": "on the main thread"}
 
 
-def _print_worker(worker: WorkerRecord, state: str, now: datetime) -> None:
+def _print_worker(worker: WorkerRecord, state: str, now: datetime, *, is_first: bool) -> None:
+    if not is_first:
+        output.say("")
     output.say(f"{output.styled(worker.name, 'bold')}  {_state(worker, state)}  {_load(worker)}")
     version = worker.info.get("code_version") or worker.code_version
     queues = ", ".join(worker.queues) or "every queue of its workflows"
@@ -247,7 +250,7 @@ def _print_answer(session: Session, order: Order, as_json: bool) -> int:
 
 
 def _named(session: Session, worker: int) -> str:
-    return next((w.name for w in session.store.workers() if w.number == worker), str(worker))
+    return next((w.name for w in session.store.workers(worker - 1, 1) if w.number == worker), str(worker))
 
 
 Left = Callable[[WorkerRecord], str | None]

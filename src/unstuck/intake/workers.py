@@ -191,8 +191,7 @@ class _Wait:
 
 def _live(store: Store) -> list[WorkerRecord]:
     """Those whose lease holds: nobody else would read an order."""
-    now = store.now()
-    return [worker for worker in store.workers() if worker.lease_until > now]
+    return store.live_workers()
 
 
 def _named(live: Sequence[WorkerRecord], worker: str) -> WorkerRecord:

@@ -19,7 +19,6 @@ from unstuck.store.port import Store
 from unstuck.telemetry import emit
 
 _LOOK_AGAIN = 0.5
-_ENDED = {"lost", "left", "gone", "expired"}
 
 
 class Neighbours:
@@ -53,11 +52,8 @@ class Neighbours:
         return expired
 
     def _candidates(self) -> Iterator[WorkerRecord]:
-        store_now = self._store.now()
-        for worker in self._store.workers():
-            is_near = (worker.boot_id, worker.pid_namespace) == (self._me.boot_id, self._me.pid_namespace)
-            is_other = worker.incarnation != self._me.incarnation
-            if is_near and is_other and worker.state not in _ENDED and worker.lease_until > store_now:
+        for worker in self._store.live_workers((self._me.boot_id, self._me.pid_namespace)):
+            if worker.incarnation != self._me.incarnation:
                 yield worker
 
     def _is_gone(self, worker: WorkerRecord) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.pages import Pages, Said
@@ -33,8 +32,8 @@ class Known:
     served: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, workers: Iterable[WorkerRecord], now: datetime) -> Known:
-        live = [w for w in workers if w.lease_until > now and w.state in ("active", "draining")]
+    def of(cls, workers: Iterable[WorkerRecord]) -> Known:
+        live = [w for w in workers if w.state in ("active", "draining")]
         workflows = {name for w in live for name in w.serves.get("workflows", ())}
         served = {
             (queue, name)
@@ -63,7 +62,7 @@ class Orphans:
 
     def tick(self, now: float, budget: Budget) -> int:
         self._store.note_known()
-        known = Known.of(self._store.workers(), self._store.now())
+        known = Known.of(self._store.live_workers())
         failed = 0
         for first in self._pages.turn(budget):
             if first.is_paused or (first.queue, first.workflow) in known.served:

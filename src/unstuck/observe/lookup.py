@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,6 +22,9 @@ _ID_LENGTH = 36
 _SHOWN = 5
 #: How often a page that came back short is continued before the caller gets it as it is.
 PATIENCE = 10
+#: Seconds for which a worker that ended is news.
+WORKERS_SHOWN = 3600.0
+WORKERS_PAGE = 500
 
 State = JobState | Shown | str
 
@@ -176,10 +179,11 @@ class Lookup:
         facts = self._store.standing(self._tenant, job)
         return () if facts is None else facts.dependencies
 
-    def workers(self) -> list[WorkerRecord]:
-        """Each as it reported itself; one that has been silent for too long is shown as offline."""
+    def workers(self, ended_within: float | None = WORKERS_SHOWN) -> list[WorkerRecord]:
+        """Each as it reported itself; one that has been silent for too long is shown as offline. Those that ended
+        longer ago than this are left out; None: all whose rows are kept."""
         now = self._store.now()
-        return [self._as_seen(worker, now) for worker in self._store.workers()]
+        return [self._as_seen(worker, now) for worker in every_worker(self._store, ended_within)]
 
     def stats(self, *, all_tenants: bool = False) -> Stats:
         workers = self.workers()
@@ -202,6 +206,14 @@ class Lookup:
     def _as_seen(self, worker: WorkerRecord, now: datetime) -> WorkerRecord:
         silent = now - worker.heartbeat_at > timedelta(seconds=self._offline)
         return replace(worker, state="offline") if silent else worker
+
+
+def every_worker(store: Store, ended_within: float | None) -> Iterator[WorkerRecord]:
+    """Page by page: a crash loop leaves thousands of them."""
+    after = 0
+    while page := store.workers(after, WORKERS_PAGE, ended_within=ended_within):
+        yield from page
+        after = page[-1].number
 
 
 def _check_limit(limit: Any) -> None:

@@ -8,10 +8,11 @@ from itertools import islice, takewhile
 from typing import Any
 
 from unstuck.model.errors import InvalidInput, UnknownJob
+from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.port import JobFilter, Page
-from unstuck.store.rows import job_of, microseconds
+from unstuck.store.rows import job_of, microseconds, span, worker_of
 from unstuck.store.sources import Search, merged
 
 #: So many jobs are looked at for one page; one that has not found enough among them comes back short, with a cursor.
@@ -66,6 +67,14 @@ def page(
 def _page_of(t: Transaction, dimensions: Dimensions, rows: list[Row], last: int | None) -> Page:
     jobs = tuple(job_of(row, dimensions.policy(t, row["policy"])) for row in rows)
     return Page(jobs, next=None if last is None else str(last))
+
+
+def workers(t: Transaction, after: int, limit: int, ended_within: float | None) -> list[WorkerRecord]:
+    if ended_within is None:
+        rows = t.all("all_workers", after=after, most=limit)
+    else:
+        rows = t.all("workers", after=after, most=limit, silent=span(ended_within))
+    return [worker_of(row) for row in rows]
 
 
 def _candidates(t: Transaction, tenant: str, filter: JobFilter, after: str | None) -> Iterator[int]:

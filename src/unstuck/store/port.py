@@ -1046,7 +1046,13 @@ class Store(WorkerPort, Protocol):
         """By name, above `after`: each tenant, or each queue or workflow of one tenant."""
         ...
 
-    def workers(self) -> list[WorkerRecord]: ...
+    def workers(self, after: int = 0, limit: int = 1000, *, ended_within: float | None = None) -> list[WorkerRecord]:
+        """By number, above `after`: all whose rows are kept, or without those that ended longer ago than this."""
+        ...
+
+    def live_workers(self, host: tuple[str, str] | None = None) -> list[WorkerRecord]:
+        """Those whose lease holds; of one host (boot id, pid namespace) if it is named."""
+        ...
 
     def standing(self, tenant: str, job: str) -> Facts | None:
         """How a job stands towards every gate of the claim, read at one instant (see `model.reasons`)."""

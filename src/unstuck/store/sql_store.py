@@ -891,7 +891,7 @@ class SqlStore:
                 lost, self._recovery_of(worker["id"], lost_grace)
             )
             after = jobs[-1]
-        if worker["state"] == "active":
+        if worker["ended_at"] is None:
             self._mark_lost(worker["id"], lost_grace)
         return found
 
@@ -1154,8 +1154,13 @@ class SqlStore:
         one = partial(tally.tally_by, by=by, tenant=tenant, ceiling=ceiling)
         return [self._database.read(partial(one, name=name)) for name in names]
 
-    def workers(self) -> list[WorkerRecord]:
-        return [worker_of(row) for row in self._database.read(lambda t: t.all("workers"))]
+    def workers(self, after: int = 0, limit: int = 1000, *, ended_within: float | None = None) -> list[WorkerRecord]:
+        return self._database.read(lambda t: lookup.workers(t, after, limit, ended_within))
+
+    def live_workers(self, host: tuple[str, str] | None = None) -> list[WorkerRecord]:
+        boot_id, pid_namespace = host or (None, None)
+        facts = {"boot_id": boot_id, "pid_namespace": pid_namespace}
+        return [worker_of(row) for row in self._database.read(lambda t: t.all("live_workers", **facts))]
 
     def standing(self, tenant: str, job: str) -> Facts | None:
         if not lookup.can_exist(tenant, job):

@@ -92,7 +92,7 @@ class Watcher:
         return Snapshot(
             now=now,
             counts=self.store.counts(self.tenant),
-            workers=tuple(w for w in self.store.workers() if w.lease_until > now),
+            workers=tuple(self.store.live_workers()),
             running=self._running(),
             news=fresh,
             blocked=self._blocked(),

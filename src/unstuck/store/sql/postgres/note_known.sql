@@ -8,7 +8,7 @@ UPDATE unstuck_workflows
           AND EXISTS (SELECT 1
                         FROM unstuck_workers w
                         JOIN LATERAL json_array_elements_text(CAST(w.serves AS json) -> 'workflows') AS known (name) ON TRUE
-                       WHERE w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
+                       WHERE w.ended_at IS NULL AND w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
                          AND w.code_version = f.code_version AND known.name = f.name)
         ORDER BY f.name COLLATE "C", f.code_version COLLATE "C"
           FOR UPDATE OF f SKIP LOCKED))

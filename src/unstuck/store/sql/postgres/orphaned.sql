@@ -8,7 +8,7 @@ SELECT o.workflow, last.code_version, last.at, unstuck_now() AS now
    AND NOT EXISTS (SELECT 1
                      FROM unstuck_workers w
                      JOIN LATERAL json_array_elements_text(CAST(w.serves AS json) -> 'workflows') AS known (name) ON TRUE
-                    WHERE w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
+                    WHERE w.ended_at IS NULL AND w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
                       AND known.name = o.workflow)
    AND NOT EXISTS (SELECT 1
                      FROM unstuck_workflows recent

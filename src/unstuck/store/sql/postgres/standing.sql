@@ -47,7 +47,7 @@ SELECT me.*, clock.now AS at,
          WHERE f.name = me.workflow ORDER BY f.seen_at DESC LIMIT 1) AS known_version,
        (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f WHERE f.name = me.workflow) AS known_at,
        (SELECT COUNT(*) FROM unstuck_workers w
-         WHERE w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
+         WHERE w.ended_at IS NULL AND w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
        (SELECT json_agg(row_to_json(few))
           FROM (SELECT q.duty, q.since_at, q.tries, q.error FROM unstuck_quarantine q
                  WHERE (q.item = me.number AND q.duty <> 'target') OR (q.item = me.target_number AND q.duty = 'target')
@@ -78,7 +78,11 @@ SELECT me.*, clock.now AS at,
                        CAST(w.info AS json) ->> 'import_error' AS problem, CAST(w.info AS json) -> 'roles' AS roles,
                        (SELECT COUNT(*) FROM unstuck_running r WHERE r.worker = w.id) AS running
                   FROM unstuck_workers w
-                 WHERE CASE WHEN w.serves = '{}'
+                 WHERE w.id IN (SELECT s.id FROM unstuck_workers s WHERE s.ended_at IS NULL
+                                 UNION ALL
+                                SELECT lately.id FROM (SELECT e.id FROM unstuck_workers e WHERE e.ended_at IS NOT NULL
+                                                        ORDER BY e.ended_at DESC, e.id DESC LIMIT 100) AS lately)
+                   AND CASE WHEN w.serves = '{}'
                             THEN w.queues = '[]' OR CAST(w.queues AS jsonb) @> to_jsonb(me.queue)
                             ELSE CAST(w.serves AS jsonb) -> 'queues' @> to_jsonb(me.queue) END
                  ORDER BY w.lease_until DESC

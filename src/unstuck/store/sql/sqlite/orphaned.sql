@@ -7,7 +7,7 @@ SELECT o.workflow, last.code_version, last.at, unstuck_now() AS now
    AND NOT EXISTS (SELECT 1 FROM unstuck_gates g WHERE g.route = o.id AND g.is_limit = 0)
    AND NOT EXISTS (SELECT 1
                      FROM unstuck_workers w, json_each(w.serves, '$.workflows') AS known
-                    WHERE w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
+                    WHERE w.ended_at IS NULL AND w.lease_until > (SELECT unstuck_now()) AND w.state IN ('active', 'draining')
                       AND known.value = o.workflow)
    AND NOT EXISTS (SELECT 1
                      FROM unstuck_workflows recent

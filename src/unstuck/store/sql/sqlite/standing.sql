@@ -46,7 +46,7 @@ SELECT me.*, clock.now AS at,
          WHERE f.name = me.workflow ORDER BY f.seen_at DESC LIMIT 1) AS known_version,
        (SELECT MAX(COALESCE(f.known_at, f.seen_at)) FROM unstuck_workflows f WHERE f.name = me.workflow) AS known_at,
        (SELECT COUNT(*) FROM unstuck_workers w
-         WHERE w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
+         WHERE w.ended_at IS NULL AND w.lease_until > clock.now AND w.state IN ('active', 'draining')) AS sweepers,
        (SELECT json_group_array(json_object('duty', few.duty, 'since_at', few.since_at, 'tries', few.tries, 'error', few.error))
           FROM (SELECT q.duty, q.since_at, q.tries, q.error FROM unstuck_quarantine q
                  WHERE (q.item = me.number AND q.duty <> 'target') OR (q.item = me.target_number AND q.duty = 'target')
@@ -83,7 +83,11 @@ SELECT me.*, clock.now AS at,
                        json_extract(w.info, '$.import_error') AS problem, json_extract(w.info, '$.roles') AS roles,
                        (SELECT COUNT(*) FROM unstuck_running r WHERE r.worker = w.id) AS running
                   FROM unstuck_workers w
-                 WHERE CASE WHEN w.serves = '{}'
+                 WHERE w.id IN (SELECT s.id FROM unstuck_workers s WHERE s.ended_at IS NULL
+                                 UNION ALL
+                                SELECT lately.id FROM (SELECT e.id FROM unstuck_workers e WHERE e.ended_at IS NOT NULL
+                                                        ORDER BY e.ended_at DESC, e.id DESC LIMIT 100) AS lately)
+                   AND CASE WHEN w.serves = '{}'
                             THEN w.queues = '[]' OR EXISTS (SELECT 1 FROM json_each(w.queues) AS q WHERE q.value = me.queue)
                             ELSE EXISTS (SELECT 1 FROM json_each(w.serves, '$.queues') AS q WHERE q.value = me.queue) END
                  ORDER BY w.lease_until DESC
