@@ -53,8 +53,8 @@ INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pi
                              started_at, beat_at, lease_until)
 SELECT 'i' || n, 'w', 'h', 'b', 'p', 1, 1, '[]', 'v', 0, 0, unstuck_now() + 1000000000000
   FROM generate_series(1, 20) n;
-INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues, code_version, state,
-                             started_at, beat_at, lease_until, ended_at)
+INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues, code_version,
+                             state, started_at, beat_at, lease_until, ended_at)
 SELECT 'gone' || n, 'w', 'h', 'b', 'p', 1, 1, '[]', 'v', 'lost', 0, 0, n, n FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at,
                           available_at)
