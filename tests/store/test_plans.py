@@ -159,6 +159,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("history", {"tenant": "default", "uid": "uid-7"}, 5),
     ("find", {"tenant": "default", "prefix": "uid-777", "beyond": "uid-777~", "most": 5}, 10),
     ("take_ready", {"route": 1, "rank": 2 * JOBS + 100, "job": 2 * JOBS + 100}, 1),
+    ("end_stays", {"rows": packed([{"due_at": n, "job": n} for n in range(50001, 50051)])}, 60),
     ("take_timer", {"kind": "start", "due_at": 50001, "job": 50001}, 1),
     ("take_timers", {"kind": "start", "rows": packed(TIMERS)}, 60),
     (

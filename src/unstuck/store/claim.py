@@ -28,6 +28,7 @@ from unstuck.model.limits import Room, cut
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.gates import of_routes, rooms_of
+from unstuck.store.line import Stay, end_stays, stays_of
 from unstuck.store.port import Claimed, Share
 from unstuck.store.rows import claimed_of, packed
 from unstuck.telemetry import emit
@@ -136,8 +137,24 @@ def _open(database: Database, ask: _Ask, shares: list[Share]) -> list[Row]:
     if not shares:
         return []
     if database.dialect == "postgres":
-        return database.once("claim", **_question(ask, shares))
+        rows = database.once("claim", **_question(ask, shares))
+        _end_stays(database, rows)
+        return rows
     return database.write(lambda t: _open_by_steps(t, ask, shares))
+
+
+def _end_stays(database: Database, rows: list[Row]) -> None:
+    """A statement by itself, for those who need it: inside the claim it would cost everybody. What it misses goes
+    when it comes due."""
+    if stays := stays_of(_stays(rows)):
+        try:
+            database.once("end_stays", rows=stays)
+        except StoreError as problem:  # the claim stands
+            emit("store.stays_left", level=logging.DEBUG, problem=str(problem)[:200])
+
+
+def _stays(rows: Iterable[Row]) -> Iterable[Stay]:
+    return ((row["expires_at"], row["id"]) for row in rows)
 
 
 def _counted(t: Transaction, ask: _Ask, shares: list[Share]) -> tuple[list[Row], frozenset[int]]:
@@ -183,7 +200,9 @@ def _question(ask: _Ask, shares: Iterable[Share]) -> dict[str, Any]:
 
 
 def _open_at_once(t: Transaction, ask: _Ask, shares: list[Share]) -> list[Row]:
-    return t.all("claim", **_question(ask, shares))
+    rows = t.all("claim", **_question(ask, shares))
+    end_stays(t, _stays(rows))
+    return rows
 
 
 def _open_by_steps(t: Transaction, ask: _Ask, shares: list[Share]) -> list[Row]:
@@ -201,7 +220,9 @@ def _open_by_steps(t: Transaction, ask: _Ask, shares: list[Share]) -> list[Row]:
     opened = set(picked)
     # There is no socket here, only memory.
     rows = t.all("opened_jobs", worker=ask.worker, claim=ask.claim, most=CLAIM_BYTES // len(picked))
-    return [row for row in rows if row["id"] in opened]
+    rows = [row for row in rows if row["id"] in opened]
+    end_stays(t, _stays(rows))
+    return rows
 
 
 def _past_open_gates(t: Transaction, shares: list[Share]) -> list[tuple[Share, int | None]]:

@@ -22,7 +22,7 @@ from unstuck.store import children, guard, waits
 from unstuck.store.changes import MAX_MESSAGE, Changes, cleaned, done_of, moment, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
-from unstuck.store.line import lock
+from unstuck.store.line import end_stays, lock
 from unstuck.store.lookup import job_row
 from unstuck.store.port import Verdict
 from unstuck.store.rows import job_of, span
@@ -63,6 +63,8 @@ class Control:
         target = target_of(self._uid, state, move)
         if state is JobState.QUEUED and not self._take_from_queue(t, row):
             return AGAIN
+        if state is JobState.QUEUED:
+            end_stays(t, [(row["expires_at"], row["number"])])
         if state is JobState.PENDING:
             t.run("forget_dependencies", job=row["number"])
         if state is JobState.WAITING:
@@ -146,6 +148,7 @@ class Control:
         if not self._take_timer(t, row):
             return self._record(t)
         changes, now = Changes(), moment(t)
+        end_stays(t, [(row["expires_at"], row["number"])])
         self._tell(changes, row, EventKind.HURRIED, now, {})
         stay = self._dimensions.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)

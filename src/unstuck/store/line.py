@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 from unstuck.store.database import Transaction
 from unstuck.store.rows import packed
 
+#: When a stay in the queue would have ended, if that was said, and whose it was.
+Stay = tuple[int | None, int]
+
 
 def lock(t: Transaction, targets: Iterable[int | None]) -> list[int]:
     """In one statement and sorted: two that need the same targets never wait for each other in a circle."""
@@ -50,3 +53,15 @@ def promote(t: Transaction, targets: Iterable[int]) -> int:
         t.run("seat_heads", rows=rows)
         t.run("add_ready", jobs=packed([row["job"] for row in heads]))
     return len(heads)
+
+
+def end_stays(t: Transaction, stays: Iterable[Stay]) -> None:
+    """Jobs that left the queue: the timers of their stays there go too."""
+    if rows := stays_of(stays):
+        t.all("end_stays", rows=rows)
+
+
+def stays_of(stays: Iterable[Stay]) -> str | None:
+    """As the statement wants them; None when none of the jobs had a time to leave the queue by."""
+    timers = [{"due_at": due_at, "job": job} for due_at, job in stays if due_at is not None]
+    return packed(timers) if timers else None

@@ -15,7 +15,7 @@ from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.store import children, guard
 from unstuck.store.changes import Changes, done_of
 from unstuck.store.database import Row, Transaction
-from unstuck.store.line import lock_of_jobs
+from unstuck.store.line import end_stays, lock_of_jobs
 from unstuck.store.port import FIRST_ENDED, Ended, Recovered
 from unstuck.store.rows import packed, span
 from unstuck.store.settle import Outcomes, Settling, close, report_of
@@ -118,7 +118,7 @@ def expire_stays(t: Transaction, tools: Settling, timers: Sequence[Timer]) -> tu
     """Jobs that stayed QUEUED too long fail: of each timer that was worked off whether its job did, and whether
     somebody idle should look for work: a head that fails frees its target, and dependants go on.
 
-    A timer of an earlier stay finds another expires_at and goes; a queue that moves leaves one per job.
+    A timer of an earlier stay, left by who could not wait for it, finds another expires_at and goes.
     """
     jobs = [timer.job for timer in timers]
     rows = t.all("expiring_jobs", rows=packed([timer._asdict() for timer in timers]), targets=lock_of_queued(t, jobs))
@@ -159,7 +159,9 @@ def take_from_queue(t: Transaction, rows: list[Row]) -> set[int]:
             for place in (place_of(row["priority"]), FIRST)
         ]
         taken |= {row["job"] for row in t.all("take_line_rows", rows=packed(stands))}
-    return taken | {row["job"] for row in t.all("take_ready_rows", rows=packed(places))}
+    taken |= {row["job"] for row in t.all("take_ready_rows", rows=packed(places))}
+    end_stays(t, [(row["expires_at"], row["job"]) for row in rows if row["job"] in taken])
+    return taken
 
 
 def _expire(changes: Changes, t: Transaction, tools: Settling, row: Row) -> None:

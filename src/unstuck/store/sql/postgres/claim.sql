@@ -38,7 +38,7 @@ WITH clock AS MATERIALIZED (
     RETURNING job
 ), attempt AS (
     SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.n + 1 AS n, j.tenant, j.queue, j.workflow, j.route, j.target, j.rank,
-           j.payload, j.policy, j.alone, j.created_at, j.failures, j.losses, j.suspects, clock.now
+           j.payload, j.policy, j.alone, j.created_at, j.failures, j.losses, j.suspects, j.expires_at, clock.now
       FROM picked
       JOIN unstuck_jobs j ON j.id = picked.job
      CROSS JOIN clock
@@ -52,7 +52,7 @@ WITH clock AS MATERIALIZED (
     SELECT SUM(160 + octet_length(tenant) + octet_length(queue) + octet_length(workflow) + octet_length(payload)) <= :room AS fits
       FROM attempt
 )
-SELECT id, token, run, route, rank, policy, alone, created_at, failures, losses, suspects, target IS NOT NULL AS has_target,
+SELECT id, token, run, route, rank, policy, alone, created_at, failures, losses, suspects, expires_at, target IS NOT NULL AS has_target,
        CASE WHEN fits THEN uid END AS uid, CASE WHEN fits THEN tenant END AS tenant, CASE WHEN fits THEN queue END AS queue,
        CASE WHEN fits THEN workflow END AS workflow, CASE WHEN fits THEN payload END AS payload
   FROM attempt
