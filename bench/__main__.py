@@ -37,6 +37,12 @@ def main() -> None:
     flats.add_argument("--only", help="some of the worlds, by name, separated by commas; always beside the empty one")
     flats.add_argument("--repeats", type=int, default=300)
     flats.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/flat.jsonl")
+    growths = commands.add_parser("growth", help="claim, submit, settle, retention and why beside much of what grows")
+    growths.add_argument("--stores", default="postgres,sqlite")
+    growths.add_argument("--only", help="some of the things, by name, separated by commas")
+    growths.add_argument("--repeats", type=int, default=100)
+    growths.add_argument("--quick", action="store_true", help="1 000 and 100 000 of each, instead of up to 1 000 000")
+    growths.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/growth.jsonl")
     for name, text, jobs in (
         ("targets", "drain with all jobs in 2000 targets beside the same without, on both databases", None),
         ("old-transaction", "drain while somebody holds an old transaction open (PostgreSQL)", 60_000),
@@ -87,6 +93,12 @@ def main() -> None:
 
             only = asked.only.split(",") if asked.only else []
             sys.exit(not flat.run(asked.stores.split(","), only, asked.repeats, asked.keep))
+        case "growth":
+            from bench import growth
+
+            only = asked.only.split(",") if asked.only else []
+            kept = growth.run(asked.stores.split(","), only, asked.repeats, asked.keep, quick=asked.quick)
+            sys.exit(not kept)
         case "profile":
             profile.run(asked.contender, asked.jobs)
         case "profile-cell":

@@ -156,7 +156,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("targets", {"tenant": "default", "after": "t500", "most": 20, "ceiling": 10}, 210),
     ("blocked_targets", {"tenant": "default", "after": "", "most": 20, "ceiling": 10}, 210),
     ("job", {"tenant": "default", "uid": "uid-7"}, 5),
-    ("history", {"tenant": "default", "uid": "uid-7"}, 5),
+    ("history", {"tenant": "default", "uid": "uid-7", "after": 1, "most": 2}, 5),
     ("find", {"tenant": "default", "prefix": "uid-777", "beyond": "uid-777~", "most": 5}, 10),
     ("take_ready", {"route": 1, "rank": 2 * JOBS + 100, "job": 2 * JOBS + 100}, 1),
     ("end_stays", {"rows": packed([{"due_at": n, "job": n} for n in range(50001, 50051)])}, 60),

@@ -94,7 +94,10 @@ class Job(Generic[R_co]):
     @property
     def output(self) -> str | None:
         """What the last attempt that said anything printed and logged, for people."""
-        return next((a.output for a in reversed(self.attempts) if a.output), None)
+        said = None
+        for attempt in self._lookup.tries(self.id):
+            said = attempt.output or said
+        return said
 
     @property
     def progress(self) -> Any:
@@ -102,11 +105,21 @@ class Job(Generic[R_co]):
 
     @property
     def history(self) -> list[EventRecord]:
+        """All that happened to it; page by page: `events`."""
         return self._lookup.history(self.id)
 
     @property
     def attempts(self) -> list[AttemptRecord]:
+        """All of them, with what they printed; page by page: `tries`."""
         return self._lookup.attempts(self.id)
+
+    def events(self, after: int = 0) -> Iterator[EventRecord]:
+        """Its history above this event's number, read as far as you go."""
+        return self._lookup.events(self.id, after)
+
+    def tries(self, after: int = 0) -> Iterator[AttemptRecord]:
+        """Its attempts above this one's token, read as far as you go."""
+        return self._lookup.tries(self.id, after)
 
     def logs(
         self, *, follow: bool = False, attempt: int | None = None, level: str | None = None

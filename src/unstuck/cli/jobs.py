@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Annotated, Any
 
 from unstuck.cli import exits, gates, options, output, shapes
@@ -24,6 +25,9 @@ from unstuck.observe.flow import family
 from unstuck.observe.follow import follow
 from unstuck.observe.logs import LogPiece, Logs, pieces
 from unstuck.observe.parts import Parts
+
+#: Events that are printed at a time, with the attempts that they ended.
+HISTORY_SHOWN = 200
 
 app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
 
@@ -196,8 +200,9 @@ def show(
     """Everything about one job. What its state means, its attempts, its history, what it printed."""
     with opened(database, tenant) as session:
         record = session.job(job)
-        attempts = session.lookup.attempts(record.id)
-        past = session.lookup.history(record.id)
+        everything = all_ or json_
+        attempts = session.lookup.attempts(record.id, 0 if everything else max(0, record.token - last))
+        past = session.lookup.history(record.id, 0 if everything else max(0, record.events - last))
         progress = session.lookup.progress(record.id)
         order = Order.of(session, record)
         flow = Flow.of(session, record)
@@ -208,8 +213,8 @@ def show(
         return
     _print_head(record, now, progress, order, flow)
     shown = None if all_ else last
-    _print_attempts(attempts, shown, whole=all_)
-    output.say(f"\nHistory{_rest(len(past), shown, 'events')}")
+    _print_attempts(attempts, record.token, shown, whole=all_)
+    output.say(f"\nHistory{_rest(record.events, shown, 'events')}")
     for event in past[-(shown or len(past)) :]:
         output.say(f"  {event.number:>3}  {output.rfc3339(event.at)}  {output.visible(narrate(event))}")
     _print_output(attempts)
@@ -300,10 +305,10 @@ def _rest(count: int, shown: int | None, what: str) -> str:
     return f" (the last {shown} of {count:,} {what}; --all shows all)" if shown and count > shown else ""
 
 
-def _print_attempts(attempts: list[AttemptRecord], shown: int | None, *, whole: bool) -> None:
+def _print_attempts(attempts: list[AttemptRecord], count: int, shown: int | None, *, whole: bool) -> None:
     if not attempts:
         return
-    output.say(f"\nAttempts{_rest(len(attempts), shown, 'attempts')}")
+    output.say(f"\nAttempts{_rest(count, shown, 'attempts')}")
     for a in attempts[-(shown or len(attempts)) :]:
         error = output.indented(output.visible(f": {a.error_type}: {a.error_message}"), 6) if a.error_type else ""
         output.say(f"  #{a.token}  {output.rfc3339(a.claimed_at)}  on {a.worker}: {_outcome(a)}{_took(a)}{error}")
@@ -468,7 +473,8 @@ def _remark_on_units(record: JobRecord, named: list[str]) -> None:
 @app.command()
 def history(
     job: options.JobName,
-    all_: Annotated[bool, option("--all", help="whole stacks")] = False,
+    limit: Annotated[int, option("--limit", "-n", metavar="N", least=1, help="the last so many events")] = 1000,
+    all_: Annotated[bool, option("--all", help="every event, whole stacks")] = False,
     json_: options.Json = False,
     database: options.Database = None,
     tenant: options.Tenant = None,
@@ -476,18 +482,32 @@ def history(
     """What happened to a job, in order. How long each attempt took, how it ended, and its stack."""
     with opened(database, tenant) as session:
         record = session.job(job)
-        attempts = {attempt.token: attempt for attempt in session.lookup.attempts(record.id)}
-        events = session.lookup.history(record.id)
-    if json_:
-        for event in events:
-            ended = _ended_by(event, attempts)
-            output.emit_json(shapes.event(event) | {"ended": shapes.attempt(ended) if ended else None})
-        return
+        after = 0 if all_ else max(0, record.events - limit)
+        if after:
+            output.note(f"the last {limit:,} of {record.events:,} events; --all shows all")
+        events = session.lookup.events(record.id, after)
+        while page := list(islice(events, HISTORY_SHOWN)):
+            _print_events(page, _attempts_in(session, record.id, page), all_, as_json=json_)
+
+
+def _attempts_in(session: Session, job: str, events: list[EventRecord]) -> dict[int, AttemptRecord]:
+    tokens = [event.token for event in events]
+    first = max(0, min(tokens) - 1)
+    found = session.lookup.attempts(job, first, max(tokens) - first)
+    return {attempt.token: attempt for attempt in found}
+
+
+def _print_events(
+    events: list[EventRecord], attempts: dict[int, AttemptRecord], whole: bool, *, as_json: bool
+) -> None:
     for event in events:
         ended = _ended_by(event, attempts)
+        if as_json:
+            output.emit_json(shapes.event(event) | {"ended": shapes.attempt(ended) if ended else None})
+            continue
         output.say(f"{event.number:>3}  {output.rfc3339(event.at)}  {_narrated(event, ended)}")
         if ended is not None:
-            _print_stack(ended, all_, "       ")
+            _print_stack(ended, whole, "       ")
 
 
 def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord]) -> AttemptRecord | None:

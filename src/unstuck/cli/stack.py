@@ -68,7 +68,7 @@ def _stored(session: Session, ident: str, number: int) -> Sample:
     from unstuck.intake.workers import Stack
 
     record = session.job(ident)
-    kept = next((a for a in session.lookup.attempts(ident) if a.token == number), None)
+    kept = next(iter(session.lookup.attempts(ident, number - 1, 1)), None)
     if kept is None:
         raise Conflict(f"job {ident} has had no attempt #{number}; `unstuck jobs show {ident}` lists those it had")
     if not kept.stack:
@@ -78,7 +78,7 @@ def _stored(session: Session, ident: str, number: int) -> Sample:
 
 def _sample(session: Session, ident: str, shown: Stack) -> Sample:
     record, now = session.job(ident), session.now()
-    attempt = next((a for a in session.lookup.attempts(ident) if a.token == shown.attempt), None)
+    attempt = next(iter(session.lookup.attempts(ident, shown.attempt - 1, 1)), None)
     return Sample(shown, record, now, attempt)
 
 

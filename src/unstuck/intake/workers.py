@@ -146,8 +146,10 @@ def _shown(store: Store, record: JobRecord, holder: Holder, by: str, wait: _Wait
 def _stored(store: Store, record: JobRecord) -> Stack:
     """Of the last attempt that left one; whether a later one did not is said by `attempt`."""
     left: AttemptRecord | None = None
-    for attempt in store.attempts(record.tenant, record.id):
-        left = attempt if attempt.stack else left
+    after = 0
+    while page := store.attempts(record.tenant, record.id, after):
+        left = next((attempt for attempt in reversed(page) if attempt.stack), left)
+        after = page[-1].token
     if left is None or left.stack is None:
         raise NoStack(record.id, record.state, "only a running job has a live one, and no attempt of it left one")
     return Stack(left.stack, False, left.worker, left.token, left.ended_at or left.claimed_at)

@@ -37,26 +37,35 @@ class Logs:
         self._follow = follow
         #: How much of each attempt's text has been handed out: it only ever grows at its end.
         self._seen: dict[int, int] = {}
+        #: The last attempt up to which all have ended and have been handed out.
+        self._over = 0
 
     def look(self) -> tuple[list[LogPiece], bool]:
         """What is new, and whether that was all: the state is read first, so what an attempt said last, which is
         written together with the end of its job, is seen by this look or none is the last."""
-        is_last = self._lookup.job(self._job).state.is_final or not self._follow
-        attempts = self._lookup.attempts(self._job)
+        record = self._lookup.job(self._job)
+        is_last = record.state.is_final or not self._follow
         if is_last and self._attempt is not None:
-            self._check_attempt([record.token for record in attempts])
-        found = [
-            piece
-            for record in attempts
-            if self._attempt in (None, record.token)
-            for piece in self._fresh(record)
-            if self._is_wanted(piece)
-        ]
+            self._check_attempt(record.token)
+        found = [piece for attempt in self._attempts() for piece in self._fresh(attempt) if self._is_wanted(piece)]
         return found, is_last
 
-    def _check_attempt(self, known: list[int]) -> None:
-        if self._attempt not in known:
-            there = f"it has {', '.join(map(str, known))}" if known else "it has none so far"
+    def _attempts(self) -> Iterator[AttemptRecord]:
+        """Those that may have something new: what an attempt says after its end nobody keeps."""
+        if self._attempt is not None:
+            is_number = isinstance(self._attempt, int)
+            yield from self._lookup.attempts(self._job, self._attempt - 1, 1) if is_number else ()
+            return
+        for attempt in self._lookup.tries(self._job, self._over):
+            yield attempt
+            if attempt.ended_at is not None and attempt.token == self._over + 1:
+                self._over = attempt.token
+                self._seen.pop(attempt.token, None)
+
+    def _check_attempt(self, last: int) -> None:
+        if self._attempt not in range(1, last + 1):
+            known = "1" if last == 1 else f"1 to {last}"
+            there = f"it has {known}" if last else "it has none so far"
             raise InvalidInput(f"job {self._job} has no attempt {quoted(self._attempt)}; {there}")
 
     def _fresh(self, record: AttemptRecord) -> Iterator[LogPiece]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget, quoted, told
@@ -14,7 +15,7 @@ from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_instant, check_wording
 from unstuck.model.standing import Dependency
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
-from unstuck.store.port import JobFilter, Page, Store, Tally, TallyBy, TargetRecord
+from unstuck.store.port import ATTEMPTS_PAGE, JobFilter, Page, Store, Tally, TallyBy, TargetRecord
 
 CEILING = 10_000
 MOST_JOBS = 100_000
@@ -124,11 +125,27 @@ class Lookup:
             page = Page(page.jobs + more.jobs, more.next)
         return page
 
-    def history(self, job: str) -> list[EventRecord]:
-        return self._store.history(self._tenant, job)
+    def history(self, job: str, after: int = 0, limit: int | None = None) -> list[EventRecord]:
+        """Its events above this number, in order; at most so many."""
+        return list(islice(self.events(job, after), limit))
 
-    def attempts(self, job: str) -> list[AttemptRecord]:
-        return self._store.attempts(self._tenant, job)
+    def events(self, job: str, after: int = 0) -> Iterator[EventRecord]:
+        """The same page by page, as far as somebody reads."""
+        while page := self._store.history(self._tenant, job, after):
+            yield from page
+            after = page[-1].number
+
+    def attempts(self, job: str, after: int = 0, limit: int | None = None) -> list[AttemptRecord]:
+        """Its attempts above this token, in order; at most so many."""
+        if limit is not None and limit <= ATTEMPTS_PAGE:
+            return self._store.attempts(self._tenant, job, after, limit)
+        return list(islice(self.tries(job, after), limit))
+
+    def tries(self, job: str, after: int = 0) -> Iterator[AttemptRecord]:
+        """The same page by page, as far as somebody reads."""
+        while page := self._store.attempts(self._tenant, job, after):
+            yield from page
+            after = page[-1].token
 
     def progress(self, job: str) -> str | None:
         return self._store.progress_of(self._tenant, job)

@@ -247,6 +247,10 @@ class Ended:
     job: int
 
 
+#: A job that is retried for days has thousands of both; an attempt may have printed 64 KiB and left a stack as long.
+HISTORY_PAGE: Final = 1000
+ATTEMPTS_PAGE: Final = 100
+
 FIRST_ENDED: Final = Ended(-1, -1)
 
 
@@ -1011,7 +1015,9 @@ class Store(WorkerPort, Protocol):
         """Ids that begin with this."""
         ...
 
-    def history(self, tenant: str, job: str) -> list[EventRecord]: ...
+    def history(self, tenant: str, job: str, after: int = 0, limit: int = HISTORY_PAGE) -> list[EventRecord]:
+        """Its events above this number, the lowest first. A job has numbered them without a gap, up to `events`."""
+        ...
 
     def sequence(self, kept: float = 86400.0) -> int:
         """Give events that were committed since the last time their positions in the feed: how many it were; -1 if
@@ -1026,7 +1032,9 @@ class Store(WorkerPort, Protocol):
 
     def feed_bounds(self) -> FeedBounds: ...
 
-    def attempts(self, tenant: str, job: str) -> list[AttemptRecord]: ...
+    def attempts(self, tenant: str, job: str, after: int = 0, limit: int = ATTEMPTS_PAGE) -> list[AttemptRecord]:
+        """Its attempts above this token, the lowest first. They have their tokens without a gap."""
+        ...
 
     def progress_of(self, tenant: str, job: str) -> str | None: ...
 

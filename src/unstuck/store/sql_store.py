@@ -74,8 +74,10 @@ from unstuck.store.dimensions import Dimensions
 from unstuck.store.halves import AWAY, MOST_FAILURES
 from unstuck.store.isolation import Act, Isolation
 from unstuck.store.port import (
+    ATTEMPTS_PAGE,
     EVERY,
     FIRST_ENDED,
+    HISTORY_PAGE,
     Asked,
     Beat,
     Claimed,
@@ -1076,10 +1078,11 @@ class SqlStore:
         facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit}
         return [row["uid"] for row in self._database.read(lambda t: t.all("find", **facts))]
 
-    def history(self, tenant: str, job: str) -> list[EventRecord]:
+    def history(self, tenant: str, job: str, after: int = 0, limit: int = HISTORY_PAGE) -> list[EventRecord]:
         if not lookup.can_exist(tenant, job):
             return []
-        return [event_of(row) for row in self._database.read(lambda t: t.all("history", tenant=tenant, uid=job))]
+        facts = {"tenant": tenant, "uid": job, "after": after, "most": limit}
+        return [event_of(row) for row in self._database.read(lambda t: t.all("history", **facts))]
 
     def sequence(self, kept: float = 86400.0) -> int:
         return feed.sequence(self._database, kept)
@@ -1092,9 +1095,11 @@ class SqlStore:
     def feed_bounds(self) -> FeedBounds:
         return self._database.read(feed.bounds)
 
-    def attempts(self, tenant: str, job: str) -> list[AttemptRecord]:
+    def attempts(self, tenant: str, job: str, after: int = 0, limit: int = ATTEMPTS_PAGE) -> list[AttemptRecord]:
         def work(t: Transaction) -> tuple[list[Row], list[Row]]:
-            return t.all("history", tenant=tenant, uid=job), t.all("outputs", tenant=tenant, uid=job)
+            return t.all("events_of_attempts", **facts), t.all("outputs", **facts)
+
+        facts = {"tenant": tenant, "uid": job, "after": after, "upto": after + limit}
 
         if not lookup.can_exist(tenant, job):
             return []
