@@ -39,7 +39,7 @@ _LIMITS = "INSERT INTO unstuck_limits (kind, name, tenant, concurrency, set_at, 
 FILLS: dict[str, tuple[str, ...]] = {
     "starts in a window": (
         f"INSERT INTO unstuck_starts (limit_id, bucket, at, job) {_SERIES}"
-        " SELECT l.id, '', unstuck_now() - copy.i, copy.i FROM copy CROSS JOIN unstuck_limits l",
+        " SELECT s.limit_id, s.bucket, s.at - copy.i, -copy.i FROM copy CROSS JOIN unstuck_starts s",
     ),
     "limit keys": (
         f"INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key) {_SERIES}"
