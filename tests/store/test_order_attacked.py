@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.support.builders import (
     TENANT,
     a_job,
@@ -24,7 +23,6 @@ from tests.support.builders import (
     settle_all,
     submitted,
 )
-from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.errors import TooManyQueued, UnknownJob
