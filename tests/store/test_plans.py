@@ -171,6 +171,9 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("ended_before", {"retention": 1_000_000, "at": 500, "job": 500, "most": 100}, 110),
     ("forgettable", {"jobs": packed(list(range(1, 101))), "retention": 1_000_000}, 110),
     ("forget_events", {"jobs": NUMBERS}, 150),
+    ("forget_routes", {"before": 1 << 60, "batch": 100}, 210),
+    ("forget_targets", {"before": 1 << 60, "batch": 100}, 210),
+    ("name_targets", {"numbers": TARGETS}, 110),
     ("asked", {"worker": 1}, 300),
     ("live_workers", {"boot_id": "b", "pid_namespace": "p"}, 30),
     ("workers", {"after": 0, "most": 100, "silent": 1_000_000}, 130),
@@ -202,7 +205,7 @@ BIG = {
     "unstuck_workers",
 }
 #: They ask about some routes of thousands.
-ROUTED = {"claim", "fronts", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}
+ROUTED = {"forget_routes", "claim", "fronts", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from unstuck.clock import Clock
 from unstuck.janitor.budget import Budget
 from unstuck.model.batch import Batch
 from unstuck.model.errors import StoreBusy, StoreError
+from unstuck.model.names import KEPT, LIFE
 from unstuck.model.times import Times
-from unstuck.store.port import FIRST_ENDED, Store
+from unstuck.store.port import FIRST_ENDED, NameKind, Store
 from unstuck.telemetry import emit
 
 _FIRST_BATCH = 500
@@ -43,6 +45,10 @@ def retention(store: Store, times: Times, clock: Clock) -> list[Retention]:
         "marks": Oldest(lambda batch: store.forget_marks(times.retention, batch)),
         "audit": Oldest(lambda batch: store.forget_audit(AUDIT_KEPT, batch)),
         "letters": Oldest(store.forget_letters),
+        "routes": OldNames(store, "routes", times.retention, clock),
+        "targets": OldNames(store, "targets", times.retention, clock),
+        "workflows": Oldest(lambda batch: store.forget_workflows(times.retention, batch)),
+        "breakers": Oldest(store.forget_breakers),
         "feed": Oldest(lambda batch: store.forget_feed(times.feed_retention, batch)),
     }
     return [Retention(kind, forget, times, clock) for kind, forget in kinds.items()]
@@ -90,7 +96,35 @@ class EndedJobs:
         return bool(found)
 
 
-Forget = Oldest | EndedJobs
+class OldNames:
+    """Routes or targets. Their age counts up to what the database's clock said two lives of a cache ago, by our own
+    clock: if it leapt since, whoever holds a number has looked it up again before it seems old."""
+
+    def __init__(self, store: Store, kind: NameKind, kept: float, clock: Clock) -> None:
+        self._store = store
+        self._kind: NameKind = kind
+        self._kept = timedelta(seconds=max(KEPT, kept))
+        self._clock = clock
+        self._moments: list[tuple[float, datetime]] = []
+
+    def batch(self, size: int) -> Forgotten:
+        before = self._before()
+        looked = 0 if before is None else self._store.forget_names(self._kind, before, size)
+        return Forgotten(looked, has_more=looked >= size)
+
+    def _before(self) -> datetime | None:
+        now = self._clock.boot()
+        if not self._moments or now - self._moments[-1][0] >= LIFE:
+            self._moments.append((now, self._store.now()))
+        past = [moment for moment in self._moments if now - moment[0] >= 2 * LIFE]
+        self._moments = past[-1:] + self._moments[len(past) :]
+        return past[-1][1] - self._kept if past else None
+
+    def pass_by(self) -> bool:
+        return False
+
+
+Forget = Oldest | EndedJobs | OldNames
 
 
 class Retention:

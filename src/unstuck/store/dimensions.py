@@ -1,4 +1,14 @@
-"""Routes, targets and policies: tables that only grow, so what was read once is true for ever."""
+"""Routes, targets and policies: what their numbers stand for never changes, and a number is never used twice.
+
+Routes and targets that nobody has meant for long, and that no job names, are forgotten. So that no submit ever uses a
+number whose row is gone, without a lock that every submit would have to take:
+1. Whoever looks a name up, and finds that it was last meant more than a day ago, says so in its row (`named_at`).
+2. What was looked up is used for an hour (LIFE): by this process's own clock, and by the database's, which a submit
+   compares with after its insert, in the same transaction. Stopped in between for a week or not, it is refused there.
+3. Only what was last meant two days ago (KEPT) or longer goes. By then whatever was begun with the number has ended:
+   it is in the table of jobs, and keeps its row, or it was rolled back.
+The database's clock may leap: who forgets goes by what it said two lives ago (see `janitor/retention.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from unstuck.clock import boot
 from unstuck.model.job import NewJob
+from unstuck.model.names import LIFE, NAMED_EVERY
 from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.rows import packed, span
@@ -29,6 +41,13 @@ class Numbers:
     routes: Mapping[RouteName, int]
     targets: Mapping[TargetName, int]
     policies: Mapping[Policy, int]
+    #: By the database's clock: at that instant all of them were there.
+    as_of: int
+
+    def check(self, now: int) -> None:
+        """Rolls back a submit that was stopped so long on its way that its names may be gone."""
+        if now - self.as_of > span(LIFE):
+            raise StaleNames
 
     def route(self, job: NewJob) -> int:
         return self.routes[route_name(job)]
@@ -38,6 +57,10 @@ class Numbers:
 
     def policy(self, job: NewJob) -> int:
         return self.policies[job.policy]
+
+
+class StaleNames(Exception):
+    """Look them up again; nothing was written."""
 
 
 class _Kept(Generic[K, V]):
@@ -58,38 +81,61 @@ class _Kept(Generic[K, V]):
         self._values.update(found)
 
 
+class _Memory:
+    """Numbers by name, for one life. `as_of`: when the database was first asked for them, by its clock."""
+
+    def __init__(self, now: float) -> None:
+        self.begun_at = now
+        self.as_of: int | None = None
+        self.routes: _Kept[RouteName, int] = _Kept()
+        self.targets: _Kept[TargetName, int] = _Kept()
+        self.policies: _Kept[Policy, int] = _Kept()
+
+    def keep(self, found: Numbers) -> int:
+        self.as_of = found.as_of if self.as_of is None else min(self.as_of, found.as_of)
+        self.routes.keep(found.routes)
+        self.targets.keep(found.targets)
+        self.policies.keep(found.policies)
+        return self.as_of
+
+
 class Dimensions:
     """Shared by threads without a lock: two that miss at once read the same rows."""
 
-    def __init__(self) -> None:
-        self._routes: _Kept[RouteName, int] = _Kept()
-        self._targets: _Kept[TargetName, int] = _Kept()
-        self._policy_numbers: _Kept[Policy, int] = _Kept()
+    def __init__(self, clock: Callable[[], float] = boot) -> None:
+        self._clock = clock
+        self._memory = _Memory(clock())
         self._policies: _Kept[int, Policy] = _Kept()
+
+    def forget(self) -> None:
+        self._memory = _Memory(self._clock())
 
     def ensure(self, database: Database, jobs: Iterable[NewJob], expect: Expect | None = None) -> Numbers:
         """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody.
         `expect` raises what the submit would be refused for, so far as it can be seen: names of refused jobs are not
         made."""
         wanted = list(jobs)
+        if self._clock() - self._memory.begun_at > LIFE:
+            self.forget()
+        memory = self._memory
         routes = {route_name(job) for job in wanted}
         targets = {(job.tenant, job.target) for job in wanted if job.target is not None}
         policies = {job.policy for job in wanted}
-        known = Numbers(self._routes.of(routes), self._targets.of(targets), self._policy_numbers.of(policies))
+        as_of = memory.as_of or 0
+        known = Numbers(memory.routes.of(routes), memory.targets.of(targets), memory.policies.of(policies), as_of)
         lacking = _Lacking(
             routes - known.routes.keys(), targets - known.targets.keys(), policies - known.policies.keys()
         )
         if not lacking:
             return known
         found = lacking.numbers(database, expect)
-        self._routes.keep(found.routes)
-        self._targets.keep(found.targets)
-        self._policy_numbers.keep(found.policies)
+        as_of = memory.keep(found)
         self._policies.keep({number: policy for policy, number in found.policies.items()})
         return Numbers(
             {**known.routes, **found.routes},
             {**known.targets, **found.targets},
             {**known.policies, **found.policies},
+            as_of,
         )
 
     def policies(self, database: Database, numbers: Iterable[int]) -> dict[int, Policy]:
@@ -122,7 +168,9 @@ class _Lacking:
     def numbers(self, database: Database, expect: Expect | None) -> Numbers:
         """Looked for first: most names that a fresh process meets are old, and an insert that finds its row there
         already is a write all the same."""
-        found = database.read(self._found)
+        found, old = database.read(self._found)
+        if old:
+            found, _ = database.write(lambda t: self._named_again(t, old))
         new = _Lacking(
             self.routes - found.routes.keys(),
             self.targets - found.targets.keys(),
@@ -134,8 +182,19 @@ class _Lacking:
             database.read(expect)
         made = database.write(new._made)
         return Numbers(
-            {**found.routes, **made.routes}, {**found.targets, **made.targets}, {**found.policies, **made.policies}
+            {**found.routes, **made.routes},
+            {**found.targets, **made.targets},
+            {**found.policies, **made.policies},
+            found.as_of,
         )
+
+    def _named_again(self, t: Transaction, old: _Old) -> tuple[Numbers, _Old]:
+        """Found once more, behind the locks of what was renewed: one that was just forgotten is not."""
+        if old.routes:
+            t.run("name_routes", numbers=old.routes)
+        if old.targets:
+            t.run("name_targets", numbers=old.targets)
+        return self._found(t)
 
     def _made(self, t: Transaction) -> Numbers:
         """Each kind sorted, so that two that make the same rows wait for each other in the same order."""
@@ -145,12 +204,33 @@ class _Lacking:
             t.run("add_targets", rows=packed(list(_target_columns(self.targets))))
         if self.policies:
             t.run("add_policies", rows=packed([_columns(policy) for policy in sorted(self.policies, key=_digest)]))
-        return self._found(t)
+        return self._found(t)[0]
 
-    def _found(self, t: Transaction) -> Numbers:
-        return Numbers(
-            _found_routes(t, self.routes), _found_targets(t, self.targets), _found_policies(t, self.policies)
+    def _found(self, t: Transaction) -> tuple[Numbers, _Old]:
+        now = _must(t.one("now"))["now"]
+        routes, targets = _found_routes(t, self.routes), _found_targets(t, self.targets)
+        numbers = Numbers(
+            {_route_of(row): row["id"] for row in routes},
+            {(row["tenant"], row["name"]): row["id"] for row in targets},
+            _found_policies(t, self.policies),
+            now,
         )
+        return numbers, _Old(_meant_long_ago(routes, now), _meant_long_ago(targets, now))
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """Numbers of rows that say that nobody has meant them for more than a day."""
+
+    routes: list[int]
+    targets: list[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.routes or self.targets)
+
+
+def _meant_long_ago(rows: Iterable[Row], now: int) -> list[int]:
+    return sorted(row["id"] for row in rows if row["named_at"] < now - span(NAMED_EVERY))
 
 
 def route_name(job: NewJob) -> RouteName:
@@ -167,18 +247,16 @@ def _target_columns(names: Iterable[TargetName]) -> Iterator[dict[str, str]]:
         yield {"tenant": tenant, "name": name}
 
 
-def _found_routes(t: Transaction, names: set[RouteName]) -> dict[RouteName, int]:
-    if not names:
-        return {}
-    rows = t.all("find_routes", rows=packed(list(_route_columns(names))))
-    return {(row["tenant"], row["queue"], row["workflow"], row["limit_key"]): row["id"] for row in rows}
+def _found_routes(t: Transaction, names: set[RouteName]) -> list[Row]:
+    return t.all("find_routes", rows=packed(list(_route_columns(names)))) if names else []
 
 
-def _found_targets(t: Transaction, names: set[TargetName]) -> dict[TargetName, int]:
-    if not names:
-        return {}
-    rows = t.all("find_targets", rows=packed(list(_target_columns(names))))
-    return {(row["tenant"], row["name"]): row["id"] for row in rows}
+def _found_targets(t: Transaction, names: set[TargetName]) -> list[Row]:
+    return t.all("find_targets", rows=packed(list(_target_columns(names)))) if names else []
+
+
+def _route_of(row: Row) -> RouteName:
+    return (row["tenant"], row["queue"], row["workflow"], row["limit_key"])
 
 
 def _found_policies(t: Transaction, policies: set[Policy]) -> dict[Policy, int]:

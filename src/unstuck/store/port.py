@@ -304,6 +304,7 @@ class Holder:
 # each tenant or key by itself.
 PauseKind = Literal["queue", "workflow", "tenant", "target"]
 LimitKind = Literal["workflow", "queue", "tenant", "key"]
+NameKind = Literal["routes", "targets"]
 LimitPart = Literal["concurrency", "rate", "max_queued"]
 
 #: Who set a limit that stands in the code; it gives way to everybody else.
@@ -1002,6 +1003,19 @@ class Store(WorkerPort, Protocol):
 
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         """Orders given longer ago than this, answered or not."""
+        ...
+
+    def forget_names(self, kind: NameKind, before: datetime, batch: int = 1000) -> int:
+        """Look at the routes or targets that nobody has meant since this instant, the longest unmeant first, and
+        forget those that no job names; how many it looked at. Never one of the last two days (`model.names`)."""
+        ...
+
+    def forget_workflows(self, retention: float, batch: int = 1000) -> int:
+        """Versions that no worker has had for so long; the last one of each name stays."""
+        ...
+
+    def forget_breakers(self, batch: int = 1000) -> int:
+        """Of workflows against which nothing counts any more."""
         ...
 
     def forget_feed(self, kept: float, batch: int = 5000) -> int:

@@ -70,7 +70,7 @@ from unstuck.store import steps as journals
 from unstuck.store.beat import Holding
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
-from unstuck.store.dimensions import Dimensions
+from unstuck.store.dimensions import Dimensions, Numbers, StaleNames
 from unstuck.store.halves import AWAY, MOST_FAILURES
 from unstuck.store.isolation import Act, Isolation
 from unstuck.store.port import (
@@ -95,6 +95,7 @@ from unstuck.store.port import (
     LimitKind,
     LimitPart,
     LockHolder,
+    NameKind,
     NewChild,
     NewStep,
     NewWorker,
@@ -374,8 +375,9 @@ class SqlStore:
 
     def spawn(self, child: NewChild) -> Child | None:
         spawn.check(child)
-        numbers = self._dimensions.ensure(self._database, [child.job], lambda t: submit.expect(t, [child.job]))
-        answer = self._database.write(lambda t: spawn.spawn(t, child, numbers), patience=isolation.IMPATIENCE)
+        answer = self._with_numbers(
+            [child.job], lambda t, numbers: spawn.spawn(t, child, numbers), patience=isolation.IMPATIENCE
+        )
         self._database.hint()  # of a repeat too, as after a submit
         return answer
 
@@ -419,8 +421,7 @@ class SqlStore:
         if not jobs:
             return []
         submit.check(jobs)
-        numbers = self._dimensions.ensure(self._database, jobs, lambda t: submit.expect(t, jobs))
-        answers = self._database.write(lambda t: submit.submit(t, jobs, numbers))
+        answers = self._with_numbers(jobs, lambda t, numbers: submit.submit(t, jobs, numbers))
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
 
@@ -1060,6 +1061,15 @@ class SqlStore:
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_orders", retention=span(retention), batch=batch))
 
+    def forget_names(self, kind: NameKind, before: datetime, batch: int = 1000) -> int:
+        return self._database.write(lambda t: sweep.forget_names(t, kind, microseconds(before), batch))
+
+    def forget_workflows(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_workflows", retention=span(retention), batch=batch))
+
+    def forget_breakers(self, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_breakers", batch=batch))
+
     def forget_feed(self, kept: float, batch: int = 5000) -> int:
         return feed.forget(self._database, kept, batch)
 
@@ -1206,6 +1216,23 @@ class SqlStore:
         self._database.close()
 
     # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _with_numbers(
+        self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None = None
+    ) -> T:
+        """What these jobs refer to, and then the write. Names that grew old on the way are looked up once more."""
+        for _ in range(LOOKS):
+            try:
+                return self._write_with_numbers(jobs, work, patience)
+            except StaleNames:
+                self._dimensions.forget()
+        raise StoreBusy("the names of these jobs grew old on their way each time; nothing was written, try again")
+
+    def _write_with_numbers(
+        self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None
+    ) -> T:
+        numbers = self._dimensions.ensure(self._database, jobs, lambda t: submit.expect(t, jobs))
+        return self._database.write(lambda t: work(t, numbers), patience=patience)
 
     def _audited(
         self,

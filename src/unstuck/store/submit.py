@@ -39,6 +39,7 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Sub
     born: dict[str, Row] = {}
     for chunk in _chunks(list(fresh.values())):
         born |= _insert(t, [_columns(place, job, numbers) for place, job in enumerate(chunk)])
+    numbers.check(max((row["created_at"] for row in born.values()), default=0))
     pending.begin(
         t, [pending.Beginning(born[job.id], job, waits[job.id]) for job in fresh.values() if job.id in born]
     )

@@ -10,13 +10,14 @@ from typing import NamedTuple
 from unstuck.model import settlement
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.names import KEPT
 from unstuck.model.settlement import Blame, ErrorInfo, Outcome, Stuck
 from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.store import children, guard
-from unstuck.store.changes import Changes, done_of
+from unstuck.store.changes import Changes, done_of, moment
 from unstuck.store.database import Row, Transaction
 from unstuck.store.line import end_stays, lock_of_jobs
-from unstuck.store.port import FIRST_ENDED, Ended, Recovered
+from unstuck.store.port import FIRST_ENDED, Ended, NameKind, Recovered
 from unstuck.store.rows import packed, span
 from unstuck.store.settle import Outcomes, Settling, close, report_of
 from unstuck.store.targets import take_turn
@@ -212,3 +213,12 @@ def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
 def forget_workers(t: Transaction, retention: float, batch: int) -> int:
     t.run("forget_marks", age=span(MARK_AGE), batch=batch)
     return t.run("forget_workers", retention=span(retention), batch=batch)
+
+
+def forget_names(t: Transaction, kind: NameKind, before: int, batch: int) -> int:
+    before = min(before, moment(t) - span(KEPT))
+    if not t.split:
+        row = t.one(f"forget_{kind}", before=before, batch=batch)
+        return int(row["looked"]) if row else 0
+    kept = t.run(f"keep_{kind}", before=before, batch=batch)
+    return kept + t.run(f"forget_{kind}", before=before, batch=batch - kept)
