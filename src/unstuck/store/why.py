@@ -28,8 +28,10 @@ from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
 
 
 def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> Facts | None:
-    row = t.one("standing", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING)
-    if row is None:
+    # SQLite reads one snapshot, and needs to be told whom to look for inside its views.
+    whom = t.one("standing_of", tenant=tenant, uid=job) if t.split else {}
+    row = whom is not None and t.one("standing", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
+    if not row:
         return None
     others = tuple(Dependency(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
     return Facts(

@@ -1,3 +1,4 @@
+-- :route and :head come from standing_of: a value from outside finds its way into a view, one from a row reads all of it.
 -- Everything that the gates of the claim look at, for one job. Lists come as JSON, whose functions have other names on PostgreSQL.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
@@ -57,7 +58,7 @@ SELECT me.*, clock.now AS at,
                    'code', g.code, 'kind', g.kind, 'name', g.name, 'tenant', g.tenant, 'since_at', g.since_at, 'until_at', g.until_at,
                    'by', g.by, 'reason', g.reason, 'used', g.used, 'most', g.most, 'free_at', g.free_at))
           FROM unstuck_gates g
-         WHERE g.route = me.route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
+         WHERE g.route = :route AND (g.probe IS NULL OR g.probe <> me.number)) AS gates,
        CASE WHEN me.state = 'WAITING' THEN
            (SELECT json_object('run', w.run, 'key', w.key, 'tenant', w.tenant, 'kind', w.kind, 'name', w.name, 'address', w.address,
                    'spec', w.spec, 'asked_at', w.asked_at, 'until_at', w.until_at, 'answer', w.answer,
@@ -95,7 +96,7 @@ SELECT me.*, clock.now AS at,
   FROM me
  CROSS JOIN clock
   LEFT JOIN unstuck_targets t ON t.id = me.target_number
-  LEFT JOIN unstuck_job_rows head ON head.number = COALESCE(t.blocked_by, t.head)
+  LEFT JOIN (SELECT v.* FROM unstuck_job_rows v WHERE v.number = :head) AS head ON TRUE
   LEFT JOIN unstuck_pauses pause ON pause.kind = 'target' AND pause.name = t.name AND pause.tenant = t.tenant
   LEFT JOIN unstuck_holds hold
          ON hold.job = COALESCE((SELECT own.job FROM unstuck_holds own WHERE own.job = me.number),
