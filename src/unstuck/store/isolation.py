@@ -155,17 +155,17 @@ class Isolation:
         """How many moved, and of those that failed alone what was said."""
         moved, woke = 0, False
 
-        def write(some: Sequence[K]) -> None:
+        def write(some: Sequence[K], patience: float) -> None:
             nonlocal moved, woke
-            done, has_woken = self._database.write(lambda t: act(t, some))
+            done, has_woken = self._database.write(lambda t: act(t, some), patience=patience)
             moved, woke = moved + done, woke or has_woken
 
         try:
-            failed = in_halves(items, write)
+            failed = in_parts(items, write)
         finally:
             if woke:
                 self._database.hint()
-        return moved, {item: quarantine.reason(problem) for item, problem in failed.items()}
+        return moved, {item: problem_of(problem) for item, problem in failed.items()}
 
     def sweep(self, duty: QuarantineDuty, items: Sequence[int], act: Act[int], by: str) -> int:
         """How many moved; those that failed alone are set aside."""
