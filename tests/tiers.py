@@ -4,9 +4,9 @@ commit   `make test`               every room on both databases, and about one j
 slow     `make test-all`, besides  whole stories with real workers, spawned executors, guides, the demo
 torture  `make torture`, by hand   the races and random stories of the other two, many times longer
 
-A test is in the commit tier unless its place is named in SLOW, it spawns its executors, or it says otherwise itself:
-`@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition says with
-`in_tiers` how much of it each tier repeats.
+A test is in the commit tier unless SLOW or ON_POSTGRES_SLOW names its place, it spawns its executors, or it says
+otherwise itself: `@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition
+says with `in_tiers` how much of it each tier repeats.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ SLOW = (
     "cli/test_readme.py",
     "cli/test_worker.py",
 )
+
+#: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.
+ON_POSTGRES_SLOW = ("cli/*",)
 
 #: `make torture LONGER=n`: as many times what the slow tier does.
 LONGER = int(os.environ.get("UNSTUCK_TEST_LONGER", "10"))
@@ -63,16 +66,17 @@ def tier_of(item: pytest.Item) -> str:
     """The rarest tier that anything puts it into; what it says itself counts more than its place."""
     said = [str(mark.args[0]) for mark in item.iter_markers("tier")]
     assert set(said) <= set(TIERS), f"{item.nodeid}: tiers are {', '.join(TIERS)}"
-    if _spawns(item):
+    if _parameter(item, "mode") == "spawn":
         said.append("slow")
-    return max(said, key=TIERS.index) if said else _tier_of_place(item.path)
+    return max(said, key=TIERS.index) if said else _tier_of_place(item)
 
 
-def _spawns(item: pytest.Item) -> bool:
+def _parameter(item: pytest.Item, name: str) -> object:
     call = getattr(item, "callspec", None)
-    return call is not None and call.params.get("mode") == "spawn"
+    return call.params.get(name) if call is not None else None
 
 
-def _tier_of_place(path: Path) -> str:
-    place = path.relative_to(_HERE).as_posix()
-    return "slow" if any(fnmatch(place, pattern) for pattern in SLOW) else "commit"
+def _tier_of_place(item: pytest.Item) -> str:
+    place = item.path.relative_to(_HERE).as_posix()
+    slow_places = SLOW + ON_POSTGRES_SLOW if _parameter(item, "store_url") == "postgres" else SLOW
+    return "slow" if any(fnmatch(place, pattern) for pattern in slow_places) else "commit"

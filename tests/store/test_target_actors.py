@@ -106,7 +106,7 @@ class TargetCrowd(Crowd):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("targets", [8, 300])
-@in_tiers("jobs", 200, 1500)
+@in_tiers("jobs", 100, 1500)
 def test_a38_a39_sixteen_actors_never_run_two_jobs_of_a_target_and_forget_none(
     store_url: str, targets: int, jobs: int
 ) -> None:
