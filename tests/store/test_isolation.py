@@ -21,6 +21,7 @@ from tests.support.builders import (
     settle,
     submitted,
 )
+from tests.support.eventually import eventually
 from tests.support.troubles import SAYS, raising
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
@@ -231,9 +232,7 @@ def test_one_child_that_cannot_be_cancelled_stops_no_other(store: SqlStore, stor
 def test_many_that_cannot_be_written_come_home_at_once(store: SqlStore, store_url: str) -> None:
     store.submit([a_job(target=f"t{chance.nonce()}") for _ in range(150)])
     with raising(store_url, "unstuck_ready", "NEW.job > 0"):
-        for _ in range(10):
-            store.ingest()
-        assert len(store.quarantined(limit=1000)) == 150
+        eventually(lambda: (store.ingest(), len(store.quarantined(limit=1000)) == 150)[1], timeout=60)
         plain = submitted(store, on_hold=True)
     sweep(store)
     assert len(claim(store, a_worker(store))) == 150

@@ -177,14 +177,14 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("asked", {"worker": 1}, 300),
     ("live_workers", {"boot_id": "b", "pid_namespace": "p"}, 30),
     ("workers", {"after": 0, "most": 100, "silent": 1_000_000}, 130),
-    ("lost_workers", {"grace": 0}, 60),
+    ("lost_workers", {"grace": 0, "after": 0}, 60),
     ("forget_workers", {"retention": 1, "batch": 100}, 220),
     ("open_orders", {"worker": 1}, 5),
     ("order_given", {"number": 7}, 1),
     ("give_order", {"worker": 1, "kind": "stack", "subject": "7:1", "by": "x"}, 5),
     ("answer_order", {"number": 7, "answer": "x", "refused": 0}, 1),
     ("holder", {"tenant": "default", "uid": f"uid-{JOBS + 20}"}, 1),
-    ("overdue", {"late": 20_000_000, "backstop": 35_000_000}, 5),
+    ("overdue", {"late": 20_000_000, "backstop": 35_000_000}, 25),
     ("standing", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 130),
 ]
 BIG = {

@@ -60,7 +60,7 @@ def test_new_routes_and_policies_are_a_few_statements_whatever_their_number(sent
 
     few = during(sent, lambda: store.submit(jobs))
 
-    assert len(few) <= 12
+    assert len(few) <= 13
     assert len(store.routes(range(1, 5000))) == 500
     assert record(store, jobs[77].id, "tenant-77").policy == jobs[77].policy
     again = SqlStore(store._database)

@@ -23,6 +23,7 @@ from unstuck.telemetry import emit
 
 _FIRST_BATCH = 500
 _MOST = 10_000
+_LEAST = 10
 #: What a batch aims at, of a store call: others want to write too.
 _AIM = 1 / 30
 _EVERY = 60.0
@@ -133,7 +134,7 @@ class Retention:
         self._forget = forget
         self._times = times
         self._clock = clock
-        self._batch = Batch(_MOST, _FIRST_BATCH)
+        self._batch = Batch(_MOST, _FIRST_BATCH, _LEAST)
         self._has_more = False
 
     @property

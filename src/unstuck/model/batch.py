@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-#: A call that is slow for reasons of its own, a busy machine say, is not made quicker by ever smaller batches.
-_SMALLEST_FOR_SLOWNESS = 16
+#: Of the most: a call that is slow for reasons of its own, a busy machine say, is not made quicker by ever smaller
+#: batches.
+_LEAST = 1 / 16
 
 
 @dataclass(slots=True)
@@ -14,15 +15,17 @@ class Batch:
     one. What fails was too much for one call, or has one among it that cannot be done: alone, it shows which."""
 
     most: int
-    size: int = field(default=0)
+    size: int = 0
+    #: For slowness alone it gets no smaller.
+    least: int = 0
 
     def __post_init__(self) -> None:
         self.size = self.size or self.most
+        self.least = self.least or max(1, int(self.most * _LEAST))
 
     def took(self, seconds: float, aim: float) -> None:
         if seconds > aim:
-            least = min(self.size, max(1, self.most // _SMALLEST_FOR_SLOWNESS))
-            self.size = max(least, self.size // 2)
+            self.size = max(min(self.size, self.least), self.size // 2)
         elif seconds <= aim / 2:
             self.size = min(self.most, 2 * self.size)
 
