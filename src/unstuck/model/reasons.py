@@ -306,6 +306,7 @@ _HELD_THINGS: dict[LockKind, tuple[str, str]] = {
     "timer": ("its timer is", "every sweep passes over it"),
     "wait": ("what it waits for is", "no answer to it can be written"),
     "line": ("its place in the line of target {name} is", "it cannot get its turn"),
+    "inbox": ("the word in unstuck_inbox that tells of it is", "nobody looks at it"),
     "target": ("target {name} is", "the turn on it passes to nobody"),
     "limit": ("the limit of {name} is", "nothing can be counted against it, and nothing of it starts"),
     "workflow": ("the row of workflow {name} is", "no worker can register it"),
@@ -322,8 +323,8 @@ _TABLES: dict[JobState, set[str]] = {
     JobState.PAUSED: {"unstuck_jobs", "unstuck_events"},
 }
 _THINGS: dict[JobState, set[LockKind]] = {
-    JobState.PENDING: {"job"},
-    JobState.WAITING: {"job", "wait"},
+    JobState.PENDING: {"job", "inbox"},
+    JobState.WAITING: {"job", "wait", "inbox"},
     JobState.RUNNING: {"job", "attempt", "worker", "target"},
     JobState.PAUSED: {"job"},
 }
@@ -371,7 +372,7 @@ def _is_needed(view: View, lock: Lock) -> bool:
     things: set[str] = {"ready", "limit", "guard"} | ({"workflow"} if _unserved(view) else set())
     tables = _EVERY_START
     if not facts.is_ready:
-        things |= {"line", "target"}
+        things |= {"line", "inbox", "target"}
         tables = tables | {"unstuck_line", "unstuck_targets", "unstuck_inbox"}
     return lock.name in tables if lock.what == "table" else lock.what in things
 

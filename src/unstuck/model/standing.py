@@ -128,7 +128,19 @@ class Locker:
 
 
 LockKind = Literal[
-    "ready", "job", "attempt", "worker", "timer", "wait", "line", "target", "limit", "workflow", "table", "guard"
+    "ready",
+    "job",
+    "attempt",
+    "worker",
+    "timer",
+    "wait",
+    "line",
+    "inbox",
+    "target",
+    "limit",
+    "workflow",
+    "table",
+    "guard",
 ]
 
 

@@ -37,6 +37,12 @@ WITH me AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT l.xmax AS locker FROM unstuck_line l
                           WHERE l.target = me.target AND l.place IN (:first, -me.priority) AND l.job = me.id LIMIT 2) AS l
      UNION ALL
+    -- Entries that are held are the oldest there are.
+    SELECT 'inbox', '', 'unstuck_inbox', i.locker
+      FROM me
+      JOIN (SELECT i.target, i.job, i.xmax AS locker FROM unstuck_inbox i ORDER BY i.seq LIMIT 100) AS i
+        ON i.target = me.target OR i.job = me.id
+     UNION ALL
     SELECT 'limit', l.kind || ' ' || l.name, 'unstuck_limits', l.locker
       FROM me
      CROSS JOIN LATERAL (SELECT r.limit_id FROM unstuck_route_limits r WHERE r.route = me.route OFFSET 0) AS r
