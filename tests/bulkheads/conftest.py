@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 from tests.bulkheads.ship import app as ship
 from tests.journeys.conftest import Jobs
 from tests.support.eventually import eventually
+from tests.support.troubles import raising
 from tests.support.workers import COMPRESSED, ROOT, Worker, workers
 from unstuck.assembly import open_store
 from unstuck.chance import SystemChance
@@ -157,28 +157,9 @@ class House:
             yield other.info.backend_pid
             other.rollback()
 
-    @contextmanager
-    def raising(self, table: str, when: str, on: str = "INSERT") -> Iterator[None]:
+    def raising(self, table: str, when: str, on: str = "INSERT") -> AbstractContextManager[None]:
         """A row of this table that can not be written as long as this lasts."""
-        self._execute(
-            f"CREATE FUNCTION bulkhead() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE EXCEPTION 'this row cannot be written'; END $$;"
-            f"CREATE TRIGGER bulkhead BEFORE {on} ON {table} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION bulkhead()"
-            if self.is_postgres
-            else f"CREATE TRIGGER bulkhead BEFORE {on} ON {table} WHEN {when} "
-            f"BEGIN SELECT RAISE(ABORT, 'this row cannot be written'); END"
-        )
-        yield
-        drop = f"DROP TRIGGER bulkhead ON {table}; DROP FUNCTION bulkhead()" if self.is_postgres else None
-        self._execute(drop or "DROP TRIGGER bulkhead")
-
-    def _execute(self, sql: str) -> None:
-        if self.is_postgres:
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                connection.execute(sql)
-            return
-        with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=20, isolation_level=None)) as file:
-            file.execute(sql)
+        return raising(self.url, table, when, on)
 
     def number(self, job: str) -> int:
         return self.jobs.get(job).number

@@ -6,18 +6,17 @@ import pytest
 
 from tests.bulkheads.conftest import TIMES, TROUBLE, WELL_WITHIN, House, boot
 from tests.support.eventually import eventually
+from tests.support.troubles import SAYS
 from unstuck.model.lifecycle import JobState
 
 pytestmark = pytest.mark.timeout(120)
-
-WORDS = "this row cannot be written"
 
 
 def is_told(house: House, job: str) -> None:
     """By `why`, by `health`, by a notification and in the quarantine."""
     (entry,) = house.store.quarantined("default", job=job)
-    assert WORDS in entry.error
-    assert WORDS in house.why(job).verdict
+    assert SAYS in entry.error
+    assert SAYS in house.why(job).verdict
     assert "quarantine" in house.complaints()
     assert any(job in news.message for news in house.store.notifications())
 
@@ -87,7 +86,7 @@ def test_a_target_that_raises_keeps_no_other_from_its_turn(house: House) -> None
         house.endure(since)
 
         assert "bad" not in house.marks()
-        assert WORDS in house.why(bad).verdict
+        assert SAYS in house.why(bad).verdict
         assert "quarantine" in house.complaints()
 
     house.completes(bad)

@@ -30,7 +30,11 @@ def test_what_is_set_aside_is_listed_with_its_reason(unstuck: Command, job: str)
     assert all(word in shown for word in ("settle", job, "crawl", "CheckViolation: not for you", "acme"))
     first, second = unstuck("quarantine", "list", "--json").lines
     assert (first["duty"], first["job"], first["workflow"], first["tries"]) == ("settle", job, "crawl", 1)
-    assert (first["error"], first["by"], first["tenant"]) == ("CheckViolation: not for you", "worker 1", "default")
+    assert (first["error"], first["by"], first["tenant"]) == (
+        "CheckViolation: not for you",
+        "worker 1",
+        "default",
+    )
     assert (second["duty"], second["tenant"]) == ("start", "acme")
     assert [line["tenant"] for line in unstuck("quarantine", "--json", "--tenant", "acme").lines] == ["acme"]
     assert len(unstuck("quarantine", "--json", "--limit", "1").lines) == 1

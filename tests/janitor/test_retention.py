@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-
 import psycopg
 import pytest
 
@@ -13,6 +9,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, settle, submitted
 from tests.support.postgres import PostgresServer
 from tests.support.tables import ask
+from tests.support.troubles import refuse
 from unstuck.assembly import build_janitor
 from unstuck.clock import Clock, FakeClock, MachineClock
 from unstuck.janitor.budget import Budget
@@ -21,7 +18,7 @@ from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.connect import open_database
 from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -54,35 +51,6 @@ def turns(duty: Retention, most: int = 200) -> int:
     raise AssertionError(f"{duty.name} still hurries after {most} turns")
 
 
-@contextmanager
-def by_hand(url: str) -> Iterator[Callable[[str], object]]:
-    if url.startswith("sqlite"):
-        with closing(sqlite3.connect(sqlite_path(url), isolation_level=None, timeout=10)) as file:
-            yield file.execute
-        return
-    with psycopg.connect(url, autocommit=True) as session:
-        yield lambda text: session.execute(text.encode())
-
-
-def refuse(url: str, table: str, condition: str) -> None:
-    """From now on a delete of such a row raises."""
-    with by_hand(url) as execute:
-        if url.startswith("sqlite"):
-            execute(
-                f"CREATE TRIGGER refuse_{table} BEFORE DELETE ON {table} WHEN {condition}"
-                " BEGIN SELECT RAISE(ABORT, 'refused'); END"
-            )
-            return
-        execute(
-            f"CREATE FUNCTION refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN RAISE EXCEPTION 'refused'; END $$"
-        )
-        execute(
-            f"CREATE TRIGGER refuse BEFORE DELETE ON {table} FOR EACH ROW WHEN ({condition})"
-            f" EXECUTE FUNCTION refuse_{table}()"
-        )
-
-
 def test_a_backlog_goes_in_a_few_turns_and_then_it_rests(store: SqlStore, clock: StoreClock) -> None:
     """It was one batch of 500 in a turn, and a turn in a second."""
     worker = a_worker(store, lease=1e9)
@@ -101,7 +69,7 @@ def test_one_row_that_raises_keeps_only_its_own_job(store: SqlStore, store_url: 
     worker = a_worker(store, lease=1e9)
     jobs = ended(store, worker, 60)
     bad = jobs[17]
-    refuse(store_url, "unstuck_events", f"OLD.job = {bad.ref.job}")
+    refuse(store_url, "unstuck_events", f"OLD.job = {bad.ref.job}", on="DELETE")
     clock.advance(seconds=WEEK + 1)
 
     gone = turns(jobs_duty(store))
@@ -163,7 +131,7 @@ def test_a_kind_that_fails_stops_no_other(store: SqlStore, store_url: str, clock
     (attempt,) = claim_all(store, worker)
     settle(store, worker, attempt.ref)
     a_worker(store, lease=1)
-    refuse(store_url, "unstuck_keys", "OLD.key = 'k'")
+    refuse(store_url, "unstuck_keys", "OLD.key = 'k'", on="DELETE")
     clock.advance(seconds=WEEK + 1)
 
     build_janitor(store, TIMES).tick()

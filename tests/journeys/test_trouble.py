@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.journeys.conftest import Jobs, Marks
 from tests.support.eventually import eventually
-from tests.support.refusals import allow, refuse
+from tests.support.troubles import allow, refuse
 from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.lifecycle import JobState
 

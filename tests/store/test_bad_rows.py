@@ -20,7 +20,7 @@ from tests.support.builders import (
     settle,
     submitted,
 )
-from tests.support.refusals import allow, refuse
+from tests.support.troubles import allow, refuse
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Outcome, Returned
@@ -68,7 +68,10 @@ def test_a_report_that_is_refused_is_told_apart_at_once_and_all_others_settle(
 
     assert time.monotonic() - began < 5  # a second, on a machine with nothing else to do
     assert [ref for ref, answer in answers.items() if answer.verdict is not Verdict.DONE] == [bad.ref]
-    assert (answers[bad.ref].verdict, "not for you" in answers[bad.ref].problem) == (Verdict.BUSY, True)
+    assert (answers[bad.ref].verdict, "not for you" in answers[bad.ref].problem) == (
+        Verdict.BUSY,
+        True,
+    )
     assert record(store, bad.id).state is JobState.RUNNING
     allow(store_url, table)
     assert settle(store, worker, bad.ref, outcome).verdict is Verdict.DONE

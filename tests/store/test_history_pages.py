@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.janitor.test_retention import by_hand
 from tests.support.builders import TENANT, a_worker, boom, claim_all, settle, submitted
+from tests.support.troubles import execute
 from unstuck.model.lifecycle import fold
 from unstuck.observe.logs import Logs, pieces
 from unstuck.observe.lookup import Lookup
@@ -24,17 +24,18 @@ def tried(store: SqlStore, store_url: str) -> str:
     settle(store, worker, attempt.ref, boom())
     number = attempt.ref.job
     series = f"WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {TRIES - 1})"
-    with by_hand(store_url) as execute:
-        execute(
-            f"INSERT INTO unstuck_events (job, n, at, kind, run, token, data) {series}"
-            f" SELECT e.job, e.n + 2 * c.i, e.at + c.i, e.kind, e.run, e.token + c.i, e.data FROM unstuck_events e, c"
-            f" WHERE e.job = {number} AND e.n > 1"
-        )
-        execute(
-            f"INSERT INTO unstuck_outputs (job, token, output, stack) {series}"
-            f" SELECT {number}, c.i, 'said by ' || c.i, 'stack ' || c.i FROM c"
-        )
-        execute(f"UPDATE unstuck_jobs SET token = {TRIES}, n = {2 * TRIES + 1} WHERE id = {number}")
+    execute(
+        store_url,
+        f"INSERT INTO unstuck_events (job, n, at, kind, run, token, data) {series}"
+        f" SELECT e.job, e.n + 2 * c.i, e.at + c.i, e.kind, e.run, e.token + c.i, e.data FROM unstuck_events e, c"
+        f" WHERE e.job = {number} AND e.n > 1",
+    )
+    execute(
+        store_url,
+        f"INSERT INTO unstuck_outputs (job, token, output, stack) {series}"
+        f" SELECT {number}, c.i, 'said by ' || c.i, 'stack ' || c.i FROM c",
+    )
+    execute(store_url, f"UPDATE unstuck_jobs SET token = {TRIES}, n = {2 * TRIES + 1} WHERE id = {number}")
     return job.id
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.support.builders import TENANT, a_worker, claimed, record, settle
-from tests.support.refusals import allow, refuse
+from tests.support.troubles import allow, refuse
 from unstuck.model.errors import NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Raised, Returned

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from tests.conftest import StoreClock
-from tests.janitor.test_retention import by_hand
 from tests.support.builders import a_worker, claimed, settle, submitted
+from tests.support.troubles import execute
 from unstuck.model.job import WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.observe.lookup import WORKERS_PAGE, Lookup, every_worker
@@ -25,14 +25,14 @@ def crash_loop(store: SqlStore, url: str, count: int, state: str = "lost", ago: 
     """So many that ended so long ago."""
     now = round(store.now().timestamp() * 1_000_000)
     ended = now - round(ago * 1_000_000)
-    with by_hand(url) as execute:
-        execute(
-            "INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues,"
-            " code_version, state, started_at, beat_at, lease_until, ended_at)"
-            f" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
-            f" SELECT 'gone-{state}-' || i, 'gone-' || i, 'h', 'boot-1', '4026531836', i, 1, '[]', 'v', '{state}',"
-            f" {ended}, {ended}, {ended}, {ended} FROM n"
-        )
+    execute(
+        url,
+        "INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues,"
+        " code_version, state, started_at, beat_at, lease_until, ended_at)"
+        f" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        f" SELECT 'gone-{state}-' || i, 'gone-' || i, 'h', 'boot-1', '4026531836', i, 1, '[]', 'v', '{state}',"
+        f" {ended}, {ended}, {ended}, {ended} FROM n",
+    )
 
 
 def test_live_workers_are_those_whose_lease_holds(store: SqlStore, clock: StoreClock) -> None:

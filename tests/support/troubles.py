@@ -1,4 +1,5 @@
-"""Troubles of a single row: a trigger that raises when it is written, in the database of the test."""
+"""Troubles of single rows, in the database of the test: a trigger that raises when one is written, a session that
+holds one."""
 
 from __future__ import annotations
 
@@ -8,49 +9,56 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-SAYS = "this one cannot be written"
+from unstuck.store.connect import sqlite_path
+
+SAYS = "not for you"
+
+
+def refuse(url: str, table: str, when: str, on: str = "INSERT") -> None:
+    """From now on no such row can be written; all others can. `when` speaks of NEW, or of OLD where rows go, in words
+    that both databases understand."""
+    name = f"refuse_{table}"
+    if url.startswith("sqlite"):
+        execute(
+            url, f"CREATE TRIGGER {name} BEFORE {on} ON {table} WHEN {when} BEGIN SELECT RAISE(ABORT, '{SAYS}'); END"
+        )
+        return
+    execute(
+        url,
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS TRIGGER LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{SAYS}'; END $$;"
+        f"CREATE TRIGGER {name} BEFORE {on} ON {table} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION {name}()",
+    )
+
+
+def allow(url: str, table: str) -> None:
+    """It is over."""
+    execute(url, f"DROP TRIGGER refuse_{table}" + ("" if url.startswith("sqlite") else f" ON {table}"))
 
 
 @contextmanager
-def raising(url: str, table: str, condition: str, event: str = "INSERT") -> Iterator[None]:
-    """Meanwhile no row of this table that fulfils the condition on NEW can be written; all others can."""
+def raising(url: str, table: str, when: str, on: str = "INSERT") -> Iterator[None]:
+    refuse(url, table, when, on)
+    try:
+        yield
+    finally:
+        allow(url, table)
+
+
+def execute(url: str, text: str) -> None:
     if url.startswith("sqlite"):
-        create = (
-            f"CREATE TRIGGER trouble BEFORE {event} ON {table} WHEN {condition} "
-            f"BEGIN SELECT RAISE(ABORT, '{SAYS}'); END"
-        )
-        drop = "DROP TRIGGER trouble"
-        _on_file(url, create)
-        try:
-            yield
-        finally:
-            _on_file(url, drop)
+        with closing(sqlite3.connect(sqlite_path(url), isolation_level=None, timeout=20)) as file:
+            file.execute(text)
         return
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "CREATE OR REPLACE FUNCTION trouble() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE EXCEPTION '{SAYS}'; END $$"
-        )
-        connection.execute(
-            f"CREATE TRIGGER trouble BEFORE {event} ON {table} FOR EACH ROW WHEN ({condition}) "
-            "EXECUTE FUNCTION trouble()"
-        )
-        try:
-            yield
-        finally:
-            connection.execute(f"DROP TRIGGER trouble ON {table}")
-
-
-def _on_file(url: str, statement: str) -> None:
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=10.0, isolation_level=None)) as connection:
-        connection.execute(statement)
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute(text.encode())
 
 
 @contextmanager
 def holding(url: str, table: str, condition: str) -> Iterator[psycopg.Connection]:
     """A person in psql, a backup, a forgotten transaction: he holds these rows until the end of the block."""
-    with psycopg.connect(url) as person:
-        found = person.execute(f"SELECT 1 FROM {table} WHERE {condition} FOR UPDATE").fetchall()
+    with psycopg.connect(url, application_name="somebody") as person:
+        found = person.execute(f"SELECT 1 FROM {table} WHERE {condition} FOR UPDATE".encode()).fetchall()
         assert found, f"nothing in {table} is {condition}"
         yield person
         person.rollback()

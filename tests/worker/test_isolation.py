@@ -12,7 +12,7 @@ from tests.store.test_held_rows import holding
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, record
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
-from tests.support.refusals import allow, refuse
+from tests.support.troubles import allow, refuse
 from tests.worker.test_errands import Desk
 from unstuck.clock import MachineClock
 from unstuck.executor.messages import Done, RecordStep, Refused, Spend, SpentAnswer
@@ -94,7 +94,11 @@ def test_a_report_that_is_refused_waits_in_quarantine_with_its_result_until_it_c
     assert {office.state(job) for job in others} == {JobState.COMPLETED}
     assert office.state(bad) is JobState.RUNNING
     (found,) = store.quarantined(TENANT, job=bad.id)
-    assert (found.duty, found.by, "not for you" in found.error) == ("settle", f"worker {office.worker.number}", True)
+    assert (found.duty, found.by, "not for you" in found.error) == (
+        "settle",
+        f"worker {office.worker.number}",
+        True,
+    )
     assert [news.title for news in store.notifications()] == ["Set aside: settle"]
     assert office.ledger.unsettled == 1  # a beat does not take it for a stray
     office.until(lambda: store.quarantined()[0].tries >= 3)
