@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -32,9 +33,9 @@ def test_a_worker_that_is_stopped_with_a_large_claim_hides_no_job(house: House) 
 @only_postgres
 def test_a_session_of_ours_that_nobody_reads_ends_by_itself(house: House) -> None:
     house.begin()
-    with psycopg.connect(house.url, autocommit=True, application_name="unstuck") as deaf:
+    with closing(psycopg.connect(house.url, autocommit=True)) as deaf:
         pid = deaf.info.backend_pid
-        deaf.pgconn.send_query(b"SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
+        deaf.pgconn.send_query(b"/* unstuck */ SELECT repeat('x', 1000) FROM generate_series(1, 100000)")
 
         with psycopg.connect(house.url, autocommit=True) as other:
 

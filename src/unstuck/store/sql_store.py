@@ -870,6 +870,10 @@ class SqlStore:
     # --- time -----------------------------------------------------------------------------------------------------
 
     def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
+        if self._database.dialect == "sqlite":
+            # It answers reads while somebody keeps its write lock: a sweep that only looks would miss the outage, and
+            # take jobs from workers that could not renew.
+            self.probe()
         found: list[Recovered] = []
         after = 0
         while len(found) < batch and (workers := self._lost_workers(lost_grace, after)):
