@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from bench import environment, postgres, processes, worlds
+from bench import environment, limits, postgres, processes, worlds
 from bench.contender import StoreKind
 from bench.worlds import COPY_DONE, COPY_EVENTS, COPY_JOBS, TENANT, Workshop, chance
 from unstuck.model.job import ClaimedJob
@@ -37,10 +37,8 @@ EVERYTHING = -3600.0
 _SERIES = "WITH RECURSIVE copy (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM copy WHERE i < {size})"
 _LIMITS = "INSERT INTO unstuck_limits (kind, name, tenant, concurrency, set_at, set_by) "
 FILLS: dict[str, tuple[str, ...]] = {
-    "starts in a window": (
-        f"INSERT INTO unstuck_starts (limit_id, bucket, at, job) {_SERIES}"
-        " SELECT s.limit_id, s.bucket, s.at - copy.i, -copy.i FROM copy CROSS JOIN unstuck_starts s",
-    ),
+    # As the store keeps them: a hundred slices to a window.
+    "starts in a window": (limits.SPREAD.format(slices=limits.SLICES - 2, each="{size} / 98"),),
     "limit keys": (
         f"INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key) {_SERIES}"
         " SELECT 'default', 'default', 'keyed', 'key:' || copy.i FROM copy",
