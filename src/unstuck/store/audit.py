@@ -60,14 +60,16 @@ def notifications(
     return [_notification_of(row) for row in t.all(statement, tenant=tenant, before=before or _LAST, most=limit)]
 
 
-def notify(t: Transaction, title: str, message: str, link: str, severity: str) -> bool:
-    """About the platform, not about a tenant; once, for as long as nobody has taken note."""
+def notify(
+    t: Transaction, title: str, message: str, link: str, severity: str, tenant: str = EVERY, workflow: str = ""
+) -> bool:
+    """Once, for as long as nobody has taken note; about the platform, unless a tenant is named."""
     told = {
         "title": clean_text(title, 200),
         "message": clean_text(message, MAX_MESSAGE),
         "link": clean_text(link, 400),
     }
-    return t.run("notify", **told, severity=severity, tenant=EVERY) == 1
+    return t.run("notify", **told, severity=severity, tenant=tenant, workflow=workflow) == 1
 
 
 def ack(t: Transaction, number: int, by: str) -> Notification:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from unstuck.model.payload import clean_text
-from unstuck.store.changes import MAX_MESSAGE
+from unstuck.store import audit
 from unstuck.store.database import Row, Transaction
 from unstuck.store.port import Quarantined, QuarantineDuty
 from unstuck.store.rows import instant, packed
@@ -40,23 +40,12 @@ def _notify(t: Transaction, duty: QuarantineDuty, item: int) -> None:
         return
     row = found[0]
     what = f"target {row['target']}" if duty == "target" else f"job {row['uid']}"
-    place = {"tenant": row["tenant"] or "", "workflow": row["workflow"] or ""}
-    title = f"Set aside: {duty}"
-    if t.one("has_open_notification", title=title, **place) is not None:
-        return
     message = (
         f"{what} could not be written ({duty}): {row['error']}. "
         "Nothing else waits for it, and it is tried again with every sweep; see: unstuck quarantine"
     )
-    t.run(
-        "add_notification",
-        title=title,
-        message=clean_text(message, MAX_MESSAGE),
-        severity="error",
-        link=LINK,
-        count=None,
-        **place,
-    )
+    place = {"tenant": row["tenant"] or "", "workflow": row["workflow"] or ""}
+    audit.notify(t, f"Set aside: {duty}", message, LINK, "error", **place)
 
 
 def page(
