@@ -202,17 +202,14 @@ async def struck_within_the_store(url: str) -> None:
     pools = find_pools()
     for pool in pools:
         pool._idle = Struck(pool._idle)
-    try:
-        real.stats()
-    finally:
-        out.append([pool._open - len(pool._idle) for pool in pools])
-        for pool in pools:
-            pool._idle = list(pool._idle)
+    struck.extend(pools)
+    real.stats()
     while True:
         time.sleep(0.01)  # noqa: ASYNC251
 
 
-out: list[list[int]] = []
+#: Looked at afterwards: what was struck comes out in the handler's own code, be it the line that would have looked.
+struck: list[Pool] = []
 
 
 def find_pools() -> list[Pool]:
@@ -220,5 +217,5 @@ def find_pools() -> list[Pool]:
 
 
 @workflow()
-def connections_out() -> list[list[int]]:
-    return out
+def connections_out() -> list[int]:
+    return [pool._open - len(pool._idle) for pool in struck]

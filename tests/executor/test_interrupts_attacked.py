@@ -111,5 +111,5 @@ def test_our_own_store_is_spared_with_all_it_calls(watch: Watch, store_url: str)
     member.page.aim(number)
 
     assert isinstance(watch.finished(ref).outcome, Stopped)
-    assert watch.result(executor, "connections_out") == [[0]]
+    assert watch.result(executor, "connections_out") == [0]
     end(watch, executor)
