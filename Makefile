@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS  ?=
 # Most tests wait most of the time: four at once keep two cores busy.
-JOBS   ?= 4
+JOBS   ?= 3
 LONGER ?= 10
 PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
