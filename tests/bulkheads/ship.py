@@ -53,16 +53,11 @@ def until_told(path: str, word: str, end: str) -> str:
 
 
 @app.workflow
-def parent(ctx: unstuck.Context, path: str, word: str) -> int:
-    children = [ctx.spawn(child, number) for number in range(2)]
+def parent(ctx: unstuck.Context, path: str, word: str, end: str) -> int:
+    children = [ctx.spawn(until_told, path, "child", end) for _ in range(2)]
     results = ctx.gather(*children)
     mark(path, word)
     return len(results)
-
-
-@app.workflow
-def child(number: int) -> int:
-    return number
 
 
 @app.workflow

@@ -112,11 +112,15 @@ def test_a_dependant_that_raises_keeps_no_other_waiting(house: House) -> None:
 
 def test_a_gather_that_raises_keeps_no_other_parent_waiting(house: House) -> None:
     house.begin()
-    bad, *others = house.send("parent", "gathered", times=6, delay=1.0)
+    end = house.folder / "end"
+    bad, *others = parents = house.send("parent", "gathered", str(end), times=3)
+    for job in parents:
+        house.jobs.until(job, JobState.WAITING)
     with house.raising(
         "unstuck_jobs", f"NEW.id = {house.number(bad)} AND NEW.state = 'QUEUED' AND NEW.token > 0", on="UPDATE"
     ):
         since = boot()
+        end.touch()
         house.completes(*others, within=TROUBLE)
         house.endure(since)
 
