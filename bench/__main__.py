@@ -53,12 +53,19 @@ def main() -> None:
         pairs.add_argument(
             "--no-keep", dest="keep", action="store_false", help="do not append to results/drain.jsonl"
         )
+    keyed = commands.add_parser("keys", help="drain over 10 000 limited keys beside the same without limits")
+    keyed.add_argument("--stores", default="postgres,sqlite")
+    keyed.add_argument("--rounds", type=int, default=3)
+    keyed.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/drain.jsonl")
     flows = commands.add_parser("flow", help="a step's round trip beside a bare commit")
     flows.add_argument("--stores", default="postgres,sqlite")
     flows.add_argument("--rounds", type=int, default=7)
     fair = commands.add_parser("fairness", help="a tenant with 10 jobs beside one with 1 000 000")
     fair.add_argument("--stores", default="postgres,sqlite")
     fair.add_argument("--rounds", type=int, default=7)
+    ships = commands.add_parser("bulkheads", help="how long others wait while one thing is in trouble")
+    ships.add_argument("--stores", default="postgres,sqlite")
+    ships.add_argument("--rounds", type=int, default=3)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -76,10 +83,18 @@ def main() -> None:
         case "old-transaction":
             beside = {"old-transaction": "unstuck-sync"}
             sys.exit(not drain.compare(beside, 0.5, asked.rounds, asked.jobs, asked.keep))
+        case "keys":
+            from bench import keys
+
+            sys.exit(not keys.run(asked.stores.split(","), asked.rounds, asked.keep))
         case "fairness":
             from bench import fairness
 
             sys.exit(not fairness.run(asked.stores.split(","), asked.rounds))
+        case "bulkheads":
+            from bench import bulkheads
+
+            sys.exit(not bulkheads.run(asked.stores.split(","), asked.rounds))
         case "flow":
             from bench import flow
 

@@ -70,6 +70,16 @@ ENTRIES = {
     "sqlite-no-targets": Entry("bench.contenders.ours:OnSqlitePlaced", "sqlite", "own", "ourselves"),
     "sqlite-2000-targets": Entry("bench.contenders.ours:OnSqliteTargets", "sqlite", "own", "ourselves"),
     "old-transaction": Entry("bench.contenders.ours:BesideOldTransaction", "postgres", "own", "ourselves"),
+    "keys": Entry("bench.contenders.ours:OnPostgresKeyed", "postgres", "own", "ourselves"),
+    "keys-family-limit": Entry("bench.contenders.ours:OnPostgresFamilyLimit", "postgres", "own", "ourselves"),
+    "keys-own-limits": Entry("bench.contenders.ours:OnPostgresOwnLimits", "postgres", "own", "ourselves"),
+    "keys-two-limits": Entry("bench.contenders.ours:OnPostgresTwoLimits", "postgres", "own", "ourselves"),
+    "keys-rate": Entry("bench.contenders.ours:OnPostgresRateLimit", "postgres", "own", "ourselves"),
+    "sqlite-keys": Entry("bench.contenders.ours:OnSqliteKeyed", "sqlite", "own", "ourselves"),
+    "sqlite-keys-family-limit": Entry("bench.contenders.ours:OnSqliteFamilyLimit", "sqlite", "own", "ourselves"),
+    "sqlite-keys-own-limits": Entry("bench.contenders.ours:OnSqliteOwnLimits", "sqlite", "own", "ourselves"),
+    "sqlite-keys-two-limits": Entry("bench.contenders.ours:OnSqliteTwoLimits", "sqlite", "own", "ourselves"),
+    "sqlite-keys-rate": Entry("bench.contenders.ours:OnSqliteRateLimit", "sqlite", "own", "ourselves"),
 }
 
 

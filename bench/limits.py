@@ -1,7 +1,7 @@
 """What counting a limit costs, in what the database reads for it and not in time: the same on every machine.
 
-For `bench growth`: make a World with `rated` or `capped`, then ask `cost` of it. Pages on PostgreSQL, steps of its
-virtual machine on SQLite.
+For `bench growth`: make a World with `rated`, `capped` or `keyed`, then ask `cost` of it. Pages on PostgreSQL, steps
+of its virtual machine on SQLite.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 import psycopg
 
-from bench.worlds import TENANT, Workshop, World, by_hand, open_store
+from bench.worlds import TENANT, Workshop, World, a_job, by_hand, open_store
 from unstuck.store.connect import sqlite_path
-from unstuck.store.port import EVERY, Limit
+from unstuck.store.port import EVERY, Limit, Share
+from unstuck.store.rooms import rooms_of
+from unstuck.store.sqlite_session import SqliteTransaction
+from unstuck.store.statements import Statements
 
 PER_DAY = 86400.0
 #: As the store keeps them: so many slices to a window, each a row.
@@ -64,26 +69,38 @@ def _ready(shop: Workshop) -> World:
     return World("limits", shop.url, open_store(shop.url), shop.worker, [route])
 
 
+def keyed(url: str, keys: int) -> World:
+    """So many limit keys on which something runs, and as many others, whose routes are those to ask about."""
+    shop = Workshop(url)
+    shop.store.set_limit(Limit("key", "place:*", EVERY, "bench", concurrency=10))
+    jobs = [replace(a_job("claimed"), limit_key=f"place:{number}") for number in range(2 * keys)]
+    shop.store.submit(jobs)
+    fronts = shop.store.fronts(0, 2 * keys)
+    shares = [Share(front.route, 1, is_limited=True) for front in fronts[:keys]]
+    assert len(shop.store.claim(shop.worker.number, "running", shares)) == keys
+    shop.store.close()
+    return World("limits", url, open_store(url), shop.worker, [front.route for front in fronts[keys:]])
+
+
 def cost(world: World) -> int:
-    """Of counting what the limits of the world's route leave, as a claim and a look do."""
-    route = world.routes[0]
+    """Of counting what the limits of the world's routes leave, as a claim and a look do."""
     if world.url.startswith("postgresql:"):
-        return _pages(world.url, route)
-    return _steps(world.url, route)
+        return _pages(world.url, world.routes)
+    return _steps(world.url, world.routes)
 
 
-def _pages(url: str, route: int) -> int:
-    text = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM unstuck_room(ARRAY[{route}]::BIGINT[])"
+def _pages(url: str, routes: Sequence[int]) -> int:
+    asked = f"SELECT * FROM unstuck_room(ARRAY[{','.join(map(str, routes))}]::BIGINT[])"
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"SELECT * FROM unstuck_room(ARRAY[{route}]::BIGINT[])".encode())  # plans it
-        explained = connection.execute(text.encode()).fetchone()
+        connection.execute(asked.encode())  # plans it
+        explained = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {asked}".encode()).fetchone()
     assert explained is not None
     found = explained[0] if isinstance(explained[0], list) else json.loads(explained[0])
     plan = found[0]["Plan"]
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
 
-def _steps(url: str, route: int) -> int:
+def _steps(url: str, routes: Sequence[int]) -> int:
     steps = 0
 
     def step() -> int:
@@ -94,5 +111,5 @@ def _steps(url: str, route: int) -> int:
     with closing(sqlite3.connect(sqlite_path(url))) as file:
         file.create_function("unstuck_now", 0, lambda: time.time_ns() // 1000)
         file.set_progress_handler(step, 1)
-        file.execute("SELECT running, started FROM unstuck_limit_room WHERE route = ?", (route,)).fetchall()
+        rooms_of(SqliteTransaction(file, Statements("sqlite")), routes)
     return steps

@@ -25,7 +25,8 @@ SAMPLES_PER_SECOND = 199
 
 def run(name: str, jobs: int | None) -> None:
     """Profile in the contender's own interpreter."""
-    environment.setup()
+    if ENTRIES[name].environment == "peers":
+        environment.setup()
     with surroundings([name], STATEMENTS) as variables:
         python = environment.python_of(ENTRIES[name].environment)
         command = [str(python), "-m", "bench", "profile-cell", name] + (["--jobs", str(jobs)] if jobs else [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move
+from unstuck.model.lifecycle import EVENT_OF, MOVES, JobState, Move, Shown
 
 PAGE = Path(__file__).with_name("lifecycle.md")
 
@@ -16,10 +16,30 @@ MEANING = {
     JobState.PAUSED: "interrupted, resumable",
     JobState.COMPLETED: "the result is stored",
     JobState.FAILED: "`error_type` says why",
-    JobState.TIMEOUT: "stopped inside the grace after its time limit",
+    JobState.TIMEOUT: "stopped inside the grace after its time limit, or fell there with its process",
     JobState.CANCELLED: "by request",
     JobState.DEAD: "dead letter: no handler code ever ran",
 }
+
+
+SHOWN = {
+    Shown.SCHEDULED: "its time has not come: `delay`, `at`",
+    Shown.RETRYING: "waits for its next try after a failure or a loss",
+    Shown.BLOCKED: "behind another job of its target",
+    Shown.CANCELLING: "was asked to stop, and has not ended yet",
+    Shown.STUCK: "ignored its request to stop (`ExecutionStuck`); `unstuck stack JOB`",
+}
+
+#: What begins with R and is easily confused: on what, and what becomes of it.
+VERBS = (
+    ("release", "PENDING", "goes on; with `--force` it waits for no other job either"),
+    ("retry", "QUEUED for later", "the same job, due now"),
+    ("retry", "PAUSED, FAILED, TIMEOUT, CANCELLED", "the same job, from its start: finished steps are forgotten"),
+    ("resume", "PAUSED, FAILED, TIMEOUT, CANCELLED", "the same job, a new run that keeps its finished steps"),
+    ("replay", "ended", "a new job with the same workflow, arguments and policy; the old one stays as it is"),
+    ("resolve", "PAUSED, FAILED or TIMEOUT", "COMPLETED with a result that you give; nothing runs"),
+    ("recycle", "a process of a worker", "no job: the process is replaced once its jobs have ended"),
+)
 
 
 def draw() -> str:
@@ -43,6 +63,11 @@ def draw() -> str:
     for state, moves in MOVES.items():
         leaves = ", ".join(moves) or "never"
         lines.append(f"| {state} | {'end' if state.is_final else 'live'} | {MEANING[state]} | {leaves} |")
+    lines += ["", "Lists also show and accept parts of a state by a name of their own; none of them is stored:", ""]
+    lines += ["| shown as | state | meaning |", "| --- | --- | --- |"]
+    lines += [f"| {shown} | {shown.state} | {SHOWN[shown]} |" for shown in Shown]
+    lines += ["", "Verbs that people type:", "", "| verb | of what | what becomes of it |", "| --- | --- | --- |"]
+    lines += [f"| `{verb}` | {of} | {then} |" for verb, of, then in VERBS]
     lines += ["", "| move | event in the history |", "| --- | --- |"]
     lines += [f"| {move} | `{kind}` |" for move, kind in EVENT_OF.items()]
     lines += [

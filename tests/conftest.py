@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +17,8 @@ import pytest
 from tests import tiers
 from tests.support import postgres
 from tests.support.postgres import PostgresServer
+from tests.support.warm import hearth
+from unstuck.clock import wall
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database
 from unstuck.store.sqlite import SqliteDatabase
@@ -27,6 +31,11 @@ RUN = pytest.StashKey[postgres.Run]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process of a run owns the test PostgreSQL; xdist's workers inherit its address."""
+    gc.disable()  # until all tests are collected: a quarter of a million objects, none of them garbage
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what is in its background so; tests of Ctrl-C hand it down to what they start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line("markers", "sample: a short run of what the slow tier does at length (tests/tiers.py)")
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
         # Files of tests go where the server's are: SQLite flushes each commit, and a disk takes milliseconds for it.
@@ -41,13 +50,29 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 # First: what other plugins choose by marks, and `-m` itself, comes after it.
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tiers.put_into_tiers(items)
+    if hasattr(config, "workerinput"):
+        tiers.mix(items)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # no collection need look at them again
+    gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_hearth_goes_out() -> Iterator[None]:
+    yield
+    if hearth.cache_info().currsize:
+        hearth().close()
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> PostgresServer:
-    return postgres.server_of_run()
+def postgres_server() -> Iterator[PostgresServer]:
+    server = postgres.server_of_run()
+    yield server
+    server.sweep()
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +94,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server: PostgresServer = request.getfixturevalue("postgres_server")
     url = server.create()
     yield url
-    server.drop(url)
+    server.leave(url)
 
 
 @pytest.fixture
@@ -129,6 +154,37 @@ def clock(database: Database, store_url: str) -> Iterator[StoreClock]:
         return
     with psycopg.connect(store_url, autocommit=True) as connection:
         yield _PostgresClock(connection)
+
+
+Leap = Callable[[float], None]
+
+
+@pytest.fixture
+def wall_file(tmp_path: Path) -> Path:
+    """By how much the host's clock has leapt, for whoever reads it from here."""
+    file = tmp_path / "wall"
+    file.write_text("0")
+    return file
+
+
+@pytest.fixture
+def leap(store_url: str, wall_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leap]:
+    """Moves the clock of the database for everybody at once, by so many seconds from where it stands."""
+    if store_url.startswith("sqlite"):
+
+        def moved_wall() -> datetime:
+            return wall() + timedelta(seconds=float(wall_file.read_text()))
+
+        def move_host(seconds: float) -> None:
+            new = wall_file.with_suffix(".new")
+            new.write_text(str(float(wall_file.read_text()) + seconds))
+            new.rename(wall_file)
+
+        monkeypatch.setattr("unstuck.store.sqlite.wall", moved_wall)
+        yield move_host
+        return
+    with psycopg.connect(store_url, autocommit=True) as connection:
+        yield _PostgresClock(connection).advance
 
 
 def _instant(microseconds: int) -> datetime:

@@ -4,6 +4,8 @@ commit   `make test`               every room on both databases, and about one j
 slow     `make test-all`, besides  whole stories with real workers, spawned executors, guides, the demo
 torture  `make torture`, by hand   the races and random stories of the other two, many times longer
 
+A sample is a short run of what the slow tier does at length: `make test-all` leaves it out.
+
 A test is in the commit tier unless SLOW or ON_POSTGRES_SLOW names its place, it spawns its executors, or it says
 otherwise itself: `@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition
 says with `in_tiers` how much of it each tier repeats.
@@ -14,6 +16,7 @@ from __future__ import annotations
 import os
 from fnmatch import fnmatch
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -47,9 +50,9 @@ _HERE = Path(__file__).parent
 
 def in_tiers(name: str, few: int, all_: int) -> pytest.MarkDecorator:
     """A parameter, how often or how long: `few` in the commit tier, `all_` in the slow one, LONGER by hand."""
-    sizes = [(few, commit), (all_, slow), (all_ * LONGER, torture)]
+    sizes = [(few, [commit, pytest.mark.sample]), (all_, [slow]), (all_ * LONGER, [torture])]
     return pytest.mark.parametrize(
-        name, [pytest.param(size, marks=tier, id=f"{size}-{name}") for size, tier in sizes]
+        name, [pytest.param(size, marks=marks, id=f"{size}-{name}") for size, marks in sizes]
     )
 
 
@@ -60,6 +63,12 @@ def put_into_tiers(items: list[pytest.Item]) -> None:
         item.add_marker(tier)
         if tier == "torture":
             item.add_marker(pytest.mark.timeout(TORTURE_LIMIT), append=False)
+
+
+def mix(items: list[pytest.Item]) -> None:
+    """Modules in an order that their names do not tell: those that wait beside those that compute, so that several
+    workers have something for every core all the time. By their names, all that wait come first."""
+    items.sort(key=lambda item: crc32(item.path.relative_to(_HERE).as_posix().encode()))
 
 
 def tier_of(item: pytest.Item) -> str:

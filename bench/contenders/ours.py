@@ -12,15 +12,23 @@ import psycopg
 
 from bench.contender import Contender, analyze, count, postgres_url, recreate_database
 from bench.probe import run_directory
+from bench.worlds import by_hand, open_store
+from unstuck.store.port import EVERY, Limit
 
 APP = "bench.contenders.ours_app:app"
 DATABASE = "bench_unstuck"
 CHUNK = 5000
 PLACES = 2_000
+KEYS = 10_000
 UNSETTLED = """
 SELECT (SELECT count(*) FROM unstuck_line) + (SELECT count(*) FROM unstuck_ready)
        + (SELECT count(*) FROM unstuck_running)"""
 COMPLETED = "SELECT count(*) FROM unstuck_done WHERE state = 'COMPLETED'"
+COPY_LIMIT = """
+INSERT INTO unstuck_limits (kind, name, tenant, concurrency, set_by, set_at)
+WITH RECURSIVE copy (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM copy WHERE i < {copies})
+SELECT l.kind, 'place:' || copy.i, l.tenant, l.concurrency, l.set_by, l.set_at
+  FROM unstuck_limits l CROSS JOIN copy"""
 
 
 class Ours(Contender):
@@ -59,6 +67,62 @@ class Placed:
         return (number % PLACES,)
 
 
+class Keyed(Ours):
+    """Jobs of ten thousand limit keys, under limits that are counted and hardly ever reached."""
+
+    workflow = "no_op_keyed"
+    jobs = 2 * KEYS
+
+    def arguments(self, number: int) -> tuple[int, ...]:
+        return (number % KEYS,)
+
+    def prepare(self) -> None:
+        super().prepare()
+        store = open_store(self.url())
+        for limit in self.limits():
+            store.set_limit(limit)
+        store.close()
+
+    def limits(self) -> list[Limit]:
+        return []
+
+
+class FamilyLimit(Keyed):
+    """One row for all keys."""
+
+    def limits(self) -> list[Limit]:
+        return [Limit("key", "place:*", EVERY, "bench", concurrency=1)]
+
+
+class OwnLimits(Keyed):
+    """A row per key."""
+
+    def limits(self) -> list[Limit]:
+        return [Limit("key", "place:0", EVERY, "bench", concurrency=1)]
+
+    def prepare(self) -> None:
+        super().prepare()
+        with by_hand(self.url()) as execute:
+            execute(COPY_LIMIT.format(copies=KEYS - 1))
+
+
+class TwoLimits(Keyed):
+    """The key's, and the workflow's, which counts everything that runs."""
+
+    def limits(self) -> list[Limit]:
+        return [
+            Limit("key", "place:*", EVERY, "bench", concurrency=1),
+            Limit("workflow", self.workflow, EVERY, "bench", concurrency=1_000),
+        ]
+
+
+class RateLimit(Keyed):
+    """Starts are counted, and written, per key."""
+
+    def limits(self) -> list[Limit]:
+        return [Limit("key", "place:*", EVERY, "bench", rate=100, per=60.0)]
+
+
 class OnPostgresSync(Ours):
     def url(self) -> str:
         return postgres_url(DATABASE)
@@ -88,6 +152,26 @@ class OnPostgresPlaced(Placed, OnPostgresSync):
 
 class OnPostgresTargets(OnPostgresPlaced):
     workflow = "no_op_on"
+
+
+class OnPostgresKeyed(Keyed, OnPostgresSync):
+    pass
+
+
+class OnPostgresFamilyLimit(FamilyLimit, OnPostgresSync):
+    pass
+
+
+class OnPostgresOwnLimits(OwnLimits, OnPostgresSync):
+    pass
+
+
+class OnPostgresTwoLimits(TwoLimits, OnPostgresSync):
+    pass
+
+
+class OnPostgresRateLimit(RateLimit, OnPostgresSync):
+    pass
 
 
 class BesideOldTransaction(OnPostgresSync):
@@ -143,3 +227,23 @@ class OnSqlitePlaced(Placed, OnSqliteSync):
 
 class OnSqliteTargets(OnSqlitePlaced):
     workflow = "no_op_on"
+
+
+class OnSqliteKeyed(Keyed, OnSqliteSync):
+    pass
+
+
+class OnSqliteFamilyLimit(FamilyLimit, OnSqliteSync):
+    pass
+
+
+class OnSqliteOwnLimits(OwnLimits, OnSqliteSync):
+    pass
+
+
+class OnSqliteTwoLimits(TwoLimits, OnSqliteSync):
+    pass
+
+
+class OnSqliteRateLimit(RateLimit, OnSqliteSync):
+    pass

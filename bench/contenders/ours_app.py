@@ -1,4 +1,4 @@
-"""The app that our workers import: no-op workflows, one of each colour, two of a place, two of many steps."""
+"""The app that our workers import: no-op workflows, one of each colour, three of a place, two of many steps."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ def no_op_for(place: int) -> None:
 @app.workflow(target="{place}")
 def no_op_on(place: int) -> None:
     """The same, one at a time per place."""
+    probe.hit()
+
+
+@app.workflow(limit_key="place:{place}")
+def no_op_keyed(place: int) -> None:
+    """The same, counted per place by whatever limits somebody has set."""
     probe.hit()
 
 

@@ -30,6 +30,7 @@ _ROOMS = {
         "NotQuarantined",
         "NotBlocking",
         "NotStorable",
+        "NotAsked",
         "NotWaiting",
         "OutcomeUnknown",
         "Retry",

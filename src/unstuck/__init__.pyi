@@ -24,6 +24,7 @@ from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
 from unstuck.model.errors import NoAnswer as NoAnswer
 from unstuck.model.errors import NoStack as NoStack
+from unstuck.model.errors import NotAsked as NotAsked
 from unstuck.model.errors import NotBlacklisted as NotBlacklisted
 from unstuck.model.errors import NotBlocking as NotBlocking
 from unstuck.model.errors import NotQuarantined as NotQuarantined
@@ -92,6 +93,7 @@ __all__ = [
     "KeyConflict",
     "NoAnswer",
     "NoStack",
+    "NotAsked",
     "NotBlacklisted",
     "NotBlocking",
     "NotQuarantined",

@@ -13,6 +13,8 @@ from unstuck.model.times import Times
 if TYPE_CHECKING:
     from unstuck.janitor.janitor import Duty, Janitor
     from unstuck.model.job import WorkerRecord
+    from unstuck.model.policy import Policy
+    from unstuck.store.leaps import Witness
     from unstuck.store.port import Store
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.shutdown import Shutdown
@@ -37,14 +39,21 @@ class WorkerOptions:
     name: str | None = None
     times: Times = field(default_factory=Times)
     fork: bool | None = None
+    #: What jobs get that say nothing themselves; None: what the app's own settings have.
+    policy: Policy | None = None
 
 
-def open_store(url: str, times: Times, *, migrate: bool = False, application: str = "unstuck") -> Store:
+def open_store(
+    url: str, times: Times, *, migrate: bool = False, application: str = "unstuck", witness: Witness | None = None
+) -> Store:
     """A store on this database. Nothing is connected before its first call, unless it is to migrate."""
     from unstuck.store.connect import open_database
+    from unstuck.store.leaps import Witness
     from unstuck.store.sql_store import SqlStore
 
-    store = SqlStore(open_database(url, store_call=times.store_call, application=application))
+    witness = witness or Witness()
+    database = open_database(url, store_call=times.store_call, application=application, witness=witness)
+    store = SqlStore(database, key_retention=times.key_retention)
     if migrate:
         store.migrate()
     return store
@@ -94,15 +103,16 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
     """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
+    from unstuck.store.leaps import Witness
     from unstuck.worker.fleet import Fleet
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.notify import Notifier
-    from unstuck.worker.parts import Parts
+    from unstuck.worker.parts import WorkerParts
     from unstuck.worker.placing import Seats
     from unstuck.worker.readiness import Readiness
-    from unstuck.worker.view import Limits
+    from unstuck.worker.view import WearLimits
 
-    times, clock, chance = options.times, MachineClock(), SystemChance()
+    times, clock, chance, witness = options.times, MachineClock(), SystemChance(), Witness()
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
@@ -111,7 +121,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
 
     def begin(shutdown: Shutdown) -> Incarnation:
         incarnation = chance.nonce()
-        store = open_store(options.database, times, application=f"unstuck {incarnation[:8]}")
+        store = open_store(options.database, times, application=f"unstuck {incarnation[:8]}", witness=witness)
         fleet = Fleet(
             options.app,
             incarnation=incarnation,
@@ -122,12 +132,16 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             max_jobs=options.max_jobs_per_process,
             max_memory=options.max_memory,
             fork=options.fork,
+            policy=options.policy,
+            max_timeout=times.max_timeout,
             clock=clock,
         )
-        parts = Parts(
+        parts = WorkerParts(
             incarnation=incarnation,
             store=store,
-            beat_store=open_store(options.database, times, application=f"unstuck beat {incarnation[:8]}"),
+            beat_store=open_store(
+                options.database, times, application=f"unstuck beat {incarnation[:8]}", witness=witness
+            ),
             fleet=fleet,
             prepare=lambda: _make_tables(store),
             last_store=lambda: open_store(options.database, times, application=f"unstuck end {incarnation[:8]}"),
@@ -136,7 +150,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             chance=chance,
             times=times,
             seats=seats,
-            limits=Limits(options.max_jobs_per_process, options.max_memory, options.memory_limit),
+            limits=WearLimits(options.max_jobs_per_process, options.max_memory, options.memory_limit),
             queues=options.queues,
             name=options.name,
             readiness=readiness,
@@ -150,30 +164,35 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     """The duties that every worker and server does; `me` knows its host, so it may look after its neighbours."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
-    from unstuck.janitor.alerts import Alerts
-    from unstuck.janitor.children import Children
-    from unstuck.janitor.guard import Guard
-    from unstuck.janitor.holds import Holds
-    from unstuck.janitor.inbox import Inbox
+    from unstuck.janitor.alerts import AlertsDuty
+    from unstuck.janitor.children import ChildrenDuty
+    from unstuck.janitor.guard import GuardDuty
+    from unstuck.janitor.holds import HoldsDuty
+    from unstuck.janitor.inbox import InboxDuty
     from unstuck.janitor.janitor import Janitor
-    from unstuck.janitor.neighbours import Neighbours
-    from unstuck.janitor.orphans import Orphans
-    from unstuck.janitor.overdue import Overdue
+    from unstuck.janitor.neighbours import NeighboursDuty
+    from unstuck.janitor.orphans import OrphansDuty
+    from unstuck.janitor.overdue import OverdueDuty
     from unstuck.janitor.retention import retention
-    from unstuck.janitor.timers import Timers
-    from unstuck.janitor.unread import Unread
-    from unstuck.janitor.waits import Waits
-    from unstuck.janitor.zombies import Zombies
+    from unstuck.janitor.timers import TimersDuty
+    from unstuck.janitor.unread import UnreadDuty
+    from unstuck.janitor.waits import WaitsDuty
+    from unstuck.janitor.zombies import ZombiesDuty
 
     clock = MachineClock()
-    zombies = Zombies(store, times)
-    sweeps: list[Duty] = [zombies, Overdue(store, times)]
+    zombies = ZombiesDuty(store, times)
+    sweeps: list[Duty] = [zombies, OverdueDuty(store, times)]
     if me is not None:
-        sweeps.insert(0, Neighbours(store, times, me, recover=zombies.tick))
-    keeping: list[Duty] = [Unread(store, times)]
-    keeping += [Timers(store, times), Waits(store, times), Inbox(store, times), Children(store, times)]
-    keeping += [Holds(store, times), *retention(store, times, clock)]
-    keeping += [Guard(store, times), Orphans(store, times), Alerts(store, times, _reasons(store, times))]
+        sweeps.insert(0, NeighboursDuty(store, times, me, recover=zombies.tick))
+    keeping: list[Duty] = [UnreadDuty(store, times)]
+    keeping += [
+        TimersDuty(store, times),
+        WaitsDuty(store, times),
+        InboxDuty(store, times),
+        ChildrenDuty(store, times),
+    ]
+    keeping += [HoldsDuty(store, times), *retention(store, times, clock)]
+    keeping += [GuardDuty(store, times), OrphansDuty(store, times), AlertsDuty(store, times, _reasons(store, times))]
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
 
 

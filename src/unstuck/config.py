@@ -18,8 +18,9 @@ from unstuck.model.address import masked as masked
 from unstuck.model.errors import InvalidInput, InvalidPolicy, InvalidSettings
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.payload import check_name
-from unstuck.model.policy import Policy
-from unstuck.model.times import Times
+from unstuck.model.policy import Policy, reruns
+from unstuck.model.times import Times, plain_float
+from unstuck.model.times import seconds as seconds
 
 DEFAULT_DATABASE = "sqlite:///unstuck.db"
 FILE = "unstuck.toml"
@@ -33,19 +34,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         "drain": 30.0,
         "on_drain_timeout": "expire",
     },
-    "development": {"lease": 60.0, "beat": 10.0, "drain": 10.0},
-    "high_reliability": {"lease": 180.0, "beat": 15.0, "max_lost": 10},
+    "development": {"lease": 60.0, "beat": 10.0},
+    "high_reliability": {"lease": 180.0, "beat": 15.0},
     "signed_remote": {"lease": 60.0, "beat": 15.0},
-    "human_gate": {"beat": 2.0, "store_call": 1.0, "on_lost": "fail", "on_drain_timeout": "pause"},
-    "stuck_guard": {"grace": 10.0, "cancel_poll": 1.0, "drain": 3600.0},
+    "human_gate": {"beat": 2.0, "store_call": 1.0, "retries": 0, "on_lost": "fail", "on_drain_timeout": "pause"},
+    "stuck_guard": {"grace": 10.0},
 }
+PRESETS["production"] = PRESETS["retry_first"]
 
 #: Names under which other documents and systems know a setting.
 ALIASES = {
     "heartbeat_interval": "beat",
     "lease_duration": "lease",
-    "max_retries": "retries",
     "database_url": "database",
+    "timeout_seconds": "timeout",
     "cancel_grace_seconds": "grace",
     "shutdown_grace_period_seconds": "drain",
 }
@@ -98,6 +100,10 @@ class Settings:
                 f"drain={self.times.drain:g}: the service manager's stop time is not known (UNSTUCK_STOP_TIME); "
                 f"allow at least {self.times.drain + self.times.kill_grace:g} seconds there"
             )
+        if self.preset == "signed_remote":
+            found.append(
+                "preset signed_remote sets lease and beat alone: jobs are not signed, and nobody asks for it"
+            )
         return found
 
 
@@ -144,6 +150,7 @@ class _Merge:
         self._origins: dict[str, str] = {}
 
     def add(self, source: str, values: Mapping[str, Any]) -> None:
+        values = reruns(dict(values))
         self._values.update(values)
         self._origins.update(dict.fromkeys(values, source))
 
@@ -294,30 +301,6 @@ def _near(name: str) -> str | None:
 
 Reader = Callable[[Any], Any]
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
-
-
-def seconds(value: Any) -> float:
-    """600, "600", "90s", "5m", "2h", "1h30m"."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    text = str(value).strip().lower().replace(" ", "")
-    parts = _AMOUNT.findall(text)
-    if parts and "".join(number + unit for number, unit in parts) == text:
-        return sum(float(number) * _UNITS[unit] for number, unit in parts)
-    try:
-        return _plain_float(text)
-    except ValueError:
-        raise ValueError('not a duration; write 600, "90s", "5m" or "2h"') from None
-
-
-def _plain_float(text: str) -> float:
-    """Python takes 1_000 and the digits of every script."""
-    if "_" in text or not text.isascii():
-        raise ValueError
-    return float(text)
-
 
 def _duration(value: Any) -> float:
     duration = seconds(value)
@@ -344,7 +327,7 @@ def _factor(value: Any) -> float:
     try:
         if isinstance(value, bool):
             raise ValueError
-        return _plain_float(value) if isinstance(value, str) else float(value)
+        return plain_float(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         raise ValueError("not a number") from None
 
@@ -429,6 +412,7 @@ _READERS: dict[str, Reader] = {
     "retries": _whole,
     "max_lost": _whole,
     "suspect_runs": _whole,
+    "max_retries": _perhaps(_whole),
     "on_lost": _one_of("retry", "fail", "pause"),
     "on_drain_timeout": _one_of("requeue", "pause", "expire"),
     "on_failure": _one_of("block", "continue"),

@@ -10,12 +10,26 @@ logger.addHandler(logging.NullHandler())
 
 Subscriber = Callable[[str, dict[str, object]], None]
 _subscribers: list[Subscriber] = []
+#: Of those, the ones that want a line of every single job: what nobody wants is not even put together.
+_thorough: list[Subscriber] = []
 
 
-def subscribe(subscriber: Subscriber) -> Callable[[], None]:
-    """Hear everything from now on; the answer ends it."""
+def subscribe(subscriber: Subscriber, *, every_job: bool = False) -> Callable[[], None]:
+    """Hear everything from now on; the answer ends it. `every_job`: also what happens thousands of times a second."""
     _subscribers.append(subscriber)
-    return lambda: _subscribers.remove(subscriber)
+    if every_job:
+        _thorough.append(subscriber)
+
+    def end() -> None:
+        _subscribers.remove(subscriber)
+        if every_job:
+            _thorough.remove(subscriber)
+
+    return end
+
+
+def wants_every_job() -> bool:
+    return bool(_thorough)
 
 
 def emit(name: str, *, level: int = logging.INFO, **facts: object) -> None:

@@ -68,7 +68,7 @@ def test_an_enqueued_job_is_stored_with_everything_that_was_said(app: App, pay: 
     assert (record.priority, record.key, record.payload) == (5, "k-1", '{"args":[42],"kwargs":{}}')
     assert (record.policy.timeout, record.policy.retries, record.policy.grace) == (30, 7, 10.0)
     assert record.available_at - record.created_at == timedelta(seconds=60)
-    assert job.created
+    assert job.is_new
     assert job.state is JobState.QUEUED
 
 
@@ -131,6 +131,22 @@ def test_a_wait_that_runs_out_leaves_the_job_alone(app: App, pay: Pay) -> None:
         job.wait(timeout=0)
 
 
+def test_whoever_waits_for_what_nobody_can_run_is_told_why(pay: Pay, caplog: pytest.LogCaptureFixture) -> None:
+    """Once: it does not change."""
+    job = pay.enqueue(42)
+    with pytest.raises(unstuck.StillRunning):
+        job.result(timeout=0.8)
+
+    (line,) = [entry.getMessage() for entry in caplog.records if entry.name == "unstuck"]
+    assert job.id in line
+    assert "no live worker serves queue default" in line
+
+    caplog.clear()
+    with pytest.raises(unstuck.StillRunning):
+        asyncio.run(job.aresult(timeout=0.8))
+    assert "no live worker serves queue default" in caplog.text
+
+
 def test_a_wait_ends_when_the_job_does(app: App, pay: Pay) -> None:
     job = pay.enqueue(42)
     ender = threading.Timer(
@@ -188,10 +204,10 @@ def test_retry_of_a_completed_or_running_job_is_refused(app: App, pay: Pay) -> N
     hand = Hand(app.store)
     [claimed] = hand.claim(1)
 
-    with pytest.raises(unstuck.IllegalMove, match="RUNNING job cannot retry"):
+    with pytest.raises(unstuck.IllegalMove, match="RUNNING job cannot be retried"):
         job.retry()
     hand.settle(claimed, Returned("1"))
-    with pytest.raises(unstuck.IllegalMove, match="COMPLETED job cannot retry"):
+    with pytest.raises(unstuck.IllegalMove, match="COMPLETED job cannot be retried"):
         job.retry()
 
 
@@ -204,7 +220,7 @@ def test_one_key_is_one_job_also_at_once_from_ten_clients_a45(store_url: str) ->
 
             barrier.wait(20)
             job = pay.using(key="k").enqueue(42)
-            return job.id, job.created
+            return job.id, job.is_new
 
     barrier = threading.Barrier(10)
     with ThreadPoolExecutor(10) as pool:
@@ -273,7 +289,10 @@ def test_wrong_arguments_fail_in_the_caller_and_store_nothing(app: App, pay: Pay
         {"tags": ["x"] * 21},
         {"timeout": 0},
         {"retries": -1},
-        {"retries": 1, "max_retries": 2},
+        {"timeout": 1, "timeout_seconds": 2},
+        {"max_retries": -1},
+        {"max_retries": True},
+        {"token_limit": "many"},
         {"colour": "red"},
         {"target": ""},
     ],
@@ -326,6 +345,18 @@ def test_jobs_are_listed_newest_first_by_any_name_of_a_state(app: App, pay: Pay)
         app.jobs(state="PURPLE")
     with pytest.raises(unstuck.InvalidInput, match="limit"):
         app.jobs(limit=0)
+
+
+def test_a_job_that_has_ended_still_says_when_it_began_and_by_the_same_names(app: App, pay: Pay) -> None:
+    job = pay.using(retries=0).enqueue(1)
+    hand = Hand(app.store)
+    hand.settle(hand.claim()[0], Raised(ErrorInfo("ValueError", "no")))
+    record, [attempt] = job.record, job.attempts
+    assert record.started_at is not None
+    assert record.finished_at is not None
+    assert record.finished_at - record.started_at == timedelta(milliseconds=5)
+    assert (job.error, record.error, attempt.error) == ("no", "no", "no")
+    assert (attempt.number, job.is_new) == (1, True)
 
 
 def test_workers_and_workflows_are_seen_as_they_registered(app: App, pay: Pay) -> None:

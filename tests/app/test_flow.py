@@ -129,7 +129,7 @@ def test_an_ended_job_is_replayed_as_a_new_one(app: unstuck.App, stage: Stage) -
         return 2 * number
 
     job = double.enqueue(7)
-    with pytest.raises(unstuck.IllegalMove, match="cannot replay"):
+    with pytest.raises(unstuck.IllegalMove, match="cannot be replayed"):
         job.replay()
     from tests.support.builders import claim_all
 
@@ -138,7 +138,7 @@ def test_an_ended_job_is_replayed_as_a_new_one(app: unstuck.App, stage: Stage) -
 
     again = job.replay(by="kim")
 
-    assert (again == job, again.created, again.state) == (False, True, unstuck.JobState.QUEUED)
+    assert (again == job, again.is_new, again.state) == (False, True, unstuck.JobState.QUEUED)
     assert (again.record.replay_of, again.record.payload) == (job.id, job.record.payload)
     [attempt] = claim_all(app.store, stage.worker)
     stage.end(attempt, Returned("14"))

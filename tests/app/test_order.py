@@ -11,7 +11,7 @@ import unstuck
 from tests.app.hand import Hand
 from tests.support.tables import counts_of_tables
 from unstuck import App, JobState
-from unstuck.cli.session import Asked, Session
+from unstuck.cli.session import CheckedRequest, Session
 from unstuck.intake.submit import Options
 from unstuck.model.errors import Conflict, IllegalMove, InvalidArguments, InvalidInput, InvalidPolicy, UnknownJob
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
@@ -60,7 +60,7 @@ def test_the_row_of_a_workflow_gives_the_same_target_as_its_code(app: App, deplo
     assert row is not None
     assert (row.target, row.limit_key) == ("{repo}", "host:{host}")
     session = Session(app.settings, app.store, "default")
-    ident, _ = session.submit(Asked("deploy", ["acme/site"], {}, Options(), None))
+    ident, _ = session.submit(CheckedRequest("deploy", ["acme/site"], {}, Options(), None))
     found = app.job(ident).record
     assert (found.target, found.limit_key) == ("acme/site", "host:a")
 

@@ -17,7 +17,7 @@ from unstuck.model.job import ClaimedJob
 from unstuck.model.settlement import Stopped
 from unstuck.observe import parts as observed
 from unstuck.observe.lookup import Lookup
-from unstuck.observe.parts import Parts
+from unstuck.observe.parts import PartialsReader
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_follower_goes_on_with_a_job_that_begins_anew_from_the_start(app: unst
     attempt = stage.begun()
     for serial, name in enumerate("abc", start=1):
         stage.part(attempt, name, "1", serial)
-    reader = Parts(app.lookup(None), attempt.id)
+    reader = PartialsReader(app.lookup(None), attempt.id)
     assert [part.number for part in reader.look()[0]] == [1, 2, 3]
     job = app.job(attempt.id)
     job.interrupt()

@@ -80,10 +80,13 @@ class Stream:
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         return {word: float(at) for word, at in (line.split() for line in lines)}
 
-    def worst(self, since: float) -> float:
-        """The longest that a job of the stream, sent after this instant, waited or still waits for its start."""
+    def waits(self, since: float) -> list[float]:
+        """How long each job of the stream that was sent after this instant waited or still waits for its start."""
         begun, now = self.begun(), boot()
-        waits = [begun.get(number, now) - at for number, at in dict(self._sent).items() if at >= since]
+        return [begun.get(number, now) - at for number, at in dict(self._sent).items() if at >= since]
+
+    def worst(self, since: float) -> float:
+        waits = self.waits(since)
         assert len(waits) >= 10, f"the stream itself stood still: {len(waits)} jobs were sent"
         return max(waits)
 
@@ -106,7 +109,7 @@ class House:
         return self.url.startswith("postgres")
 
     def start(self, **options: Any) -> Worker:
-        worker = self._start(app="tests.bulkheads.ship:app", times=TIMES, **options)
+        worker = self._start(**{"app": "tests.bulkheads.ship:app", "times": TIMES, **options})
         self.workers.append(worker)
         return worker
 
@@ -147,6 +150,10 @@ class House:
         until = boot() + within
         for job in jobs:
             self.jobs.until(job, JobState.COMPLETED, within=max(0.1, until - boot()))
+
+    def starts(self, word: str, times: int, within: float) -> None:
+        """So many jobs with this word have begun by then."""
+        eventually(lambda: self.marks().count(word) >= times, timeout=within)
 
     # --- trouble ------------------------------------------------------------------------------------------------
     @contextmanager

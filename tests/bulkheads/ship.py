@@ -61,6 +61,14 @@ def parent(ctx: unstuck.Context, path: str, word: str, end: str) -> int:
 
 
 @app.workflow
+def talks(path: str, word: str) -> str:
+    """What it says at its very end goes with its report."""
+    mark(path, word)
+    print("done")
+    return word
+
+
+@app.workflow
 def large(path: str, word: str, filler: str) -> int:
     mark(path, word)
     return len(filler)

@@ -21,6 +21,31 @@ def is_told(house: House, job: str) -> None:
     assert any(job in news.message for news in house.store.notifications())
 
 
+@pytest.mark.parametrize(
+    ("table", "when", "on"),
+    [("unstuck_running", "NEW.job = {}", "INSERT"), ("unstuck_ready", "OLD.job = {}", "DELETE")],
+    ids=["opened", "taken"],
+)
+def test_a_row_that_raises_at_its_claim_keeps_no_other_from_its_start(
+    house: House, table: str, when: str, on: str
+) -> None:
+    """Of its own route neither: four others wait beside it."""
+    house.begin()
+    bad, *others = house.send("work", "later", times=5, delay=1.0)
+    with house.raising(table, when.format(house.number(bad)), on=on):
+        since = boot()
+        house.completes(*others, within=TROUBLE)
+        house.endure(since)
+
+        assert house.jobs.state(bad) is JobState.QUEUED
+        eventually(lambda: is_told(house, bad), timeout=TIMES.sweep + 5)
+        assert "roles" not in house.complaints()
+
+    house.completes(bad)
+    assert house.jobs.kinds(bad).count("claimed") == 1
+    eventually(lambda: house.store.quarantined() == [])
+
+
 def test_a_row_that_raises_at_its_settle_keeps_no_other_from_ending(house: House) -> None:
     house.begin()
     bad, end = house.running("bad")
@@ -35,6 +60,24 @@ def test_a_row_that_raises_at_its_settle_keeps_no_other_from_ending(house: House
     house.completes(bad)
     assert house.jobs.kinds(bad).count("claimed") == 1
     eventually(lambda: house.store.quarantined() == [])
+
+
+def test_an_end_that_can_be_written_nowhere_is_told_by_its_worker(house: House) -> None:
+    """Neither as an end nor in the quarantine."""
+    house.begin()
+    bad, end = house.running("bad")
+    number = house.number(bad)
+    with (
+        house.raising("unstuck_done", f"NEW.job = {number}"),
+        house.raising("unstuck_quarantine", f"NEW.item = {number}"),
+    ):
+        end.touch()
+        eventually(lambda: "its result cannot be written" in house.why(bad).verdict, timeout=TIMES.beat + 10)
+        assert SAYS in house.why(bad).verdict
+        assert f"settle/job {number} has failed on worker" in house.complaints()
+
+    house.completes(bad)
+    eventually(lambda: "roles:" not in house.complaints(), timeout=TIMES.beat + 10)
 
 
 def test_a_row_that_raises_at_its_recovery_keeps_no_other_from_its_rescue(house: House) -> None:
@@ -128,4 +171,16 @@ def test_a_gather_that_raises_keeps_no_other_parent_waiting(house: House) -> Non
         eventually(lambda: is_told(house, bad), timeout=TIMES.sweep + 5)
 
     house.completes(bad)
+    eventually(lambda: house.store.quarantined() == [])
+
+
+def test_what_a_handler_printed_keeps_its_end_from_nobody(house: House) -> None:
+    house.begin()
+    bad = house.send_one("talks", "said", delay=1.0)
+    with house.raising("unstuck_outputs", f"NEW.job = {house.number(bad)}"):
+        since = boot()
+        house.completes(bad, within=2 * TROUBLE)
+        house.endure(since)
+
+    assert house.jobs.get(bad).result == '"said"'
     eventually(lambda: house.store.quarantined() == [])

@@ -9,11 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.cli.warm import Hearth
+from tests.support.warm import PATHS, hearth
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.cli.shop:app"
@@ -23,7 +22,7 @@ def environment(**changes: str | None) -> dict[str, str]:
     """Ours, without what a person's shell may say about settings and colours."""
     dropped = ("UNSTUCK_", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    merged = kept | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "TERM": "xterm-256color"} | changes
+    merged = kept | PATHS | {"TERM": "xterm-256color"} | changes
     return {name: value for name, value in merged.items() if value is not None}
 
 
@@ -40,11 +39,6 @@ def ended(process: subprocess.Popen[bytes], within: float) -> Iterator[subproces
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)
-
-
-@cache
-def hearth() -> Hearth:
-    return Hearth(environment())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ class Command:
     def __call__(self, *words: str, **variables: str | None) -> Answer:
         around = self.environment(**variables)
         finished = (
-            hearth().run(words, self.directory, around, 60)
+            hearth().run(["-m", "unstuck", *words], self.directory, around, 60)
             if hearth().can_run(around)
             else self._start(words, around)
         )

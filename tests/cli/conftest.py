@@ -8,14 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import APP, Command, ended, hearth
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _the_hearth_goes_out() -> Iterator[None]:
-    yield
-    if hearth.cache_info().currsize:
-        hearth().close()
+from tests.cli.command import APP, Command, ended
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import unstuck
 
 app = unstuck.App()
@@ -23,4 +25,12 @@ def refuse(why: str) -> None:
 def last(ctx: unstuck.Context, seconds: float) -> str:
     print("it has begun", flush=True)
     ctx.sleep(seconds)
+    return "done"
+
+
+@app.workflow(timeout=60)
+def last_until(ctx: unstuck.Context, path: str) -> str:
+    """Ends when this file is there."""
+    while not Path(path).exists():
+        ctx.sleep(0.05)
     return "done"

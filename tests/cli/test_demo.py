@@ -21,8 +21,8 @@ from tests.support.builders import a_worker, begin, claimed, settle
 from tests.support.eventually import eventually
 from unstuck.cli.demo import _hints, blacklisted
 from unstuck.cli.stage.screen import draw, folded
-from unstuck.cli.stage.snapshot import Snapshot, Watcher
-from unstuck.model.guard import Entry
+from unstuck.cli.stage.snapshot import DemoSnapshot, Watcher
+from unstuck.model.guard import BlacklistEntry
 from unstuck.model.job import WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.observe.flow import Approval
@@ -132,7 +132,7 @@ def test_the_summary_adds_up_although_older_jobs_go_on_too(bare: Command, tmp_pa
 def test_the_hints_are_whole_in_the_smallest_usual_terminal() -> None:
     url = "sqlite:///a-folder-of-somebody/projects/a-shop-with-a-long-name/demo-data/demo.db"
     hints = _hints(url, None)
-    snapshot = Snapshot(datetime.now(UTC), {}, (), (), ())
+    snapshot = DemoSnapshot(datetime.now(UTC), {}, (), (), ())
     paper = io.StringIO()
     screen = Console(width=80, height=24, file=paper, color_system=None)
     screen.print(draw(snapshot, [], title="a title", time="0:01", hints=hints, size=(80, 24)))
@@ -177,7 +177,7 @@ def test_bench_measures_in_a_place_of_its_own(bare: Command, tmp_path: Path) -> 
     assert tagged(tmp_path) == []
 
 
-def drawn(snapshot: Snapshot, width: int, height: int, hints: list[str]) -> str:
+def drawn(snapshot: DemoSnapshot, width: int, height: int, hints: list[str]) -> str:
     paper = io.StringIO()
     screen = Console(width=width, height=height, file=paper, color_system=None)
     screen.print(draw(snapshot, [], title="a title", time="0:01", hints=hints, size=(width, height)))
@@ -207,7 +207,9 @@ def test_the_window_shows_who_is_stuck_and_which_process_goes(width: int, height
         1, "i", "demo-worker", "h", "b", "n", 4100, 1, "active", (), "1", now, now, now + timedelta(minutes=1),
         info={"executors": [fresh, worn]},
     )  # fmt: skip
-    text = drawn(Snapshot(now, {}, (worker,), (), ()), width, height, _hints("sqlite:///demo.db", None, body["job"]))
+    text = drawn(
+        DemoSnapshot(now, {}, (worker,), (), ()), width, height, _hints("sqlite:///demo.db", None, body["job"])
+    )
     lines = text.splitlines()
     assert len(lines) == height
     assert "unstuck stack 01a1e249-e24d-7f42" in text
@@ -272,12 +274,12 @@ def test_the_summary_tells_workflows_from_the_times_they_were_blacklisted(barred
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (110, 34)])
 def test_the_window_says_how_to_lift_an_entry_and_how_to_decide_a_question(width: int, height: int) -> None:
     now = datetime.fromtimestamp(1_800_000_000, UTC)
-    entry = Entry(1, "default", "stuck.thread_sleep", "auto:stuck:2", "system", now, stuck_count=2)
+    entry = BlacklistEntry(1, "default", "stuck.thread_sleep", "auto:stuck:2", "system", now, stuck_count=2)
     job = "01a1e249-e24d-7f42-9271-f3b49aca6484"
     question = Approval(job, "release", "default", "approval#1", "deploy shop:1.1?", (), now, now, "reject")
     pictures = [
         drawn(
-            Snapshot(now + timedelta(seconds=seconds), {}, (), (), (), barred=(entry,), asked=(question,)),
+            DemoSnapshot(now + timedelta(seconds=seconds), {}, (), (), (), barred=(entry,), asked=(question,)),
             width,
             height,
             _hints("sqlite:///demo.db", None),

@@ -77,3 +77,15 @@ def test_the_first_job_of_a_known_app_makes_the_tables_and_the_next_command_find
     job = bare("enqueue", "add", "1", "--app", APP, "--database", empty)
     assert job.code == 0, job.err
     assert bare("jobs", "list", "--database", empty, "--json").object["id"] == job.word
+
+
+def test_health_names_the_remedy_and_shows_no_statement(
+    empty: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UNSTUCK_DATABASE", empty)
+    assert main(["health"]) == 10
+    told = capsys.readouterr()
+    assert "BAD   schema        there are no tables yet; make them: unstuck db migrate" in told.out
+    assert "ok    database" in told.out
+    for word in ("SELECT", "LINE", "unstuck_now", "no such table"):
+        assert word not in told.out + told.err

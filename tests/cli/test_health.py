@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from tests.cli.command import Answer, Command
+from tests.conftest import Leap
 from tests.store.test_why import by_hand, serve
 from tests.support.builders import TENANT, a_worker, claimed, record, submitted
 from tests.support.eventually import eventually
@@ -20,6 +21,7 @@ from tests.support.postgres import PostgresServer
 from unstuck.cli import anatomy
 from unstuck.model.job import WorkerRecord
 from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.leaps import Witness
 from unstuck.store.port import Pause
 from unstuck.store.sql_store import SqlStore
 
@@ -80,6 +82,24 @@ def test_a_role_that_fails_on_one_worker_of_two_is_a_warning_and_on_all_of_them_
     assert "settle has failed on every worker for" in told(answer)["roles"]["detail"]
 
 
+@pytest.mark.parametrize("name", ["janitor/alerts", "janitor/retention of jobs", "settle/job 17", "claim/weights"])
+def test_a_role_without_which_every_other_job_ends_is_a_warning_even_if_it_fails_everywhere(
+    unstuck: Command, store: SqlStore, w1: WorkerRecord, name: str
+) -> None:
+    beats(store, w1, roles=[{**SETTLE, "name": name}])
+    answer = unstuck("health", "--json")
+    assert (answer.code, told(answer)["roles"]["fatal"]) == (0, False)
+    assert told(answer)["roles"]["detail"].startswith(f"{name} has failed on worker w1 for ")
+
+
+@pytest.mark.parametrize("name", ["janitor/zombies", "janitor/timers", "claim/inbox", "claim"])
+def test_a_role_without_which_jobs_do_not_move_is_unhealthy_if_it_fails_everywhere(
+    unstuck: Command, store: SqlStore, w1: WorkerRecord, name: str
+) -> None:
+    beats(store, w1, roles=[{**SETTLE, "name": name}])
+    assert unstuck("health", "--json").code == 10
+
+
 def test_a_role_that_has_failed_for_a_moment_only_is_a_warning(
     unstuck: Command, store: SqlStore, w1: WorkerRecord
 ) -> None:
@@ -105,6 +125,34 @@ def test_nonsense_in_a_role_breaks_nothing() -> None:
     assert len(found) == 20
     assert {(role.name, role.failing_for, role.failures) for role in found} == {("?", 0.0, 0)}
     assert all("\n" not in role.error and len(role.error) <= 300 for role in found)
+
+
+# --- the clock ----------------------------------------------------------------------------------------------------
+
+
+def test_a_leap_of_the_clock_is_told_by_health_and_why(
+    unstuck: Command, store_url: str, store: SqlStore, w1: WorkerRecord, leap: Leap
+) -> None:
+    job = submitted(store, delay=630.0)
+    with closing(SqlStore(open_database(store_url, witness=Witness()))) as watched:
+        a_worker(watched, "w2", lease=600.0)
+        leap(-3600.0)
+        watched.now()
+        watched.release_due()
+        check = asked(unstuck)["clock"]
+        assert (check["ok"], check["fatal"]) == (False, False)
+        assert check["detail"].startswith("the database's clock leapt 1h back ")
+        assert check["detail"].endswith("times shown here are 1h ahead of that clock")
+        why = unstuck("why", job.id)
+        assert "the database's clock leapt 1h back" in why.err
+        assert "it starts in 10m" in why.out
+        leap(3600.0)
+        watched.now()
+        watched.release_due()
+        detail = asked(unstuck)["clock"]["detail"]
+        assert "leapt 1h forward " in detail
+        assert "the last of 2 leaps" in detail
+        assert "that clock" not in detail
 
 
 # --- sweeps and the inbox -----------------------------------------------------------------------------------------

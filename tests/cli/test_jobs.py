@@ -7,7 +7,12 @@ import subprocess
 
 import pytest
 
+from tests.app.hand import Hand
 from tests.cli.command import APP, Command
+from tests.support.troubles import execute
+from unstuck.assembly import open_store
+from unstuck.model.settlement import ErrorInfo, Raised
+from unstuck.model.times import Times
 
 KEYS = {
     "id", "workflow", "state", "shown_state", "tenant", "queue", "target", "priority", "key", "run", "attempts",
@@ -109,6 +114,14 @@ def test_a_wait_that_runs_out_is_code_7_and_the_job_goes_on(unstuck: Command) ->
     assert (answer.code, answer.out) == (7, "")
     assert "still QUEUED" in answer.err
     assert unstuck("jobs", "wait", job, "--timeout", "0", "--json").object["state"] == "QUEUED"
+
+
+def test_who_waits_is_told_what_keeps_the_job_from_running(unstuck: Command) -> None:
+    """On stderr: what is waited for is data."""
+    answer = unstuck("enqueue", "add", "1", "--app", APP, "--wait", "--timeout", "800ms")
+    assert (answer.code, answer.out) == (7, "")
+    assert "waits: not runnable: no live worker serves queue default" in answer.err
+    assert "unstuck worker" in answer.err
 
 
 def test_lists_are_filtered_paged_and_say_so(unstuck: Command) -> None:
@@ -249,3 +262,46 @@ def test_a_long_history_shows_its_end_and_says_how_to_see_all(unstuck: Command) 
     assert "submitted" in whole
     assert "--all shows all" not in whole
     assert len(unstuck("jobs", "show", job, "--last", "3", "--json").object["history"]) == 5
+
+
+@pytest.mark.parametrize(
+    "damage", ["created_at = 9000000000000000000", "created_at = -9000000000000000000", "tags = '{'"]
+)
+@pytest.mark.parametrize("command", [["why"], ["why", "--json"], ["jobs", "show"], ["jobs", "show", "--json"]])
+def test_a_job_whose_row_was_damaged_is_explained_and_shown(
+    unstuck: Command, store_url: str, damage: str, command: list[str]
+) -> None:
+    job = unstuck.enqueue("add", "1")
+    execute(store_url, f"UPDATE unstuck_jobs SET {damage}")
+    answer = unstuck(*command, job)
+    assert answer.code == 0, answer.err
+
+
+def test_a_job_whose_arguments_were_damaged_is_shown_as_it_is(unstuck: Command, store_url: str) -> None:
+    job = unstuck.enqueue("add", "1")
+    execute(store_url, "UPDATE unstuck_jobs SET payload = '{not JSON'")
+    shown = unstuck("jobs", "show", job)
+    assert (shown.code, '"{not JSON"' in shown.out) == (0, True), shown.err
+    assert unstuck("jobs", "show", job, "--json").code == 0
+
+
+def test_a_job_of_a_paused_queue_is_not_called_ready(unstuck: Command) -> None:
+    job = unstuck.enqueue("add", "1")
+    unstuck("queues", "pause", "default")
+    shown = unstuck("jobs", "show", job).out
+    assert "ready since" not in shown
+    assert unstuck("why", job, "--json").object["verdict"] in shown
+
+
+def test_a_skipped_job_says_so_first(unstuck: Command, store_url: str) -> None:
+    """It failed, and its target has gone on without it: that is not news any more."""
+    job = unstuck.enqueue("refuse", "no", "--target", "t")
+    store = open_store(store_url, Times())
+    store.ingest()
+    hand = Hand(store)
+    hand.settle(hand.claim()[0], Raised(ErrorInfo("ValueError", "no")))
+    assert "blocks target t" in unstuck("jobs", "show", job).out
+    assert unstuck("jobs", "skip", job).code == 0
+    store.close()
+    shown = unstuck("jobs", "show", job).out.splitlines()[1]
+    assert shown == f"FAILED  skipped: its target t went on without it; another try: unstuck jobs retry {job}"

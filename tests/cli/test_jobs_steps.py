@@ -183,7 +183,7 @@ def test_ended_jobs_are_replayed_as_new_ones(unstuck: Command) -> None:
     assert unstuck("jobs", "show", again.word, "--json").object["replay_of"] == first
     some = unstuck("jobs", "replay", third, second, "nonsense", "--json")
     assert (some.code, some.object["replay_of"]) == (4, second)
-    assert "a QUEUED job cannot replay" in some.err
+    assert "a QUEUED job cannot be replayed" in some.err
     assert unstuck("jobs", "replay", "nonsense").code == 3
     verbs = [line["verb"] for line in unstuck("audit", "--verb", "jobs", "--json").lines]
     assert verbs.count("jobs.replay") == 2

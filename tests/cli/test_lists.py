@@ -99,4 +99,4 @@ def test_a_count_that_met_its_ceiling_says_so() -> None:
 
     states = dict.fromkeys(JobState, 0) | {JobState.QUEUED: CEILING, JobState.FAILED: 1234}
     tally = Tally("acme", states, at_least=frozenset({JobState.QUEUED}))
-    assert (count_text(tally, JobState.QUEUED), count_text(tally, JobState.FAILED)) == ("10 000+", "1 234")
+    assert (count_text(tally, JobState.QUEUED), count_text(tally, JobState.FAILED)) == ("10,000+", "1,234")

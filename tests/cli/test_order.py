@@ -19,7 +19,7 @@ from unstuck.cli.commands import NAMES
 from unstuck.cli.main import load
 from unstuck.cli.parser import _parser_of
 from unstuck.cli.stage.screen import draw
-from unstuck.cli.stage.snapshot import Blocked, Snapshot
+from unstuck.cli.stage.snapshot import Blocked, DemoSnapshot
 from unstuck.model.errors import InvalidInput
 from unstuck.model.reasons import explain
 from unstuck.model.settlement import ErrorInfo, Raised
@@ -304,7 +304,7 @@ def test_the_demo_shows_a_blocked_target_and_what_to_ask_in_the_smallest_usual_t
     target = TargetRecord(1, "default", "Ada", blocked_by="x", blocked_at=now - timedelta(seconds=7), waiting=2)
     ids = "01a1e1b5-2716-70f8-baf2-9ca615e9c9c9"
     blocker, behind = a_record(error_message="Ada is not at home"), a_record(id=ids)
-    snapshot = Snapshot(now, {}, (), (), (), (Blocked(target, blocker, behind),))
+    snapshot = DemoSnapshot(now, {}, (), (), (), (Blocked(target, blocker, behind),))
     paper = io.StringIO()
     screen = Console(width=80, height=24, file=paper, color_system=None)
     screen.print(draw(snapshot, [], title="t", time="0:01", hints=["a", "b"], size=(80, 24)))

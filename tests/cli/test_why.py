@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.command import Command
 from tests.support.eventually import eventually
+from tests.support.outage import database_away
 
 KEYS = {"job", "state", "is_runnable", "verdict", "reasons", "at"}
 REASON_KEYS = {"code", "sentence", "actor", "since_at", "until_at", "remedy", "details"}
@@ -49,6 +50,18 @@ def test_the_command_that_it_names_helps(unstuck: Command) -> None:
     assert program == "unstuck"
     assert unstuck(*words).code == 0
     assert [r["code"] for r in unstuck("why", job, "--json").object["reasons"]] == ["no_worker"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_file_that_answers_and_cannot_be_written_is_told_beside_the_reasons(
+    unstuck: Command, store_url: str
+) -> None:
+    """Its gates say when it would run; until the outage is over nothing does."""
+    job = unstuck.enqueue("add", "1")
+    with database_away(store_url):
+        answer = unstuck("why", job)
+    assert (answer.code, answer.out.splitlines()[0]) == (0, f"{job}  QUEUED")
+    assert "nothing moves until the database can be written again: another process holds" in answer.err
 
 
 @pytest.mark.parametrize("name", ["ffffffff", "no-such-job"])

@@ -75,14 +75,15 @@ def test_workers_and_health_show_a_living_worker_and_its_processes(unstuck: Comm
 
 
 @commit
-def test_term_drains_and_ends_with_0(unstuck: Command, worker: Worker) -> None:
+def test_term_drains_and_ends_with_0(unstuck: Command, worker: Worker, tmp_path: Path) -> None:
     """A53: the job that runs may finish, one that comes later stays QUEUED."""
-    # Long enough that a slow machine still sees it running: each look is a process of its own.
-    first = unstuck.enqueue("last", "6")
+    first = unstuck.enqueue("last_until", str(tmp_path / "end"))
     running(unstuck, first)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0
+    eventually(lambda: "draining" in unstuck("workers", "--json").out, timeout=30)
     later = unstuck.enqueue("last", "1")
+    (tmp_path / "end").touch()
+    assert worker.wait(30) == 0
     assert unstuck("jobs", "show", first, "--json").object["state"] == "COMPLETED"
     assert unstuck("jobs", "show", later, "--json").object["state"] == "QUEUED"
     assert unstuck("workers", "--json").out == ""
@@ -197,11 +198,12 @@ def test_the_ready_file_exists_exactly_while_the_worker_takes_jobs(unstuck: Comm
     )
     try:
         eventually(ready.exists, timeout=30)
-        job = unstuck.enqueue("last", "8")
+        job = unstuck.enqueue("last_until", str(tmp_path / "end"))
         running(unstuck, job)
         process.terminate()
         eventually(lambda: not ready.exists(), timeout=10)
         assert process.poll() is None, "it still drains"
+        (tmp_path / "end").touch()
         assert process.wait(30) == 0
         assert unstuck("jobs", "show", job, "--json").object["state"] == "COMPLETED"
     finally:

@@ -16,7 +16,7 @@ from unstuck.cli import anatomy
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
-from unstuck.store.port import Order, Store
+from unstuck.store.port import Store, WorkerOrder
 
 PROCESS_KEYS = {
     "pid", "state", "generation", "alone", "memory", "jobs_done", "running", "reason", "silent_ms", "jobs",
@@ -62,10 +62,10 @@ def w1(unstuck: Command, store: Store) -> WorkerRecord:
 
 @contextmanager
 def answering(
-    store: Store, worker: WorkerRecord, answer: Callable[[Order], tuple[str, bool]]
-) -> Iterator[list[Order]]:
+    store: Store, worker: WorkerRecord, answer: Callable[[WorkerOrder], tuple[str, bool]]
+) -> Iterator[list[WorkerOrder]]:
     """The worker's part of an order, done by hand."""
-    heard: list[Order] = []
+    heard: list[WorkerOrder] = []
     over = threading.Event()
 
     def listen() -> None:
@@ -130,6 +130,15 @@ def test_programs_get_the_same_tree_under_stable_keys(unstuck: Command, w1: Work
     assert gone == {
         "pid": 4100, "generation": 1, "reason": "1000 jobs done", "jobs_done": 1000, "at": "2026-01-01T00:00:00.000Z",
     }  # fmt: skip
+
+
+def test_a_worker_that_left_shows_no_job_as_running(unstuck: Command, store: Store, w1: WorkerRecord) -> None:
+    store.unregister_worker(w1.number)
+    gone = unstuck("workers", "--all")
+    assert "gone" in gone.out
+    assert "job-a" not in gone.out
+    assert "process 4121" not in gone.out
+    assert unstuck("workers", "--all", "--json").object["processes"] == []
 
 
 def test_roles_that_fail_are_shown_and_keep_a_worker_from_being_ready(unstuck: Command, store: Store) -> None:
@@ -229,7 +238,7 @@ def test_a_recycle_waits_until_the_process_is_gone_and_says_what_is_left(
 ) -> None:
     """A31"""
 
-    def finish(order: Order) -> tuple[str, bool]:
+    def finish(order: WorkerOrder) -> tuple[str, bool]:
         beats(store, w1, executors=[a_process(4121, "draining", running=1)])
         threading.Timer(2.0, lambda: beats(store, w1, executors=[a_process(4200)])).start()
         return "process 4121 is draining; 1 job finishes first", False
@@ -264,7 +273,7 @@ def test_workers_are_drained_by_name_or_all_together(unstuck: Command, store: St
 
 
 def test_a_drain_waits_until_the_worker_has_left(unstuck: Command, store: Store, w1: WorkerRecord) -> None:
-    def leave(order: Order) -> tuple[str, bool]:
+    def leave(order: WorkerOrder) -> tuple[str, bool]:
         threading.Timer(1.0, lambda: store.unregister_worker(w1.number)).start()
         return "draining", False
 
@@ -385,7 +394,7 @@ def test_show_and_history_tell_how_an_attempt_got_stuck(unstuck: Command, stuck:
     assert "in step_1\n" in ask(unstuck, "jobs", "show", stuck.id, "--all").out
 
     told = ask(unstuck, "jobs", "history", stuck.id).out
-    assert "attempt #1 after 5 ms: stuck: ignored its cancel for the whole grace" in told
+    assert "attempt #1 after 5 ms: stuck: did not answer its request for the whole grace" in told
     assert "in step_10" in told
     assert "in step_1\n" not in told
     assert "in step_1\n" in ask(unstuck, "jobs", "history", stuck.id, "--all").out

@@ -99,7 +99,22 @@ def test_presets_carry_their_numbers() -> None:
     assert (told["signed_remote"].times.lease, told["signed_remote"].times.beat) == (60, 15)
     assert (told["human_gate"].times.beat, told["human_gate"].times.store_call) == (2, 1)
     assert (told["human_gate"].policy.on_lost, told["human_gate"].policy.on_drain_timeout) == ("fail", "pause")
+    assert told["human_gate"].policy.retries == 0
     assert told["stuck_guard"].policy.grace == told["stuck_guard"].times.grace == 10
+    assert replace(told["production"], preset="", origins={}) == replace(told["retry_first"], preset="", origins={})
+
+
+def test_the_last_word_about_reruns_counts() -> None:
+    """max_retries bounds failures and losses together; whoever speaks of one of them afterwards is not bound."""
+
+    def reruns(flags: dict[str, int], **environ: str) -> tuple[int | None, int, int]:
+        policy = load(flags, environ=environ, directory="/nonexistent").policy
+        return policy.max_retries, policy.retries, policy.max_lost
+
+    assert reruns({"max_retries": 0}) == (0, 0, 0)
+    assert reruns({"max_retries": 5, "retries": 2}) == (5, 2, 5)
+    assert reruns({"max_retries": 1}, UNSTUCK_RETRIES="9") == (1, 1, 1)
+    assert reruns({"retries": 4}, UNSTUCK_MAX_RETRIES="0") == (None, 4, 0)
 
 
 def test_other_names_of_settings_are_understood(folder: Path) -> None:
@@ -270,9 +285,7 @@ def nothing() -> None: ...
 
 
 def _decorate(**options: Any) -> None:
-    app = App("doors.db")
-    app.workflow(**options)(nothing)
-    assert app.registry
+    App("doors.db").workflow(**options)(nothing).enqueue()
 
 
 def _enqueue(**options: Any) -> None:

@@ -393,11 +393,20 @@ keep: list[Any] = []
 
 @workflow()
 def daemon() -> int:
-    return subprocess.Popen(["sleep", "300"], start_new_session=True, stdin=subprocess.DEVNULL).pid
+    return for_good(lambda: subprocess.Popen(["sleep", "300"], start_new_session=True, stdin=subprocess.DEVNULL).pid)
+
+
+def for_good(begin: Callable[[], int]) -> int:
+    """As an on_start hook would: nobody's, so it stays as long as its process."""
+    return contextvars.Context().run(begin)
 
 
 @workflow()
 def forked_daemon() -> int:
+    return for_good(fork_a_daemon)
+
+
+def fork_a_daemon() -> int:
     """A daemon of the old school: two forks, a session of its own, no exec."""
     reader, writer = os.pipe()
     if os.fork() == 0:
@@ -412,7 +421,7 @@ def forked_daemon() -> int:
 
 @workflow()
 def child() -> int:
-    return subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL).pid
+    return for_good(lambda: subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL).pid)
 
 
 @workflow()

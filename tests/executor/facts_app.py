@@ -8,6 +8,7 @@ import faulthandler
 import os
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,6 +31,15 @@ def regex(path: str) -> bool:
     """Not before all others have begun."""
     wait_for(path)
     return catastrophe()
+
+
+@workflow()
+def spins_without_a_break(path: str) -> None:
+    """Whoever waits for the interpreter asks for it once a day."""
+    wait_for(path)
+    sys.setswitchinterval(1e5)
+    while True:
+        pass
 
 
 @workflow()

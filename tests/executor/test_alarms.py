@@ -51,6 +51,15 @@ def test_a_signal_that_finds_nobody_ends_nothing(watch: Watch, alone: bool, leav
     assert watch.first(ExecutorDied, executor=executor) is None
 
 
+def test_signals_that_find_nobody_again_and_again_end_nothing(watch: Watch) -> None:
+    """More of them between two pulses than a loop may fail that cannot turn any more."""
+    executor = watch.executor()
+    for _ in range(20):
+        watch.run(executor, "arms_async", 0.003)
+        watch.hear_for(0.005)
+    assert watch.result(executor, "rests_async", 0.1) == watch.pid(executor)
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_coroutine_keeps_its_own_alarm_as_long_as_it_runs(watch: Watch, alone: bool) -> None:
     executor = watch.executor(alone=alone)

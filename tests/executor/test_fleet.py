@@ -14,10 +14,10 @@ import pytest
 from tests.executor.watch import APP, Watch, is_gone, stop
 from tests.support.eventually import eventually
 from unstuck.executor.descendants import processes
-from unstuck.executor.messages import LeftBehind as LeftBehindMessage
+from unstuck.executor.messages import LeftBehindMessage as LeftBehindMessage
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import Raised, Returned, Stopped
-from unstuck.worker import testimony
+from unstuck.worker import validate
 from unstuck.worker.fleet import Fleet
 from unstuck.worker.processes import Finished, LeftBehind, Recalled, Started
 
@@ -210,11 +210,11 @@ def belongings(pid: int) -> tuple[int, int, list[int]]:
 def test_what_a_job_leaves_behind_is_heard_bounded_and_clean() -> None:
     message = LeftBehindMessage("flow\x00", [f"thread-{n}\x00" + "x" * 1000 for n in range(1000)])
 
-    event = testimony.left_behind(7, message)
+    event = validate.left_behind(7, message)
 
     assert (event.executor, event.workflow) == (7, clean_text("flow\x00", 100))
-    assert len(event.threads) == testimony.MAX_THREADS
-    assert all(len(name) < 2 * testimony.MAX_NAME and "\x00" not in name for name in event.threads)
+    assert len(event.threads) == validate.MAX_THREADS
+    assert all(len(name) < 2 * validate.MAX_NAME and "\x00" not in name for name in event.threads)
 
 
 def test_a_thread_that_outlives_its_job_is_heard_of(watch: Watch) -> None:

@@ -15,17 +15,17 @@ from unstuck.executor.messages import (
     MAX_ERRANDS,
     ChildAnswer,
     Done,
-    Errand,
     Fenced,
-    Gather,
+    FlowCallMessage,
     GatherAnswer,
+    GatherMessage,
     JournalPage,
     KeepPart,
     LoadJournal,
     RecordStep,
-    Refused,
+    RefusedMessage,
     Reply,
-    Spawn,
+    SpawnMessage,
     Spend,
     SpentAnswer,
     pack,
@@ -34,8 +34,8 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import Parked, Raised, Returned, Stopped
 from unstuck.model.waits import Answer, Child, Journal, Spent, StepRecord, Wait, WaitKind, WaitRecord
-from unstuck.worker.processes import Errand as ErrandHeard
 from unstuck.worker.processes import Finished, LeftBehind
+from unstuck.worker.processes import FlowCall as ErrandHeard
 
 E = TypeVar("E")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,9 +61,9 @@ class Desk:
                 return JournalPage(self.pages[after])
             case RecordStep() | KeepPart():
                 return Done()
-            case Spawn(name=name, ordinal=ordinal, job=job):
+            case SpawnMessage(name=name, ordinal=ordinal, job=job):
                 return ChildAnswer(Child(f"child-{ordinal}", name, ordinal, 1, "QUEUED", job.workflow))
-            case Gather():
+            case GatherMessage():
                 return GatherAnswer(self.gathered)
             case Spend(amounts=amounts):
                 self.used += amounts["tokens"]
@@ -308,7 +308,7 @@ def test_an_answer_to_another_kind_of_wait_is_not_taken(watch: FlowWatch, shared
 def test_children_are_spawned_once_and_gathered_in_order(watch: FlowWatch, shared: int, desk: Desk) -> None:
     wait = parked(watch.run(shared, "parent"))
     assert wait == Wait(WaitKind.CHILDREN, "children#1", children=("child-1", "child-2"))
-    assert [(s.name, s.ordinal, s.job.tenant) for s in desk.questions(Spawn)] == [
+    assert [(s.name, s.ordinal, s.job.tenant) for s in desk.questions(SpawnMessage)] == [
         ("child_work", 1, "default"),
         ("child_work", 2, "default"),
     ]
@@ -318,14 +318,14 @@ def test_children_are_spawned_once_and_gathered_in_order(watch: FlowWatch, share
     desk.pages = [Journal(waits=(answered("children#1", WaitKind.CHILDREN, Answer.ENDED, ends),), children=children)]
     desk.heard.clear()
     assert watch.result(shared, "parent") == [1, 2]
-    assert not desk.questions(Spawn)
-    assert not desk.questions(Gather)
+    assert not desk.questions(SpawnMessage)
+    assert not desk.questions(GatherMessage)
 
 
 def test_a_child_of_an_earlier_run_is_asked_for_again(watch: FlowWatch, shared: int, desk: Desk) -> None:
     desk.pages = [Journal(children=(Child("old", "child_work", 1, 0, "FAILED"),))]
     parked(watch.run(shared, "parent"))
-    assert [s.ordinal for s in desk.questions(Spawn)] == [1, 2]
+    assert [s.ordinal for s in desk.questions(SpawnMessage)] == [1, 2]
 
 
 def test_children_that_have_ended_already_park_nobody(watch: FlowWatch, shared: int, desk: Desk) -> None:
@@ -338,7 +338,7 @@ def test_a_child_gathered_twice_and_a_deadlock_are_refused(watch: FlowWatch, sha
     desk.gathered = json.dumps([{"id": "child-1", "state": "COMPLETED", "result": 1}])
     assert "gathered twice" in refused(watch.run(shared, "gathers_twice"))[1]
     desk.says = lambda q: (
-        Refused("TargetDeadlock", "they would wait for each other") if isinstance(q, Gather) else None
+        RefusedMessage("TargetDeadlock", "they would wait for each other") if isinstance(q, GatherMessage) else None
     )
     assert refused(watch.run(shared, "gathers_twice")) == ("TargetDeadlock", "they would wait for each other")
 
@@ -443,7 +443,7 @@ def test_a_step_too_many_is_not_even_called(watch: FlowWatch, shared: int, desk:
         RecordStep("x", 1, '"' + "x" * 5000 + '"', 0),
         Spend({"tokens": -1.0}),
         Spend({"tokens": float("nan")}),
-        Gather(["c" * 1000], False),
+        GatherMessage(["c" * 1000], False),
         LoadJournal(-1),
         KeepPart("", "1"),
         KeepPart("x", "{"),
@@ -453,7 +453,7 @@ def test_a_step_too_many_is_not_even_called(watch: FlowWatch, shared: int, desk:
 )
 def test_nonsense_costs_the_executor_that_said_it(question: Any) -> None:
     from unstuck.executor.messages import BadFrame
-    from unstuck.worker.testimony import check_question
+    from unstuck.worker.validate import check_question
 
     with pytest.raises(BadFrame):
         check_question(question, 1000)
@@ -466,17 +466,17 @@ def test_more_errands_than_an_executor_of_ours_sends_are_a_bad_frame(watch: Flow
     watch.errand(ref)
     member = watch.fleet._members[own]
     (number,) = member.fed
-    frame = pack([Errand(number, 100 + n, LoadJournal(0)) for n in range(MAX_ERRANDS)])
+    frame = pack([FlowCallMessage(number, 100 + n, LoadJournal(0)) for n in range(MAX_ERRANDS)])
     for message in member.inbox.take(frame)[: MAX_ERRANDS - 1]:
         watch.fleet._talk._take(member, message)
     with pytest.raises(Exception, match="errands"):
-        watch.fleet._talk._take(member, Errand(number, 999, LoadJournal(0)))
+        watch.fleet._talk._take(member, FlowCallMessage(number, 999, LoadJournal(0)))
     watch.fleet.kill(own, "enough")
 
 
 def test_a_wait_that_no_executor_of_ours_asks_for_is_a_bad_frame() -> None:
     from unstuck.executor.messages import BadFrame, Park
-    from unstuck.worker.testimony import outcome_of
+    from unstuck.worker.validate import outcome_of
 
     good = Wait(WaitKind.EVENT, "event:go#1", "go", timeout=1.0)
     assert outcome_of(Park(1, 1, good, None), 1000) == Parked(good)

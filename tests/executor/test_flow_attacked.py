@@ -17,21 +17,21 @@ from unstuck.executor.messages import (
     BadFrame,
     ChildAnswer,
     Done,
-    Gather,
     GatherAnswer,
+    GatherMessage,
     Park,
     RecordStep,
-    Refused,
+    RefusedMessage,
     Reply,
     Return,
-    Spawn,
+    SpawnMessage,
 )
 from unstuck.model.errors import NotStorable
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import MAX_DEPTH, encode
 from unstuck.model.settlement import Parked, Raised, Returned, Stopped
 from unstuck.model.waits import MOST_WAITS, Answer, Child, Journal, Wait, WaitKind, WaitRecord
-from unstuck.worker.testimony import check_question, outcome_of
+from unstuck.worker.validate import check_question, outcome_of
 
 __all__ = ["desk", "watch"]
 LAST_MICROSECOND = 253_402_300_799_999_999
@@ -45,8 +45,8 @@ def ended(*children: str) -> list[dict[str, Any]]:
 
 
 def deadlocked_unless_released(question: Any) -> Reply | None:
-    if isinstance(question, Gather) and question.children == ["child-1"] and not question.release_target:
-        return Refused("TargetDeadlock", "gather with release_target=True")
+    if isinstance(question, GatherMessage) and question.children == ["child-1"] and not question.release_target:
+        return RefusedMessage("TargetDeadlock", "gather with release_target=True")
     return None
 
 
@@ -74,7 +74,7 @@ def test_children_whose_results_are_too_large_together_can_be_gathered_one_by_on
     watch: FlowWatch, shared: int, desk: Desk
 ) -> None:
     def says(question: Any) -> Reply | None:
-        if not isinstance(question, Gather):
+        if not isinstance(question, GatherMessage):
             return None
         ends = ended(*question.children)
         if len(ends) > 1:
@@ -430,8 +430,8 @@ def test_a_spawn_that_was_cut_off_while_it_was_asked_for_gives_the_same_child(
     watch: FlowWatch, shared: int, desk: Desk, notes: Path
 ) -> None:
     child = ChildAnswer(Child("first", "scan", 1, 1, "QUEUED", "scan"))
-    got = _answer_late(watch, shared, "repeats_a_spawn_that_was_cut_off", notes, Spawn, child)
-    assert (got, [spawn.ordinal for spawn in desk.questions(Spawn)]) == (["first", "child-2"], [1, 2])
+    got = _answer_late(watch, shared, "repeats_a_spawn_that_was_cut_off", notes, SpawnMessage, child)
+    assert (got, [spawn.ordinal for spawn in desk.questions(SpawnMessage)]) == (["first", "child-2"], [1, 2])
 
 
 @pytest.mark.parametrize("what", ["step", "spawn"])
@@ -439,7 +439,7 @@ def test_a_task_cancelled_before_its_first_turn_gives_back_the_use_of_its_name(
     watch: FlowWatch, shared: int, desk: Desk, what: str
 ) -> None:
     assert watch.result(shared, "cancels_before_the_first_turn", what) == {"step": 1, "spawn": "child-1"}[what]
-    assert [use.ordinal for use in desk.questions(RecordStep) + desk.questions(Spawn)] == [1]
+    assert [use.ordinal for use in desk.questions(RecordStep) + desk.questions(SpawnMessage)] == [1]
 
 
 @pytest.mark.parametrize(("what", "key"), [("gather", "children#1"), ("wait_for", "event:go#1")])

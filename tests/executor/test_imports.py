@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,3 +172,29 @@ def test_the_supervisor_never_imports_the_app(tmp_path: Path) -> None:
 
     assert "my_app" not in sys.modules
     assert "MY_APP_RAN" not in os.environ
+
+
+def _version(folder: Path, app: str = "shop.jobs:app") -> str:
+    """As a worker that starts there finds it."""
+    asked = f"from unstuck.executor.loading import load_registry; print(load_registry({app!r}).code_version)"
+    answer = subprocess.run([sys.executable, "-c", asked], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.strip()
+
+
+def test_code_without_a_version_is_known_by_a_digest_of_what_was_imported(tmp_path: Path) -> None:
+    """The same on every machine, another when a module of the app changes, and deaf to what it does not import."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        (folder / "shop").mkdir(parents=True)
+        (folder / "shop" / "__init__.py").write_text("")
+        (folder / "shop" / "jobs.py").write_text("import prices\n" + APP_TEXT)
+        (folder / "prices.py").write_text("RATE = 1\n")
+    first = _version(here)
+    assert first.startswith("code-")
+    assert first == _version(there)
+
+    (there / "shop" / "unused.py").write_text("RATE = 2\n")
+    assert first == _version(there)
+    (there / "prices.py").write_text("RATE = 2\n")
+    assert first != _version(there)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.executor.test_flow import Desk, FlowWatch
-from unstuck.executor.messages import Fenced, KeepPart, RecordStep, Refused
+from unstuck.executor.messages import Fenced, KeepPart, RecordStep, RefusedMessage
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.parts import one_too_many
 from unstuck.model.settlement import Parked, Raised, Stopped
@@ -84,7 +84,7 @@ def test_misuse_names_the_part_and_what_to_do_and_is_not_tried_again(
 def test_one_name_too_many_is_the_databases_word_and_not_tried_again(
     watch: FlowWatch, shared: int, desk: Desk
 ) -> None:
-    desk.says = lambda _: Refused("InvalidInput", str(one_too_many("a")))
+    desk.says = lambda _: RefusedMessage("InvalidInput", str(one_too_many("a")))
     outcome = watch.run(shared, "gives_parts").outcome
     assert isinstance(outcome, Raised)
     assert (outcome.error.type, outcome.retry) == ("InvalidInput", False)

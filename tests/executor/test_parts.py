@@ -13,7 +13,7 @@ import pytest
 from tests.executor.watch import APP
 from unstuck.executor.capture import CAP, Output
 from unstuck.executor.context import Context, NoAttempt, current
-from unstuck.executor.page import Cell, Page, memory_file, page_size
+from unstuck.executor.page import Cell, SharedPage, memory_file, page_size
 from unstuck.model.errors import Cancelled
 from unstuck.worker.fleet import Fleet
 from unstuck.worker.memory import oom_counters, oom_kills, resident
@@ -23,7 +23,7 @@ from unstuck.worker.spill import Spill
 
 def test_what_one_side_writes_into_the_page_the_other_reads() -> None:
     fd = memory_file("test", page_size(4))
-    ours, theirs = Page(fd), Page(fd)
+    ours, theirs = SharedPage(fd), SharedPage(fd)
     os.close(fd)
     theirs.beat(1.5)
     theirs.beat_loop(2.5)
@@ -140,7 +140,7 @@ def test_the_fleet_is_the_port() -> None:
 
 def test_what_a_handler_forks_keeps_its_hands_off_the_page() -> None:
     fd = memory_file("test", page_size(1))
-    ours, theirs = Page(fd), Page(fd)
+    ours, theirs = SharedPage(fd), SharedPage(fd)
     os.close(fd)
     theirs.introduce(2**62, 77)
     theirs.put_on_loop(5)
@@ -157,3 +157,16 @@ def test_what_a_handler_forks_keeps_its_hands_off_the_page() -> None:
     assert not theirs.is_withdrawn(0, 6)
     theirs.close()
     ours.close()
+
+
+def test_a_page_cannot_be_taken_from_under_whoever_reads_it() -> None:
+    """Shrunk, it would end the supervisor by SIGBUS."""
+    fd = memory_file("test", page_size(1))
+    page = SharedPage(fd)
+    for size in (0, page_size(1) + 4096):
+        with pytest.raises(PermissionError):
+            os.ftruncate(fd, size)
+    page.beat(1.0)
+    assert page.pulse == 1.0
+    page.close()
+    os.close(fd)

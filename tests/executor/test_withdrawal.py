@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.executor.watch import Watch, stop
+from tests.tiers import in_tiers
 from unstuck.model.job import AttemptRef
 from unstuck.worker.processes import ExecutorDied, Finished, Recalled, Started
 
@@ -149,13 +150,14 @@ def test_an_executor_that_only_owes_what_has_come_back_ends_when_drained(watch: 
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_each_attempt_either_starts_or_comes_back(watch: Watch, alone: bool, tmp_path: Path) -> None:
+@in_tiers("rounds", 50, 150)
+def test_each_attempt_either_starts_or_comes_back(watch: Watch, alone: bool, rounds: int) -> None:
     """The race: recalls against starts, with STOP and CONT at any moment. Never both, never neither."""
     chance = random.Random(20_240_617)
     executor = watch.executor(alone=alone)
     pid = watch.pid(executor)
     fed: list[AttemptRef] = []
-    for _ in range(150):
+    for _ in range(rounds):
         jobs = [watch.job(name) for name in ("noop", "noop_async", "noop", "noop_async", "noop", "noop")]
         refs = [job.ref for job in jobs]
         fed += refs

@@ -20,10 +20,10 @@ from unstuck.worker.processes import (
     ExecutorReady,
     Finished,
     FleetEvent,
+    HandlerOutput,
     Imported,
     ImportFailed,
     Recalled,
-    Said,
     Started,
 )
 
@@ -130,7 +130,7 @@ class Watch:
         return self.wait(lambda: next((e for e in self.events if isinstance(e, Recalled) and ref in e.refs), None))
 
     def said(self, ref: AttemptRef, kind: str) -> list[str]:
-        return [e.text for e in self.events if isinstance(e, Said) and e.ref == ref and e.kind == kind]
+        return [e.text for e in self.events if isinstance(e, HandlerOutput) and e.ref == ref and e.kind == kind]
 
     def output(self, finished: Finished) -> str:
         """For people, as the store's readers give it."""

@@ -338,6 +338,12 @@ def test_results_keep_dataclasses_and_come_back_as_the_annotated_type() -> None:
     assert decode_result(None, int) is None
 
 
+def test_keys_that_are_no_text_become_text_and_none_takes_the_place_of_another() -> None:
+    assert encode_result({1: "a", "2": [{3: "b"}]}) == '{"1":"a","2":[{"3":"b"}]}'
+    with pytest.raises(NotStorable, match="two of its keys are the same as text: '1'"):
+        encode_result([{1: "a", "1": "b"}])
+
+
 @pytest.mark.parametrize("value", [object(), math.nan, "\x00", _cycle(), 10**5000, iter([1])], ids=kind_of)
 def test_a_result_that_cannot_be_stored_says_so(value: Any) -> None:
     with pytest.raises(NotStorable, match=r"^the result cannot be stored"):

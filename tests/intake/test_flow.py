@@ -8,10 +8,11 @@ import pytest
 
 from tests.support.builders import TENANT, boom, chance, claim_all, everything, kinds, record, submitted
 from tests.support.parking import Stage
-from unstuck.intake.flow import LONGEST_COMMENT, Flow
+from unstuck.intake.flow import LONGEST_COMMENT, FlowVerbs
 from unstuck.model.errors import (
     IllegalMove,
     InvalidInput,
+    NotAsked,
     NotStorable,
     NotWaiting,
     OutcomeUnknown,
@@ -26,8 +27,8 @@ NOBODY = "01900000-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
-def flow(store: SqlStore) -> Flow:
-    return Flow(store, by="shop")
+def flow(store: SqlStore) -> FlowVerbs:
+    return FlowVerbs(store, by="shop")
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def is_answered(store: SqlStore, job: str) -> bool:
 # --- events -------------------------------------------------------------------------------------------------------
 
 
-def test_an_event_answers_the_wait_that_is_open(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_an_event_answers_the_wait_that_is_open(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     job = stage.awaits("paid")
     sent = flow.signal("paid", {"amount": 12}, job=job, by="till")
     assert sent.job == job
@@ -54,14 +55,14 @@ def test_an_event_answers_the_wait_that_is_open(store: SqlStore, flow: Flow, sta
     assert (line.by, line.subject) == ("till", job)
 
 
-def test_an_event_for_another_name_is_kept_and_wakes_nobody(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_an_event_for_another_name_is_kept_and_wakes_nobody(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     """A49"""
     job = stage.awaits("paid")
     assert flow.signal("shipped", job=job).job is None
     assert not is_answered(store, job)
 
 
-def test_an_event_for_an_unknown_or_ended_job_is_refused(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_an_event_for_an_unknown_or_ended_job_is_refused(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     """Issue 5: bad input"""
     with pytest.raises(UnknownJob):
         flow.signal("paid", job=NOBODY)
@@ -75,7 +76,9 @@ def test_an_event_for_an_unknown_or_ended_job_is_refused(store: SqlStore, flow: 
 
 
 @pytest.mark.parametrize("event", ["", " ", " paid", "*", None, 7, "x" * 201, "a\x00b", "a\nb", "\ud800"])
-def test_an_event_without_a_proper_name_is_refused(store: SqlStore, flow: Flow, stage: Stage, event: Any) -> None:
+def test_an_event_without_a_proper_name_is_refused(
+    store: SqlStore, flow: FlowVerbs, stage: Stage, event: Any
+) -> None:
     job = stage.awaits("paid")
     for where in ({"job": job}, {"topic": "orders"}):
         with pytest.raises(InvalidInput):
@@ -89,7 +92,7 @@ def test_an_event_without_a_proper_name_is_refused(store: SqlStore, flow: Flow, 
     "payload", [float("nan"), {"a": float("inf")}, {"\x00": 1}, "\ud800", object(), lambda: 1, "x" * (1 << 20)]
 )
 def test_a_payload_that_cannot_be_stored_is_refused_by_the_events_name(
-    store: SqlStore, flow: Flow, stage: Stage, payload: Any
+    store: SqlStore, flow: FlowVerbs, stage: Stage, payload: Any
 ) -> None:
     job = stage.awaits("paid")
     with pytest.raises(NotStorable, match="the payload of event paid cannot be stored"):
@@ -97,14 +100,14 @@ def test_a_payload_that_cannot_be_stored_is_refused_by_the_events_name(
     assert not is_answered(store, job)
 
 
-def test_an_event_has_one_address(flow: Flow) -> None:
+def test_an_event_has_one_address(flow: FlowVerbs) -> None:
     for where in ({}, {"job": NOBODY, "topic": "orders"}):
         with pytest.raises(InvalidInput, match="to a job or to a topic"):
             flow.signal("paid", **where)
 
 
 @pytest.mark.parametrize("by", ["", "  ", 7, "x" * 201, "a\x00b", "\ud800"])
-def test_whoever_acts_has_a_name(store: SqlStore, flow: Flow, stage: Stage, by: Any) -> None:
+def test_whoever_acts_has_a_name(store: SqlStore, flow: FlowVerbs, stage: Stage, by: Any) -> None:
     """Issue 5: by="" is no name"""
     job, ended = stage.asks(), stage.end(stage.begun())
     for verb in (
@@ -124,7 +127,7 @@ def test_whoever_acts_has_a_name(store: SqlStore, flow: Flow, stage: Stage, by: 
 
 @pytest.mark.parametrize(("verb", "answer"), [("approve", Answer.APPROVED), ("reject", Answer.REJECTED)])
 def test_a_decision_is_kept_with_who_when_and_why(
-    store: SqlStore, flow: Flow, stage: Stage, verb: str, answer: Answer
+    store: SqlStore, flow: FlowVerbs, stage: Stage, verb: str, answer: Answer
 ) -> None:
     job = stage.asks("Deploy?", who=("kim",))
     decided = getattr(flow, verb)(job, by="kim", comment="as agreed")
@@ -140,7 +143,7 @@ def test_a_decision_is_kept_with_who_when_and_why(
     assert (line.by, line.subject) == ("kim", job)
 
 
-def test_a_decision_that_is_not_asked_for_is_refused_in_words(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_a_decision_that_is_not_asked_for_is_refused_in_words(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     """Issue 5: a decision on a closed approval"""
     job = stage.asks()
     flow.approve(job, by="kim")
@@ -157,7 +160,7 @@ def test_a_decision_that_is_not_asked_for_is_refused_in_words(store: SqlStore, f
             flow.approve(unknown)
 
 
-def test_a_decision_can_name_the_question_it_is_about(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_a_decision_can_name_the_question_it_is_about(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     """A command that was pasted too late must not decide the next question."""
     job = stage.asks(key="approval#2")
     with pytest.raises(NotWaiting):
@@ -170,7 +173,7 @@ def test_a_decision_can_name_the_question_it_is_about(store: SqlStore, flow: Flo
     ("comment", "key"), [(7, None), ("a\x00b", None), ("x" * (LONGEST_COMMENT + 1), None), (None, "")]
 )
 def test_a_comment_or_key_that_is_none_is_refused(
-    store: SqlStore, flow: Flow, stage: Stage, comment: Any, key: Any
+    store: SqlStore, flow: FlowVerbs, stage: Stage, comment: Any, key: Any
 ) -> None:
     job = stage.asks()
     for verb in (flow.approve, flow.reject):
@@ -201,7 +204,7 @@ class Forgetful:
 def test_a_decision_whose_answer_was_lost_is_asked_for_again(store: SqlStore, stage: Stage) -> None:
     job = stage.asks()
     forgetful: Any = Forgetful(store, "decide")
-    assert Flow(forgetful).approve(job, by="kim", comment="yes").by == "kim"
+    assert FlowVerbs(forgetful).approve(job, by="kim", comment="yes").by == "kim"
     assert len(store.audit(verb="approvals")) == 1
 
 
@@ -215,7 +218,7 @@ def test_a_repeated_decision_never_decides_the_next_question(store: SqlStore, st
         stage.park(again, Wait(WaitKind.APPROVAL, "approval#2", "Second?"))
 
     forgetful: Any = Forgetful(store, "decide", next_question)
-    assert Flow(forgetful).approve(job, by="kim").wait.name == "First?"
+    assert FlowVerbs(forgetful).approve(job, by="kim").wait.name == "First?"
     answers = {wait.wait.name: wait.answer for wait in store.waits_of(TENANT, job)}
     assert answers == {"First?": Answer.APPROVED, "Second?": None}
 
@@ -224,7 +227,7 @@ def test_an_event_whose_answer_was_lost_is_not_sent_twice(store: SqlStore, stage
     job = stage.awaits("paid")
     forgetful: Any = Forgetful(store, "signal")
     with pytest.raises(OutcomeUnknown) as lost:
-        Flow(forgetful).signal("paid", job=job)
+        FlowVerbs(forgetful).signal("paid", job=job)
     assert "may have been sent" in lost.value.__notes__[0]
     assert len(store.audit(verb="events")) == 1
 
@@ -232,7 +235,7 @@ def test_an_event_whose_answer_was_lost_is_not_sent_twice(store: SqlStore, stage
 # --- replay -------------------------------------------------------------------------------------------------------
 
 
-def test_a_replay_is_a_new_job_that_does_the_same(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_a_replay_is_a_new_job_that_does_the_same(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     """Issue 5, 5"""
     options: dict[str, Any] = {
         "payload": '{"args":[1],"kwargs":{}}', "priority": 3, "tags": ("night",), "target": "acme", "retries": 7,
@@ -253,16 +256,16 @@ def test_a_replay_is_a_new_job_that_does_the_same(store: SqlStore, flow: Flow, s
     assert (line.by, line.subject, line.detail["job"]) == ("kim", old.id, new.id)
 
 
-def test_only_what_has_ended_is_replayed(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_only_what_has_ended_is_replayed(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     waiting, running, queued = stage.asks(), stage.begun().id, submitted(store).id
     for job in (waiting, running, queued):
-        with pytest.raises(IllegalMove, match="cannot replay"):
+        with pytest.raises(IllegalMove, match="cannot be replayed"):
             flow.replay(job)
     with pytest.raises(UnknownJob):
         flow.replay(NOBODY)
 
 
-def test_a_blacklisted_workflow_is_not_replayed(store: SqlStore, flow: Flow, stage: Stage) -> None:
+def test_a_blacklisted_workflow_is_not_replayed(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
     """A35"""
     ended = stage.end(stage.begun(workflow="deploy"))
     store.blacklist_add(TENANT, "deploy", "x", "kim")
@@ -274,7 +277,18 @@ def test_a_blacklisted_workflow_is_not_replayed(store: SqlStore, flow: Flow, sta
 def test_a_replay_whose_answer_was_lost_makes_one_job(store: SqlStore, stage: Stage) -> None:
     ended = stage.end(stage.begun(workflow="deploy"))
     forgetful: Any = Forgetful(store, "submit")
-    again = Flow(forgetful).replay(ended)
+    again = FlowVerbs(forgetful).replay(ended)
     assert again.created
     assert record(store, again.id).replay_of == ended
     assert [line.verb for line in store.audit()] == ["jobs.replay"]
+
+
+def test_only_those_whom_an_approval_asks_may_decide_it(store: SqlStore, flow: FlowVerbs, stage: Stage) -> None:
+    job = stage.asks("Deploy?", who=("kim", "lee"))
+    for verb in (flow.approve, flow.reject):
+        with pytest.raises(NotAsked, match=r"'Deploy\?' of job .* is asked of kim, lee: .* cannot decide it"):
+            verb(job)
+        with pytest.raises(NotAsked, match="--by NAME"):
+            verb(job, by="max (cli)")
+    assert [w.answer for w in store.waits_of(TENANT, job)] == [None]
+    assert flow.approve(job, by="lee (cli)").by == "lee (cli)"

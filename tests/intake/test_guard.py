@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.builders import TENANT, submitted
 from unstuck.intake.gates import Gates
-from unstuck.intake.guard import Guard
+from unstuck.intake.guard import GuardVerbs
 from unstuck.model.errors import InvalidInput, NotBlacklisted, OutcomeUnknown, UnknownNotification, UnknownSetting
-from unstuck.model.guard import Entry
+from unstuck.model.guard import BlacklistEntry
 from unstuck.store.port import EVERY
 from unstuck.store.sql_store import SqlStore
 
@@ -18,13 +18,13 @@ THRESHOLD = "stuck_circuit_breaker_threshold"
 
 
 @pytest.fixture
-def guard(store: SqlStore) -> Guard:
-    return Guard(store, by="kim")
+def guard(store: SqlStore) -> GuardVerbs:
+    return GuardVerbs(store, by="kim")
 
 
-def test_without_a_tenant_all_are_meant_and_who_has_one_means_that(store: SqlStore, guard: Guard) -> None:
+def test_without_a_tenant_all_are_meant_and_who_has_one_means_that(store: SqlStore, guard: GuardVerbs) -> None:
     submitted(store, tenant="acme")
-    own = Guard(store, own="acme", by="lee")
+    own = GuardVerbs(store, own="acme", by="lee")
     assert guard.add("deploy", "x")[0].tenant == EVERY
     assert own.add("deploy", "x")[0].tenant == "acme"
     assert guard.add("deploy", "x", tenant=TENANT)[0].tenant == TENANT
@@ -40,7 +40,7 @@ def test_without_a_tenant_all_are_meant_and_who_has_one_means_that(store: SqlSto
 
 
 @pytest.mark.parametrize("name", ["", " deploy", "*", None, 7, "x" * 201])
-def test_a_name_that_is_none_is_refused(guard: Guard, name: Any) -> None:
+def test_a_name_that_is_none_is_refused(guard: GuardVerbs, name: Any) -> None:
     for verb in (guard.add, guard.remove):
         with pytest.raises(InvalidInput):
             verb(name)
@@ -59,7 +59,7 @@ def test_a_name_that_is_none_is_refused(guard: Guard, name: Any) -> None:
         ("breaker_probe_after", "90", 90.0),
     ],
 )
-def test_a_setting_is_kept_as_what_it_means(guard: Guard, name: str, given: Any, kept: Any) -> None:
+def test_a_setting_is_kept_as_what_it_means(guard: GuardVerbs, name: str, given: Any, kept: Any) -> None:
     assert guard.set(name, given).value == kept
     assert (guard.get(name).value, guard.get(name).set_by) == (kept, "kim")
 
@@ -78,7 +78,7 @@ def test_a_setting_is_kept_as_what_it_means(guard: Guard, name: str, given: Any,
     ],
 )
 def test_a_value_that_cannot_be_is_refused_and_nothing_changes(
-    guard: Guard, name: str, value: Any, problem: str
+    guard: GuardVerbs, name: str, value: Any, problem: str
 ) -> None:
     before = guard.get(name)
     with pytest.raises(InvalidInput, match=problem):
@@ -87,7 +87,7 @@ def test_a_value_that_cannot_be_is_refused_and_nothing_changes(
     assert guard.audit() == []
 
 
-def test_a_setting_nobody_knows_is_named_with_the_nearest(guard: Guard) -> None:
+def test_a_setting_nobody_knows_is_named_with_the_nearest(guard: GuardVerbs) -> None:
     with pytest.raises(UnknownSetting, match=f"did you mean {THRESHOLD}"):
         guard.set("stuck_circuit_breaker_treshold", 5)
     with pytest.raises(UnknownSetting):
@@ -96,7 +96,7 @@ def test_a_setting_nobody_knows_is_named_with_the_nearest(guard: Guard) -> None:
         guard.reset("x")
 
 
-def test_numbers_and_limits_that_cannot_be_are_refused(guard: Guard) -> None:
+def test_numbers_and_limits_that_cannot_be_are_refused(guard: GuardVerbs) -> None:
     with pytest.raises(UnknownNotification):
         guard.ack(99)
     bad: Any = "seven"
@@ -125,14 +125,14 @@ class Forgetful:
 
 def test_a_lost_answer_is_asked_for_again(store: SqlStore) -> None:
     forgetful: Any = Forgetful(store)
-    assert Guard(forgetful, by="kim").add("deploy", "x")[1]
+    assert GuardVerbs(forgetful, by="kim").add("deploy", "x")[1]
     forgetful = Forgetful(store)
-    removed: list[Entry] = Guard(forgetful, by="kim").remove("deploy")
+    removed: list[BlacklistEntry] = GuardVerbs(forgetful, by="kim").remove("deploy")
     assert [entry.removed_by for entry in removed] == ["kim"]
     assert len(store.blacklist_history()) == 1
 
 
-def test_who_lifts_a_pause_or_a_limit_is_in_the_audit(store: SqlStore, guard: Guard) -> None:
+def test_who_lifts_a_pause_or_a_limit_is_in_the_audit(store: SqlStore, guard: GuardVerbs) -> None:
     gates = Gates(store, by="lee")
     gates.pause("queue", "mail")
     gates.unpause("queue", "mail")

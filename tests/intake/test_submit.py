@@ -10,7 +10,7 @@ import pytest
 from tests.support.builders import a_worker, boom, claim_all, settle
 from tests.support.eventually import eventually
 from unstuck.chance import SeededChance
-from unstuck.intake.control import Control
+from unstuck.intake.control import JobVerbs
 from unstuck.intake.submit import Options, Submitter, fingerprint
 from unstuck.model.errors import IllegalMove, InvalidPolicy, OutcomeUnknown, StoreBusy, StoreUnavailable, UnknownJob
 from unstuck.model.job import WorkflowRecord
@@ -139,7 +139,7 @@ def test_a_registered_row_decides_queue_and_policy_unless_the_caller_does(store:
     assert (chosen.queue, chosen.policy.retries, chosen.key) == ("q", 1, "k")
     assert chosen.fingerprint == fingerprint("pay", PAYLOAD)
     with pytest.raises(InvalidPolicy, match="max_timeout"):
-        submit.job(WORKFLOW, PAYLOAD, Options().with_(timeout=3601))
+        submit.submit([submit.job(WORKFLOW, PAYLOAD, Options().with_(timeout=3601))])
 
 
 def test_a_fingerprint_cannot_be_forged_by_moving_letters_between_name_and_payload() -> None:
@@ -148,12 +148,25 @@ def test_a_fingerprint_cannot_be_forged_by_moving_letters_between_name_and_paylo
 
 
 def test_options_add_up() -> None:
-    options = Options().with_(priority=3, tags="a").with_(timeout=5).with_(retries=0)
+    options = Options().with_(priority=3, tags="a").with_(timeout=5).with_(grace=1)
 
-    assert (options.priority, options.tags, options.policy) == (3, ("a",), {"timeout": 5, "retries": 0})
+    assert (options.priority, options.tags, options.policy) == (3, ("a",), {"timeout": 5, "grace": 1})
 
 
-VERBS: dict[str, tuple[Callable[[Control, str], Any], JobState]] = {
+def test_options_by_other_names_mean_the_same() -> None:
+    options = Options().with_(timeout_seconds=5, cancel_grace_seconds=2, token_limit=100)
+    assert options.policy == {"timeout": 5, "grace": 2, "budget": {"tokens": 100}}
+    assert Options().with_(token_limit=9, budget={"tokens": 7}).policy == {"budget": {"tokens": 7}}
+
+
+def test_whoever_says_retries_last_is_not_bound_by_an_earlier_max_retries() -> None:
+    policy = Policy().with_("w", Options().with_(max_retries=0).with_(retries=2).policy)
+    assert (policy.max_retries, policy.retries, policy.max_lost) == (None, 2, 0)
+    capped = Policy().with_("w", Options().with_(retries=2).with_(max_retries=1).policy)
+    assert (capped.max_retries, capped.retries, capped.max_lost) == (1, 1, 1)
+
+
+VERBS: dict[str, tuple[Callable[[JobVerbs, str], Any], JobState]] = {
     "cancel": (lambda control, job: control.cancel(job, "why"), JobState.CANCELLED),
     "interrupt": (lambda control, job: control.interrupt(job), JobState.PAUSED),
     "resume": (lambda control, job: control.resume(job), JobState.QUEUED),
@@ -172,7 +185,7 @@ def test_a_verb_whose_answer_was_lost_is_carried_out_once(store: SqlStore, verb:
     before = len(store.history("default", job.id))
     ask, wanted = VERBS[verb]
 
-    record = ask(Control(Faulty(store, **{verb: [fault]}), by="me"), job.id)
+    record = ask(JobVerbs(Faulty(store, **{verb: [fault]}), by="me"), job.id)
 
     assert record.state is wanted
     assert len(store.history("default", job.id)) <= before + 2
@@ -196,14 +209,14 @@ def test_a_resume_whose_answer_was_lost_opens_one_run_however_far_that_has_come(
     line = Faulty(store, resume=["lost answer"])
     line.meanwhile = run_at_once
 
-    record = Control(line).resume(job.id)
+    record = JobVerbs(line).resume(job.id)
 
     assert (record.run, record.state) == (2, JobState.FAILED if ends else JobState.RUNNING)
     assert [event.kind for event in store.history("default", job.id)].count("resumed") == 1
 
 
 def test_verbs_on_a_job_that_does_not_exist_say_so(store: SqlStore) -> None:
-    control = Control(store)
+    control = JobVerbs(store)
     missing = SeededChance(9).job_id()
 
     for ask, _ in VERBS.values():
@@ -217,7 +230,7 @@ def test_a_verb_that_the_state_does_not_know_changes_nothing_a18(store: SqlStore
     submit = submitter(store)
     job = submit.job(WORKFLOW, PAYLOAD, Options())
     submit.submit([job])
-    control = Control(store)
+    control = JobVerbs(store)
     control.interrupt(job.id)
     control.resolve(job.id, "1")
     before = store.get("default", job.id)
@@ -237,7 +250,7 @@ def test_a_release_whose_answer_was_lost_happens_once(store: SqlStore, fault: st
     job = submit.job(WORKFLOW, PAYLOAD, Options().with_(hold=True, after=[first.id] if waits else []))
     submit.submit([first, job])
 
-    record = Control(Faulty(store, release=[fault]), by="me").release(job.id)
+    record = JobVerbs(Faulty(store, release=[fault]), by="me").release(job.id)
 
     assert (record.state, record.on_hold) == (JobState.PENDING if waits else JobState.QUEUED, False)
     kinds = [event.kind for event in store.history("default", job.id)]
@@ -249,7 +262,7 @@ def test_a_release_that_lost_to_a_cancel_is_no_release(store: SqlStore) -> None:
     job = submit.job(WORKFLOW, PAYLOAD, Options().with_(hold=True))
     submit.submit([job])
     line = Faulty(store, release=["lost question"])
-    control = Control(line, by="me")
+    control = JobVerbs(line, by="me")
     real = store.get
 
     def cancelled_meanwhile(tenant: str, uid: str) -> Any:

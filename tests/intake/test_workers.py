@@ -23,10 +23,10 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Raised
-from unstuck.store.port import Order
+from unstuck.store.port import WorkerOrder
 from unstuck.store.sql_store import SqlStore
 
-Answer = Callable[[Order], tuple[str, bool]]
+Answer = Callable[[WorkerOrder], tuple[str, bool]]
 
 
 def with_processes(store: SqlStore, name: str, *pids: int, host: str = "host-1", **options: Any) -> WorkerRecord:
@@ -215,7 +215,7 @@ def test_an_attempt_that_ended_before_its_worker_looked_shows_what_it_left(
     ada = a_worker(store)
     attempt = claimed(store, ada, retries=0)
 
-    def ended_meanwhile(order: Order) -> tuple[str, bool]:
+    def ended_meanwhile(order: WorkerOrder) -> tuple[str, bool]:
         settle(store, ada, attempt.ref, Raised(ErrorInfo("ValueError", "no", stack="File shop.py, line 3")))
         return "it does not run here any more", True
 

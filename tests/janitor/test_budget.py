@@ -11,7 +11,7 @@ from unstuck.clock import FakeClock
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.pages import Pages
 from unstuck.model.batch import Batch
-from unstuck.store.port import Waiting, Waits
+from unstuck.store.port import Waiting, WaitingRoutes
 
 
 @pytest.fixture
@@ -137,12 +137,12 @@ class Routes:
         self.count = count
         self.page = page
 
-    def waits(self, after: int, limit: int) -> Waits:
+    def waits(self, after: int, limit: int) -> WaitingRoutes:
         self.clock.advance(self.page)
         numbers = range(after + 1, min(after + limit, self.count) + 1)
         at = datetime(2026, 1, 1, tzinfo=UTC)
         rows = [Waiting(number, f"job {number}", "default", "default", "w", at, False) for number in numbers]
-        return Waits(rows, numbers[-1] if numbers[-1] < self.count else 0)
+        return WaitingRoutes(rows, numbers[-1] if numbers[-1] < self.count else 0)
 
 
 def walk(pages: Pages, budget: Budget, most: int = 10**9) -> list[int]:

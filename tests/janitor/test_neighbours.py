@@ -16,7 +16,7 @@ from tests.support.budgets import endless
 from tests.support.eventually import eventually
 from unstuck import machine
 from unstuck.chance import SystemChance
-from unstuck.janitor.neighbours import Neighbours
+from unstuck.janitor.neighbours import NeighboursDuty
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import NewWorker
@@ -52,18 +52,18 @@ def a_worker(store: SqlStore, incarnation: str, pid: int, start: int | None = No
 
 
 @pytest.fixture
-def look(store: SqlStore) -> Neighbours:
+def look(store: SqlStore) -> NeighboursDuty:
     me = a_worker(store, "me", os.getpid())
-    return Neighbours(store, Times(), me, recover=lambda now, budget: len(store.recover_lost(0.0)))
+    return NeighboursDuty(store, Times(), me, recover=lambda now, budget: len(store.recover_lost(0.0)))
 
 
-def test_a_living_neighbour_keeps_its_lease(store: SqlStore, look: Neighbours) -> None:
+def test_a_living_neighbour_keeps_its_lease(store: SqlStore, look: NeighboursDuty) -> None:
     with a_process() as process:
         a_worker(store, "other", process.pid)
         assert look.tick(0.0, endless()) == 0
 
 
-def test_a_killed_neighbour_loses_its_lease_even_as_an_unreaped_corpse(store: SqlStore, look: Neighbours) -> None:
+def test_a_killed_neighbour_loses_its_lease_even_as_an_unreaped_corpse(store: SqlStore, look: NeighboursDuty) -> None:
     with a_process() as process:
         worker = a_worker(store, "other", process.pid)
         os.kill(process.pid, signal.SIGKILL)
@@ -72,7 +72,7 @@ def test_a_killed_neighbour_loses_its_lease_even_as_an_unreaped_corpse(store: Sq
     assert other.lease_until <= store.now()
 
 
-def test_a_reused_pid_saves_nobody(store: SqlStore, look: Neighbours) -> None:
+def test_a_reused_pid_saves_nobody(store: SqlStore, look: NeighboursDuty) -> None:
     """F35"""
     with a_process() as process:
         a_worker(store, "other", process.pid, start=machine.start_of(process.pid) - 1)
@@ -80,7 +80,7 @@ def test_a_reused_pid_saves_nobody(store: SqlStore, look: Neighbours) -> None:
 
 
 def test_an_executor_that_still_lives_delays_the_verdict_and_asks_for_another_look_soon(
-    store: SqlStore, look: Neighbours
+    store: SqlStore, look: NeighboursDuty
 ) -> None:
     with a_process() as executor:
         pids = {"executors": [{"pid": executor.pid, "start": machine.start_of(executor.pid)}]}
@@ -90,7 +90,7 @@ def test_an_executor_that_still_lives_delays_the_verdict_and_asks_for_another_lo
     assert look.tick(0.0, endless()) == 1
 
 
-def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: SqlStore, look: Neighbours) -> None:
+def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: SqlStore, look: NeighboursDuty) -> None:
     tag = SystemChance().nonce()  # its own: the same test on the other database may run at this very moment
     with a_process(tag) as escaped:
         a_worker(store, tag, 2**22 + 1, start=1)
@@ -101,7 +101,7 @@ def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: Sq
 
 @pytest.mark.parametrize("elsewhere", [{"boot_id": "another boot"}, {"pid_namespace": "another namespace"}])
 def test_a_worker_of_another_machine_or_container_is_never_judged_by_its_pid(
-    store: SqlStore, look: Neighbours, elsewhere: dict[str, str]
+    store: SqlStore, look: NeighboursDuty, elsewhere: dict[str, str]
 ) -> None:
     a_worker(store, "other", 2**22 + 1, start=1, **elsewhere)
     assert look.tick(0.0, endless()) == 0

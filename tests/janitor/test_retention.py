@@ -13,7 +13,7 @@ from tests.support.troubles import refuse
 from unstuck.assembly import build_janitor
 from unstuck.clock import Clock, FakeClock, MachineClock
 from unstuck.janitor.budget import Budget
-from unstuck.janitor.retention import EndedJobs, Oldest, Retention, retention
+from unstuck.janitor.retention import EndedJobs, Oldest, RetentionDuty, retention
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.settlement import Returned
@@ -26,7 +26,7 @@ TIMES = Times()
 WEEK = 7 * 86400.0
 
 
-def jobs_duty(store: SqlStore) -> Retention:
+def jobs_duty(store: SqlStore) -> RetentionDuty:
     return next(duty for duty in retention(store, TIMES, MachineClock()) if duty.name == "retention of jobs")
 
 
@@ -41,7 +41,7 @@ def a_turn(clock: Clock | None = None) -> Budget:
     return Budget(clock or MachineClock(), TIMES.sweep / 5)
 
 
-def turns(duty: Retention, most: int = 200) -> int:
+def turns(duty: RetentionDuty, most: int = 200) -> int:
     """Until it rests; how many went."""
     gone = 0
     for _ in range(most):
@@ -91,7 +91,7 @@ def test_rows_that_somebody_holds_keep_only_their_own_jobs(postgres_server: Post
             person.execute("SELECT 1 FROM unstuck_events WHERE job = %s FOR UPDATE", (held[0],))
             person.execute("SELECT 1 FROM unstuck_done WHERE job = %s FOR UPDATE", (held[1],))
             person.execute("SELECT 1 FROM unstuck_jobs WHERE id = %s FOR UPDATE", (held[2],))
-            duty = Retention("jobs", EndedJobs(store, -60.0), TIMES, MachineClock())
+            duty = RetentionDuty("jobs", EndedJobs(store, -60.0), TIMES, MachineClock())
 
             gone = turns(duty)
 
@@ -164,10 +164,10 @@ class Heap:
         return gone
 
 
-def heap(things: int, seconds: float) -> tuple[Heap, Retention]:
+def heap(things: int, seconds: float) -> tuple[Heap, RetentionDuty]:
     clock = FakeClock()
     found = Heap(things, seconds, clock)
-    return found, Retention("things", Oldest(found.forget), TIMES, clock)
+    return found, RetentionDuty("things", Oldest(found.forget), TIMES, clock)
 
 
 def test_a_batch_grows_while_it_is_quick_and_a_turn_gives_way() -> None:

@@ -17,7 +17,7 @@ from unstuck.chance import SeededChance
 from unstuck.clock import FakeClock
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.janitor import Janitor
-from unstuck.janitor.waits import BATCH, Waits
+from unstuck.janitor.waits import BATCH, WaitsDuty
 from unstuck.model.batch import Batch
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.lifecycle import JobState
@@ -37,7 +37,7 @@ def boot() -> FakeClock:
 
 
 def test_it_rests_until_the_first_wait_ends_and_never_longer_than_a_sweep(store: SqlStore, clock: StoreClock) -> None:
-    worker, duty = a_worker(store, lease=1e6), Waits(store, Times())
+    worker, duty = a_worker(store, lease=1e6), WaitsDuty(store, Times())
     duty.tick(0.0, endless())
     assert duty.every == SWEEP
     late = parked(store, worker, replace(PAID, timeout=300.0))
@@ -52,7 +52,7 @@ def test_it_rests_until_the_first_wait_ends_and_never_longer_than_a_sweep(store:
 
 
 def test_one_turn_ends_all_that_are_due_also_more_than_a_batch(store: SqlStore, clock: StoreClock) -> None:
-    worker, duty = a_worker(store, lease=1e6), Waits(store, Times())
+    worker, duty = a_worker(store, lease=1e6), WaitsDuty(store, Times())
     duty._batch = Batch(4)
     for _ in range(11):
         parked(store, worker, PAID)
@@ -81,7 +81,7 @@ class Held:
 
 
 def alone(held: Held, boot: FakeClock) -> Janitor:
-    duty = Waits(held, Times())  # type: ignore[arg-type]
+    duty = WaitsDuty(held, Times())  # type: ignore[arg-type]
     return Janitor(Probe(), Times(), boot, SeededChance(1), sweeps=[], keeping=[duty])
 
 

@@ -62,7 +62,11 @@ def nap(ctx: unstuck.Context, path: str, seconds: float) -> str:
 @app.workflow
 async def nap_async(ctx: unstuck.Context, path: str, seconds: float) -> str:
     mark(path, "begun")
-    await asyncio.sleep(seconds)
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError as told:
+        mark(path, str(told).replace(" ", "-"))
+        raise
     mark(path, "ended")
     return "rested"
 

@@ -64,6 +64,12 @@ class Jobs:
         return self.enqueue_many(workflow, *args, times=times, **policy)[0]
 
     def enqueue_many(self, workflow: str, *args: Any, times: int, **policy: Any) -> list[str]:
+        return self.submit(workflow, *args, times=times, policy=policy)
+
+    def submit(
+        self, workflow: str, *args: Any, times: int = 1, policy: dict[str, Any] | None = None, **more: Any
+    ) -> list[str]:
+        """`more` is of the job itself: delay, start_at."""
         handler, chance = self.app.registry.handler(workflow), SystemChance()
         new = [
             NewJob(
@@ -72,7 +78,8 @@ class Jobs:
                 queue=handler.queue,
                 workflow=workflow,
                 payload=encode({"args": list(args), "kwargs": {}}, "arguments"),
-                policy=handler.policy.with_(workflow, policy),
+                policy=handler.policy.with_(workflow, policy or {}),
+                **more,
             )
             for _ in range(times)
         ]

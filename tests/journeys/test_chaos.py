@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +21,7 @@ from tests.journeys.conftest import Jobs
 from tests.support import postgres
 from tests.support.eventually import eventually
 from tests.support.outage import database_away
-from tests.support.postgres import Postgres, PostgresServer
+from tests.support.postgres import PostgresServer
 from tests.support.workers import Worker, workers
 from tests.tiers import LONGER, slow, torture
 from unstuck.assembly import open_store
@@ -57,19 +55,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
         yield Place(url, locked)
         return
-    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-own-", dir=postgres.open_folder()))
-    folder.chmod(0o755)
-    server = Postgres(folder)
-    server.create()
-    server.start()
+    with postgres.own_server() as server:
 
-    def restarted() -> None:
-        server.stop(random.choice([signal.SIGINT, signal.SIGQUIT]))
-        server.start()
+        def restarted() -> None:
+            server.stop(random.choice([signal.SIGINT, signal.SIGQUIT]))
+            server.start()
 
-    yield Place(PostgresServer(server.dsn).url("postgres"), restarted)
-    server.stop(signal.SIGQUIT)
-    shutil.rmtree(folder, ignore_errors=True)
+        yield Place(PostgresServer(server.dsn).url("postgres"), restarted)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tests.support.eventually import eventually
 from tests.support.workers import Worker
 from unstuck.examples import stuck
 from unstuck.model.lifecycle import JobState
-from unstuck.store.port import Order, Store
+from unstuck.store.port import Store, WorkerOrder
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def has_started(jobs: Jobs, job: str) -> None:
     eventually(lambda: jobs.get(job).started_at is not None)
 
 
-def order(jobs: Jobs, worker: Worker, kind: Any, subject: str = "") -> Order:
+def order(jobs: Jobs, worker: Worker, kind: Any, subject: str = "") -> WorkerOrder:
     record = worker.record(jobs.store)
     assert record is not None
     given = jobs.store.give_order(record.number, kind, subject, "a person")
 
-    def answered() -> Order:
+    def answered() -> WorkerOrder:
         found = jobs.store.order(given.number)
         assert found is not None
         assert found.done_at is not None, "nobody answered"

@@ -144,7 +144,7 @@ def test_a25_a29_a_frozen_process_is_killed_for_its_neighbours_and_they_pay_noth
 
 @on_sqlite_in_both_modes
 def test_a25_where_nothing_tells_who_holds_the_interpreter_all_are_suspects(start: Start, jobs: Jobs) -> None:
-    """Its neighbours wait in calls that need no interpreter and look just like it; its request decides its end."""
+    """Its neighbours wait in calls that need no interpreter and look just like it; only it was past its grace."""
     company = accompanied(start, jobs, sync=0, coroutines=0)
     sleepers = jobs.enqueue_many("stuck.thread_sleep", 4.5, times=2, timeout=60)
     for job in sleepers:
@@ -153,7 +153,8 @@ def test_a25_where_nothing_tells_who_holds_the_interpreter_all_are_suspects(star
 
     ending = ended(jobs, culprit)
 
-    assert ending.record.state is JobState.TIMEOUT, story(ending)
+    assert ending.record.error_type == "ExecutionStuck", story(ending)
+    assert "nothing says which one did it" in (ending.record.error_message or ""), story(ending)
     assert ending.took("requested") <= 1.0 + SLACK, story(ending)
     for job in sleepers:
         record = jobs.until(job, JobState.COMPLETED, within=20)

@@ -23,7 +23,7 @@ def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
     start: Start, jobs: Jobs, marks: Marks, workflow: str
 ) -> None:
     """A17, with the default times."""
-    start(times=Times())
+    worker = start(times=Times())
     job = jobs.enqueue(workflow, marks.path, 60.0)
     marks.wait_for("begun")
 
@@ -34,6 +34,9 @@ def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
     assert time.monotonic() - asked_at < 2.5
     assert (record.worker, record.lease_until) == (None, None)
     assert marks.of("ended") == []
+    assert f"cancellation_requested job={job} kind=cancel reason=changed my mind" in worker.log.read_text()
+    if workflow == "nap_async":
+        assert len(marks.of("Execution-cancelled:-changed-my-mind")) == 1
 
 
 @commit

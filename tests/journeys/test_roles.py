@@ -37,7 +37,7 @@ def _stand(self, *more):
 """
 _PLACES = {
     "main": {"module": "unstuck.worker.incarnation", "owner": "Incarnation", "method": "_look"},
-    "janitor": {"module": "unstuck.janitor.timers", "owner": "Timers", "method": "tick"},
+    "janitor": {"module": "unstuck.janitor.timers", "owner": "TimersDuty", "method": "tick"},
 }
 
 

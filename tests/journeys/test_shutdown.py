@@ -53,11 +53,14 @@ def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
     assert [w for w in jobs.store.workers() if w.state == "active"] == []
 
 
-@pytest.mark.parametrize(("policy", "state"), [("requeue", JobState.QUEUED), ("pause", JobState.PAUSED)])
+@pytest.mark.parametrize(
+    ("policy", "state", "losses"),
+    [("requeue", JobState.QUEUED, 0), ("pause", JobState.PAUSED, 0), ("expire", JobState.QUEUED, 1)],
+)
 @pytest.mark.parametrize("workflow", ["nap", "deaf"])
 @spawn_once
-def test_at_the_drain_limit_an_endless_job_is_handed_back_at_no_cost(
-    start: Start, jobs: Jobs, marks: Marks, policy: str, state: JobState, workflow: str
+def test_at_the_drain_limit_an_endless_job_is_handed_back_or_charged_a_loss(
+    start: Start, jobs: Jobs, marks: Marks, policy: str, state: JobState, losses: int, workflow: str
 ) -> None:
     """A54"""
     worker = start(times=replace(COMPRESSED, drain=0.5))
@@ -67,7 +70,7 @@ def test_at_the_drain_limit_an_endless_job_is_handed_back_at_no_cost(
 
     assert worker.wait(15) == 0
     record = jobs.get(job)
-    assert (record.state, record.failures, record.losses, record.suspects) == (state, 0, 0, 0)
+    assert (record.state, record.failures, record.losses, record.suspects) == (state, 0, losses, 0)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

@@ -47,6 +47,6 @@ def test_a_cycle_is_named_and_a_mesh_without_one_is_none() -> None:
 
 
 def test_a_chain_longer_than_pythons_stack_is_walked() -> None:
-    chain = {f"{n}": [f"{n + 1}"] for n in range(100_000)}
+    chain = {f"{n}": [f"{n + 1}"] for n in range(20_000)}
     assert cycle(chain) == []
-    assert len(cycle({**chain, "100000": ["0"]})) == 100_002
+    assert len(cycle({**chain, "20000": ["0"]})) == 20_002

@@ -20,30 +20,37 @@ def test_a_completed_job_never_moves_again_and_ends_leave_only_by_a_new_run() ->
 
 
 def test_an_illegal_move_says_what_is_possible() -> None:
-    with pytest.raises(IllegalMove, match="a DEAD job cannot claim; it can: redrive"):
+    with pytest.raises(IllegalMove, match="a DEAD job cannot be claimed; it can be: redriven"):
         target_of("j1", JobState.DEAD, Move.CLAIM)
 
 
 @pytest.mark.parametrize(
     ("state", "possible"),
     [
-        (JobState.QUEUED, "cancel, interrupt, retry"),
-        (JobState.RUNNING, "cancel, interrupt"),
-        (JobState.PAUSED, "cancel, resolve, resume, retry"),
-        (JobState.FAILED, "resolve, resume, retry"),
-        (JobState.CANCELLED, "resume, retry"),
+        (JobState.QUEUED, "cancelled, interrupted, retried"),
+        (JobState.RUNNING, "cancelled, interrupted"),
+        (JobState.PAUSED, "cancelled, resolved, resumed, retried"),
+        (JobState.FAILED, "resolved, resumed, retried"),
+        (JobState.CANCELLED, "resumed, retried"),
     ],
 )
 def test_a_refusal_names_only_what_a_person_can_ask(state: JobState, possible: str) -> None:
     with pytest.raises(IllegalMove) as refused:
         target_of("j1", state, Move.WAKE)
-    assert str(refused.value).endswith(f"cannot wake; it can: {possible}")
+    assert str(refused.value).endswith(f"cannot be woken; it can be: {possible}")
+
+
+def test_states_are_known_by_the_names_of_other_systems_too() -> None:
+    assert JobState("ERROR") is JobState.FAILED
+    assert JobState("SUCCESS") is JobState.COMPLETED
+    with pytest.raises(ValueError, match="PURPLE"):
+        JobState("PURPLE")
 
 
 def test_of_a_job_that_completed_nothing_can_be_asked() -> None:
     with pytest.raises(IllegalMove) as refused:
         target_of("j1", JobState.COMPLETED, Move.CANCEL)
-    assert str(refused.value) == "job j1: a COMPLETED job cannot cancel: it has ended"
+    assert str(refused.value) == "job j1: a COMPLETED job cannot be cancelled: it has ended"
 
 
 def test_a_history_folds_to_the_state_it_leads_to() -> None:

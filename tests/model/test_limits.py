@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstuck.model.errors import InvalidInput
-from unstuck.model.limits import Room, cut, parse_rate
+from unstuck.model.limits import LimitRoom, cut, parse_rate
 
 
 def test_a_route_without_a_limit_is_not_cut() -> None:
-    assert cut({1: 5, 2: 7}, [Room(2, 10, "w", bodies=3)]) == {1: 5, 2: 3}
+    assert cut({1: 5, 2: 7}, [LimitRoom(2, 10, "w", bodies=3)]) == {1: 5, 2: 3}
 
 
 def test_routes_of_one_bucket_share_what_is_left_the_first_named_first() -> None:
-    rooms = [Room(route, 10, "w", bodies=4) for route in (1, 2, 3)]
+    rooms = [LimitRoom(route, 10, "w", bodies=4) for route in (1, 2, 3)]
     assert cut({2: 3, 1: 3, 3: 3}, rooms) == {2: 3, 1: 1}
 
 
 def test_the_tightest_of_several_limits_counts_and_a_rate_counts_too() -> None:
-    rooms = [Room(1, 10, "w", bodies=9), Room(1, 11, "q", bodies=5, starts=2)]
+    rooms = [LimitRoom(1, 10, "w", bodies=9), LimitRoom(1, 11, "q", bodies=5, starts=2)]
     assert cut({1: 9}, rooms) == {1: 2}
 
 
 def test_a_limit_that_was_lowered_below_what_runs_leaves_nothing() -> None:
-    assert cut({1: 9}, [Room(1, 10, "w", bodies=-3)]) == {}
+    assert cut({1: 9}, [LimitRoom(1, 10, "w", bodies=-3)]) == {}
 
 
 @given(
@@ -34,7 +34,7 @@ def test_a_limit_that_was_lowered_below_what_runs_leaves_nothing() -> None:
 )
 def test_no_limit_is_ever_passed(wanted: dict[int, int], found: list[tuple[int, int, int]]) -> None:
     left = {limit: bodies for _, limit, bodies in found}
-    rooms = {(route, limit): Room(route, limit, "b", bodies=left[limit]) for route, limit, _ in found}.values()
+    rooms = {(route, limit): LimitRoom(route, limit, "b", bodies=left[limit]) for route, limit, _ in found}.values()
     granted = cut(wanted, rooms)
     assert all(granted[route] <= wanted[route] for route in granted)
     for limit, most in left.items():

@@ -244,7 +244,18 @@ def test_a_record_is_bounded_and_says_what_is_missing(make: Callable[[], LogReco
 
 def test_a_large_field_leaves_the_small_ones_alone() -> None:
     found = reread(said("y" * 3000, text="x" * 14_000, order=7))
-    assert (found.message, found.fields) == ("y" * 3000, {"text": "… 14,002 characters cut …", "order": 7})
+    assert found.message == "y" * 3000
+    assert found.fields == {"text": f"{'x' * 450} … 13,100 characters cut … {'x' * 450}", "order": 7}
+
+
+def test_of_a_field_of_megabytes_both_ends_are_kept_and_the_rest_is_counted() -> None:
+    size = 30 << 20
+    found = reread(said("y", text="begin" + "x" * (size - 8) + "end", nested={"of": "z" * size}))
+    text, nested = found.fields["text"], found.fields["nested"]["of"]
+    assert text.startswith("begin")
+    assert text.endswith("end")
+    assert f" … {size - 900:,} characters cut … " in text
+    assert f" … {size - 900:,} characters cut … " in nested
 
 
 def test_what_has_too_much_in_it_is_not_even_looked_through() -> None:

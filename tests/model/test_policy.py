@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +35,7 @@ from unstuck.model.policy import Backoff, Policy
         ("budget", ["tokens"], "budget=['tokens'] is not {unit: most}"),
         ("budget", ["ab"], "budget=['ab'] is not {unit: most}"),
         ("budget", {"two words": 5}, "'two words' is not the name of a unit"),
-        ("tiemout", 5, "there is no option tiemout; known: approval_timeout, backoff_base"),
+        ("tiemout", 5, "there is no option tiemout; did you mean timeout?; known: approval_timeout, backoff_base"),
     ],
 )
 def test_a_bad_option_is_refused_by_name(option: str, value: object, says: str) -> None:
@@ -53,7 +55,8 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_unlimited_must_be_spelled_out_and_the_maximum_is_the_operators() -> None:
     assert Policy().with_("w", {"timeout": "unlimited"}).problems(max_timeout=10) == []
-    assert Policy(timeout=11.0).problems(max_timeout=10) == ["timeout=11 is above max_timeout=10"]
+    (problem,) = Policy(timeout=11.0).problems(max_timeout=10)
+    assert problem.startswith("timeout=11 is above max_timeout=10: raise that of the worker")
 
 
 def test_a_policy_survives_its_journey_and_ignores_what_a_newer_version_added() -> None:
@@ -77,3 +80,18 @@ def test_backoff_grows_until_its_cap_whatever_the_dice_say(
 
     assert all(0 < delay <= cap * 1.25 for delay in delays)
     assert all(b > a for a, b in itertools.pairwise(delays) if b < cap)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"timeout": "1m"}, "timeout='1m' is not a number of seconds: write 60, or \"unlimited\""),
+        ({"grace": "90s"}, "grace='90s' is not a number of seconds: write 90"),
+        ({"grace": "soon"}, "grace='soon' is not a number of seconds"),
+        ({"backoff": 3}, "backoff_base, backoff_factor and backoff_cap say how long to wait"),
+        ({"cron": "* * * * *"}, "schedules are not built yet"),
+    ],
+)
+def test_an_option_that_people_try_is_answered_with_what_to_write(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidPolicy, match=re.escape(told)):
+        Policy().with_("workflow w", options)

@@ -15,8 +15,8 @@ from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.reasons import RULES, Actor, Reason, Why, explain, lasting
 from unstuck.model.standing import (
+    AwaitedJob,
     Code,
-    Dependency,
     Facts,
     FailingRole,
     Hold,
@@ -91,7 +91,7 @@ EXAMPLES: dict[Code, Facts] = {
     Code.HELD: facts(a_record(state=JobState.PENDING, on_hold=True)),
     Code.WAITING_DEPENDENCIES: facts(
         a_record(state=JobState.PENDING),
-        dependencies=(Dependency("job-1", JobState.RUNNING), Dependency("job-2", JobState.COMPLETED)),
+        dependencies=(AwaitedJob("job-1", JobState.RUNNING), AwaitedJob("job-2", JobState.COMPLETED)),
     ),
     Code.WAITING: parked(WaitKind.EVENT, "paid", answer=Answer.EVENT),
     Code.WAITING_EVENT: parked(WaitKind.EVENT, "paid"),
@@ -100,7 +100,7 @@ EXAMPLES: dict[Code, Facts] = {
         WaitKind.CHILDREN,
         children=("job-1", "job-2"),
         children_open=1,
-        dependencies=(Dependency("job-1", JobState.RUNNING), Dependency("job-2", JobState.COMPLETED)),
+        dependencies=(AwaitedJob("job-1", JobState.RUNNING), AwaitedJob("job-2", JobState.COMPLETED)),
     ),
     Code.WAITING_TIME: parked(WaitKind.TIME),
     Code.PAUSED: facts(a_record(state=JobState.PAUSED)),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from unstuck.model.errors import ErrorType
-from unstuck.model.lifecycle import JobState, Move, RequestKind
+from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import (
     INTERRUPTED_BY_USER,
@@ -87,11 +87,24 @@ def test_a_drained_job_goes_back_at_no_cost_unless_its_policy_pauses_it(outcome:
     assert paused.state is JobState.PAUSED
 
 
-def test_a_drained_job_left_to_expire_is_charged_only_once_it_is_lost() -> None:
-    policy = Policy(on_drain_timeout="expire")
+def test_what_a_drain_killed_says_that_it_was_interrupted_and_not_that_it_died() -> None:
+    killed = Lost(
+        ErrorInfo(ErrorType.PROCESS_DIED, "pid 7 was killed by its worker: the worker is shutting down"), "uncharged"
+    )
+    for policy in (Policy(), Policy(on_drain_timeout="pause")):
+        error = settled(killed, DRAIN, policy).error
+        assert error is not None
+        assert error.type == "Interrupted"
+        assert error.message == "its worker was shutting down, and it did not stop in time"
 
-    assert settled(Stopped(), DRAIN, policy).move is Move.GIVE_BACK
-    assert settled(Lost(GONE, "worker"), DRAIN, policy).loss == 1
+
+@pytest.mark.parametrize("outcome", [Stopped(), Raised(BOOM), Lost(GONE, "uncharged"), Lost(GONE, "worker")])
+def test_a_drained_job_left_to_expire_is_charged_a_loss_as_if_its_lease_had_ended(outcome: Outcome) -> None:
+    """A54"""
+    policy = Policy(on_drain_timeout="expire", max_lost=1)
+    first = settled(outcome, DRAIN, policy)
+    assert (first.state, first.loss, first.failure) == (JobState.QUEUED, 1, 0)
+    assert settled(outcome, DRAIN, policy, losses=1).state is JobState.FAILED
 
 
 @pytest.mark.parametrize("request_", list(RequestKind))
@@ -99,6 +112,31 @@ def test_a_stuck_verdict_stands_whatever_was_asked_and_writes_a_hold(request_: R
     stuck = settled(Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, "…")), request_)
 
     assert (stuck.state, stuck.hold) == (JobState.FAILED, True)
+
+
+def test_a_stuck_verdict_on_a_body_that_is_gone_holds_nothing() -> None:
+    stuck = settled(Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, "…"), is_gone=True), CANCEL)
+
+    assert (stuck.state, stuck.hold) == (JobState.FAILED, False)
+
+
+@pytest.mark.parametrize(
+    ("request_", "begins"),
+    [
+        (CANCEL, "cancelled by Ada: enough; its process 7 was killed"),
+        (INTERRUPT, "Job was interrupted by user; its process 7 was killed"),
+        (TIMEOUT, "stopped after its time limit of 600 seconds; its process 7 was killed"),
+    ],
+)
+def test_who_lost_its_process_under_a_request_says_so_and_keeps_its_stack(request_: RequestKind, begins: str) -> None:
+    killed = Lost(ErrorInfo(ErrorType.PROCESS_DIED, "its process 7 was killed: …", "where it was"), "neighbour")
+    standing = Standing(Policy(timeout=600), request=request_, request_by="Ada", request_reason="enough")
+
+    error = settle(standing, killed).error
+
+    assert error is not None
+    assert error.message.startswith(begins)
+    assert error.stack == "where it was"
 
 
 def test_the_stronger_of_the_durable_and_the_reported_request_decides() -> None:
@@ -221,6 +259,41 @@ def test_a5_losses_and_failures_have_separate_budgets() -> None:
     assert settled(Lost(GONE, "worker"), failures=99).state is JobState.QUEUED
     assert settled(Lost(GONE, "worker"), losses=3).state is JobState.FAILED
     assert settled(Raised(BOOM), losses=99).state is JobState.QUEUED
+
+
+AGAIN = [
+    (Raised(BOOM), None),
+    (Raised(BOOM, retry=True), None),
+    (Stopped(), None),
+    (Stopped(), DRAIN),
+    (Lost(GONE, "own"), None),
+    (Lost(GONE, "worker"), None),
+    (Lost(GONE, "suspect"), None),
+    (Lost(GONE, "bystander"), None),
+    (Lost(GONE, "neighbour"), None),
+    (Lost(GONE, "uncharged"), DRAIN),
+]
+
+
+@pytest.mark.parametrize(("outcome", "request_"), AGAIN, ids=str)
+def test_max_retries_bounds_all_reruns_together(outcome: Outcome, request_: RequestKind | None) -> None:
+    """Whatever came between: with 0 no handler begins twice, with 2 none begins a fourth time."""
+    never = settled(outcome, request_, Policy().with_("w", {"max_retries": 0}))
+    assert (never.state, never.delay) == (JobState.FAILED, 0)
+    assert never.error is not None
+
+    twice = Policy().with_("w", {"max_retries": 2})
+    second = settled(outcome, request_, twice, failures=1)
+    assert second.state is JobState.QUEUED
+    assert second.failure + second.loss + second.suspect == 1
+    assert settled(outcome, request_, twice, failures=1, losses=1).state is JobState.FAILED
+    assert settled(outcome, request_, twice, suspects=2).state is JobState.FAILED
+
+
+def test_what_never_began_is_no_rerun() -> None:
+    policy = Policy().with_("w", {"max_retries": 0})
+    back = settled(NotStarted(), None, policy)
+    assert (back.state, back.loss) == (JobState.QUEUED, 0)
 
 
 def test_the_first_loss_runs_again_at_once_and_later_ones_wait_longer() -> None:

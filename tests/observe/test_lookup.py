@@ -17,8 +17,11 @@ def test_a_worker_that_is_silent_for_too_long_is_shown_offline_a56(store: SqlSto
     Hand(store, "w-1")
     lookup = Lookup(store, offline=120)
 
-    clock.advance(119)
     assert [worker.state for worker in lookup.workers()] == ["active"]
+    clock.advance(119)
+    assert [worker.state for worker in lookup.workers()] == ["lost"]
+    stats = lookup.stats()
+    assert (stats.workers, stats.offline) == (0, 0)
     clock.advance(2)
     assert [worker.state for worker in lookup.workers()] == ["offline"]
     stats = lookup.stats()

@@ -1,8 +1,9 @@
-"""Twins: the same store twice, on SQLite and on PostgreSQL, with a hand on each one's clock."""
+"""Twins, the same store on SQLite and on PostgreSQL, with a hand on each one's clock; and a server of one's own."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.support.postgres import PostgresServer
+from tests.support import postgres
+from tests.support.postgres import Postgres, PostgresServer
 from unstuck.chance import SeededChance
 from unstuck.store.connect import open_database
 from unstuck.store.port import Store
@@ -25,7 +27,7 @@ class NoJitter(SeededChance):
 
 @pytest.fixture
 def twins(
-    tmp_path: Path, postgres_server: PostgresServer
+    tmp_path: Path, sqlite_template: Path, postgres_server: PostgresServer
 ) -> Callable[[], AbstractContextManager[list[tuple[Store, Callable[[float], None]]]]]:
     numbers = itertools.count()
 
@@ -34,9 +36,9 @@ def twins(
         url = postgres_server.create()
         with ExitStack() as stack:
             stack.callback(postgres_server.drop, url)
-            file = open_database(f"sqlite:///{tmp_path / f'{next(numbers)}.db'}")
+            copy = shutil.copyfile(sqlite_template, tmp_path / f"{next(numbers)}.db")
+            file = open_database(f"sqlite:///{copy}")
             assert isinstance(file, SqliteDatabase)
-            file.migrate()
             server = open_database(url, application="unstuck-test")
             hand = stack.enter_context(psycopg.connect(url, autocommit=True))
             stores = [SqlStore(file, NoJitter(1)), SqlStore(server, NoJitter(1))]
@@ -54,3 +56,9 @@ def twins(
             yield [(stores[0], move_file), (stores[1], move_server)]
 
     return open_twins
+
+
+@pytest.fixture
+def own_server() -> Iterator[Postgres]:
+    with postgres.own_server() as server:
+        yield server

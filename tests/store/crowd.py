@@ -29,7 +29,7 @@ Execute = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 @contextmanager
 def hand(url: str) -> Iterator[Execute]:
     if url.startswith("postgres"):
-        with psycopg.connect(url, autocommit=True) as server:
+        with psycopg.connect(url) as server:
             cursor = psycopg.ClientCursor(server)
 
             def ask(text: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.support.builders import settle_all
+from tests.support.builders import all_routes, settle_all
 from tests.tiers import in_tiers
 from unstuck.chance import SystemChance
 from unstuck.model.errors import Conflict, StoreBusy
@@ -27,6 +27,8 @@ from unstuck.store.sql_store import SqlStore
 T = TypeVar("T")
 TENANT = "default"
 LEASE = 1.5
+#: Between claims that found nothing: whoever asks without a rest keeps those from the machine who have work.
+IDLE = 0.01
 POLICY = Policy(retries=50, max_lost=200, suspect_runs=200, backoff_base=0.01, backoff_factor=1.0)
 OUTCOMES: list[Outcome] = [
     *[Returned("1")] * 12,
@@ -47,7 +49,12 @@ class SlowCommits:
         self.dialect = inner.dialect
 
     def write(
-        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+        self,
+        work: Callable[[Transaction], T],
+        within: float | None = None,
+        *,
+        patience: float | None = None,
+        stop_after: float | None = None,
     ) -> T:
         def slowly(tx: Transaction) -> T:
             answer = work(tx)
@@ -55,9 +62,9 @@ class SlowCommits:
                 time.sleep(random.random() * (0.05 if self.dialect == "postgres" else 0.01))
             return answer
 
-        return self.inner.write(slowly, within, patience=patience)
+        return self.inner.write(slowly, within, patience=patience, stop_after=stop_after)
 
-    def once(self, statement: str, /, **values: Any) -> list[Row]:
+    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
         return self.write(lambda tx: tx.all(statement, **values))
 
     def __getattr__(self, name: str) -> Any:
@@ -122,13 +129,15 @@ class Crowd:
         )
         zombie = dice.random() < 0.25
         for _ in range(dice.randrange(2, 6)):
-            shares = [Share(route.number, dice.randrange(1, 20)) for route in store.routes(range(1, 5000))]
+            shares = [Share(route.number, dice.randrange(1, 20)) for route in all_routes(store)]
             claimed = store.claim(worker.number, SystemChance().nonce(), shares)
             held = [job.ref for job in claimed]
             if zombie:
                 self.stop.wait(LEASE + 0.5)
             elif not store.beat(worker.number, LEASE, held).alive:
                 return
+            elif not claimed:
+                self.stop.wait(IDLE)
             reports = [Report(job.ref, dice.choice(OUTCOMES), duration_ms=1) for job in claimed]
             names = {job.ref: job.id for job in claimed}
             for settled in settle_all(store, worker.number, reports):

@@ -20,11 +20,12 @@ from tests.support.builders import (
     settle,
     submitted,
 )
-from tests.support.troubles import allow, refuse
+from tests.support.eventually import eventually
+from tests.support.troubles import allow, missing, refuse
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Outcome, Returned
-from unstuck.store.port import QuarantineDuty, Remark, Report, Verdict
+from unstuck.store.port import Limit, QuarantineDuty, Remark, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 MANY = 51
@@ -47,6 +48,66 @@ def set_aside(store: SqlStore, duty: QuarantineDuty, job: str) -> None:
     assert (found.duty, found.job) == (duty, job)
     assert "not for you" in found.error
     assert [news.title for news in store.notifications()] == [f"Set aside: {duty}"]
+
+
+# --- claim --------------------------------------------------------------------------------------------------------
+
+
+def refuse_claim(url: str, table: str, job: str, store: SqlStore) -> None:
+    number = record(store, job).number
+    if table == "unstuck_ready":
+        refuse(url, table, f"OLD.job = {number}", on="DELETE")
+    else:
+        refuse(url, table, f"NEW.job = {number}")
+
+
+@pytest.mark.parametrize("limit", [None, 100], ids=["free", "limited"])
+@pytest.mark.parametrize("table", ["unstuck_running", "unstuck_events", "unstuck_ready"])
+def test_a_job_that_cannot_be_claimed_is_set_aside_and_all_others_are_claimed(
+    store: SqlStore, store_url: str, table: str, limit: int | None
+) -> None:
+    if limit is not None:
+        store.set_limit(Limit("workflow", "greet", TENANT, "dana", concurrency=limit))
+    jobs = store.submit([a_job() for _ in range(MANY)])
+    beside = submitted(store, workflow="other")
+    worker, bad = a_worker(store), jobs[17].id
+    refuse_claim(store_url, table, bad, store)
+
+    began = time.monotonic()
+    got = {job.id for job in claim_all(store, worker)}
+
+    assert time.monotonic() - began < 5
+    assert got == {job.id for job in jobs} - {bad} | {beside.id}
+    set_aside(store, "claim", bad)
+    assert record(store, bad).state is JobState.QUEUED
+    assert list(claim_all(store, worker)) == []  # it is left out, and nothing fails
+    allow(store_url, table)
+    eventually(lambda: [job.id for job in claim_all(store, worker)] == [bad], timeout=10)
+    assert store.quarantined(TENANT) == []
+
+
+def test_a_route_of_which_nothing_can_be_claimed_keeps_no_other_route_waiting(
+    store: SqlStore, store_url: str
+) -> None:
+    store.submit([a_job(workflow="bad") for _ in range(30)])
+    others = store.submit([a_job(workflow="good") for _ in range(30)])
+    worker = a_worker(store)
+    route = store.fronts()[0].route
+    refuse(store_url, "unstuck_running", f"NEW.route = {route}")
+
+    got = {job.id for job in claim_all(store, worker)}
+
+    assert got == {job.id for job in others}
+    found = store.quarantined(TENANT)
+    assert 0 < len(found) < 30
+    allow(store_url, "unstuck_running")
+
+    def all_are_claimed() -> bool:
+        claim_all(store, worker)
+        return store.counts(TENANT)[JobState.QUEUED] == 0
+
+    eventually(all_are_claimed, timeout=20)
+    assert store.quarantined(TENANT) == []
 
 
 # --- settle -------------------------------------------------------------------------------------------------------
@@ -189,6 +250,7 @@ def test_timers_and_stays_that_cannot_be_moved_keep_no_others_waiting(
     assert store.release_due() == 0
     allow(store_url, "unstuck_ready")
     allow(store_url, "unstuck_done")
+    clock.advance(seconds=3)
     assert store.release_due() == 2
     assert store.quarantined() == []
     assert states(store) == {JobState.QUEUED: MANY, JobState.FAILED: MANY}
@@ -276,17 +338,12 @@ def test_a_row_that_cannot_be_written_costs_no_lease(store: SqlStore, store_url:
     assert record(store, held.id).started_at is not None
 
 
-def test_a_lease_is_renewed_even_where_nothing_can_be_reconciled(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lease_is_renewed_even_where_nothing_can_be_reconciled(store: SqlStore, store_url: str) -> None:
     worker = a_worker(store, lease=5)
     attempt = claimed(store, worker)
 
-    def broken(*_: object) -> Any:
-        raise ValueError("a mistake of ours")
-
-    monkeypatch.setattr("unstuck.store.beat.look", broken)
-    found = store.beat(worker.number, 100, [attempt.ref], started={attempt.ref.job: store.now()})
+    with missing(store_url, "unstuck_running"):
+        found = store.beat(worker.number, 100, [attempt.ref], started={attempt.ref.job: store.now()})
 
     assert (found.alive, found.gone, found.unstarted) == (True, (), frozenset({attempt.ref.job}))
     (seen,) = store.workers()

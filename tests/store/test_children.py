@@ -14,6 +14,7 @@ from tests.support.builders import (
     TENANT,
     a_job,
     a_worker,
+    all_routes,
     boom,
     claim_all,
     claimed,
@@ -46,7 +47,7 @@ def gathering(*wanted: Child, **options: Any) -> Parked:
 
 def claim(store: SqlStore, worker: WorkerRecord, job: Child | ClaimedJob) -> ClaimedJob:
     """This one and no other."""
-    routes = {route.number: route for route in store.routes(range(1, 5000))}
+    routes = {route.number: route for route in all_routes(store)}
     wanted = record(store, job.id)
     for front in store.fronts():
         if routes[front.route].workflow == wanted.workflow:

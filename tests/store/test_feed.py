@@ -9,7 +9,8 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_worker, claimed, record, settle, submitted
 from tests.support.eventually import eventually
-from unstuck.model.errors import InvalidInput, StaleCursor
+from tests.support.troubles import SAYS, raising
+from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
@@ -210,3 +211,15 @@ def test_the_cursor_of_a_feed_is_behind_what_was_not_taken_yet(store: SqlStore) 
     assert next(feed).job == jobs[0]
     again = Feed(Reader(store, feed.cursor, FeedFilter(), kept=DAY), follow=False)
     assert [event.job for event in again] == jobs[1:]
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_a_feed_that_takes_no_rows_says_so_and_loses_nothing(store: SqlStore, store_url: str) -> None:
+    """SQLite's events are its feed."""
+    start = newest(store)
+    with raising(store_url, "unstuck_feed", "NEW.last > 0"):
+        job = submitted(store)
+        with pytest.raises(StoreBusy, match=f"the feed takes no new events: .*{SAYS}"):
+            store.sequence()
+
+    assert told(read(store, start)) == [(job.id, "submitted")]

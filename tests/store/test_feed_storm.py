@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +20,8 @@ from tests.support.builders import submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import Postgres, PostgresServer
 from tests.support.tables import ask
+from tests.support.warm import PATHS, Forked, hearth
+from tests.support.workers import ROOT
 from tests.tiers import in_tiers
 from unstuck.model.errors import StoreError
 from unstuck.observe.feed import Feed
@@ -67,13 +66,12 @@ class KilledReader:
     def _size(self) -> int:
         return self._log.stat().st_size
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> Forked:
         lines = self._whole_lines()
         self._log.write_text("".join(f"{line}\n" for line in lines))
         after = lines[-1].split()[0] if lines else "start"
         with self._log.open("ab") as out:
-            words = [sys.executable, "-m", "tests.store.feed_crowd", "read", self._url, after]
-            return subprocess.Popen(words, stdout=out, cwd=Path(__file__).parents[2])
+            return start("read", self._url, after, out=out.fileno())
 
     def _whole_lines(self) -> list[str]:
         text = self._log.read_text() if self._log.exists() else ""
@@ -135,8 +133,13 @@ def read(feed: Feed, count: int) -> list[str]:
 
 
 def written_by_process(url: str, job: int, events: int, seed: int, delay: float) -> None:
-    words = ["-m", "tests.store.feed_crowd", "write", url, str(job), str(events), str(seed), str(delay)]
-    subprocess.run([sys.executable, *words], check=True, timeout=max(200, events / 20), cwd=Path(__file__).parents[2])
+    writer = start("write", url, str(job), str(events), str(seed), str(delay))
+    assert writer.wait(max(200, events / 20)) == 0
+
+
+def start(*words: str, out: int = 1) -> Forked:
+    """The crowd's program, in a process of its own."""
+    return hearth().start(["-m", "tests.store.feed_crowd", *words], ROOT, os.environ | PATHS, out, 2)
 
 
 class held_open:
@@ -153,19 +156,6 @@ class held_open:
         if self._session is not None:
             self._session.rollback()
             self._session.close()
-
-
-@pytest.fixture
-def own_server() -> Iterator[Postgres]:
-    """A server of this test alone, to be stopped and crashed."""
-    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-own-"))
-    folder.chmod(0o755)
-    server = Postgres(folder)
-    server.create()
-    server.start()
-    yield server
-    server.stop(signal.SIGQUIT)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_reader_goes_on_over_a_crash_of_the_server(own_server: Postgres) -> None:

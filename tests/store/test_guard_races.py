@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,7 +33,7 @@ from unstuck.model.errors import WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Stuck
-from unstuck.store import barred, guard, submit
+from unstuck.store import blacklist_sweep, guard, submit
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
 from unstuck.store.dimensions import Dimensions
@@ -268,8 +269,10 @@ def test_an_entry_waits_for_the_claims_that_are_under_way(pg: SqlStore, pg_url: 
     data = '{"by": "ada"}'
 
     def claim(t: Transaction) -> Any:
-        shares = f'[{{"route": {all_routes(pg)[0].number}, "most": 1, "rank": 0, "job": 0, "counted": false}}]'
-        return t.all("claim", worker=ada.number, claim="c1", opened=0, shares=shares, data=data, room=1000)
+        share = {"route": all_routes(pg)[0].number, "most": 1, "rank": 0, "job": 0, "counted": False}
+        last = {"last_rank": 1 << 62, "last_job": 1 << 62}
+        facts = {"worker": ada.number, "claim": "c1", "opened": 0, "without": "", "data": data, "room": 1000}
+        return t.all("claim", shares=json.dumps([share | last]), **facts)
 
     with pausing(pg_url, claim) as claiming, ThreadPoolExecutor(1) as threads:
         adding = threads.submit(pg.blacklist_add, TENANT, BAD, "x", "kim")
@@ -306,7 +309,7 @@ def test_a_submit_beside_an_entry_that_is_being_made_is_met_at_the_gate(pg: SqlS
     database = open_database(pg_url)
     numbers = Dimensions().ensure(database, [slipped])
     database.close()
-    with pausing(pg_url, lambda t: submit.submit(t, [slipped], numbers)) as submitting:
+    with pausing(pg_url, lambda t: submit.submit(t, [slipped], numbers, 86400.0)) as submitting:
         pg.blacklist_add(TENANT, BAD, "x", "kim")
         assert submitting.finish()[0].created
     assert pg.claim(ada.number, chance.nonce(), everywhere(pg)) == []
@@ -322,7 +325,7 @@ def test_who_lifts_an_entry_waits_for_those_that_are_just_being_held_and_frees_t
     tools = Settling(Dimensions(), SystemChance())
 
     def hold(t: Transaction) -> object:
-        return barred.refuse(t, tools, barred.at_the_gate(t, 100, aside=False))
+        return blacklist_sweep.refuse(t, tools, blacklist_sweep.at_the_gate(t, 100, aside=False))
 
     with pausing(pg_url, hold) as holding, ThreadPoolExecutor(1) as threads:
         lifting = threads.submit(pg.blacklist_remove, None, BAD, "kim")

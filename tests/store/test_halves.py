@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -67,6 +68,25 @@ def test_when_its_time_is_up_before_it_found_one_it_says_why() -> None:
     with pytest.raises(StoreBusy):
         in_halves(range(1000), table.write, within=0.0)
     assert table.calls == 1
+
+
+def test_what_fails_slowly_is_found_after_few_failures_while_the_others_go_first() -> None:
+    slow: list[int] = []
+    waiting: list[int] = []
+
+    def write(some: Sequence[int]) -> None:
+        if 413 in some:
+            slow.append(len(some))
+            waiting.append(1000 - len(written))
+            time.sleep(0.25)
+            raise StoreBusy("it took too long")
+        written.extend(some)
+
+    written: list[int] = []
+    assert list(in_halves(range(1000), write)) == [413]
+    assert sorted(written) == [item for item in range(1000) if item != 413]
+    assert len(slow) <= 5
+    assert all(left <= piece for left, piece in zip(waiting[1:], slow, strict=False)), "who is not near it waits once"
 
 
 def test_nothing_to_do_is_no_call() -> None:

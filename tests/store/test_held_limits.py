@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -13,16 +14,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.builders import a_job, a_worker, all_routes, chance, claim_all, everything, settle
+from tests.support.builders import TENANT, a_job, a_worker, all_routes, chance, claim_all, everything, settle
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from tests.support.tables import ask
+from tests.support.troubles import SAYS, missing, raising
 from unstuck.chance import SystemChance
 from unstuck.clock import MachineClock
-from unstuck.model.errors import StoreBusy
 from unstuck.model.job import ClaimedJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.times import Times
-from unstuck.store import claim as claims
 from unstuck.store.connect import open_database
 from unstuck.store.port import EVERY, Limit, Share, Store
 from unstuck.store.sql_store import SqlStore
@@ -30,7 +31,7 @@ from unstuck.worker.claim import Claimer, Served
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.loops import Loop
 from unstuck.worker.pace import Pace
-from unstuck.worker.shares import Room
+from unstuck.worker.shares import FreeRoom
 
 
 @pytest.fixture
@@ -104,24 +105,20 @@ def test_a_claim_of_both_kinds_opens_both_and_its_repeat_answers_with_the_same(s
     assert [job.ref for job in again] == [job.ref for job in first]
 
 
-def test_a_failure_of_the_limited_part_loses_nothing_of_the_other(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_of_the_limited_part_loses_nothing_of_the_other(store: SqlStore, store_url: str) -> None:
     two_limited_thirty_free(store)
     worker, shares = a_worker(store), everything(store)
-
-    def fail(*_: Any) -> Any:
-        raise StoreBusy("no")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(claims, "rooms_of", fail)
+    (first,) = ask(store_url, "SELECT MIN(id) FROM unstuck_jobs WHERE workflow = 'limited'")
+    with raising(store_url, "unstuck_running", f"NEW.job = {first[0]}"):
         claimed = store.claim(worker.number, chance.nonce(), shares)
-        assert [job.workflow for job in claimed] == ["free"] * 30
-        limited = [share for share in shares if share.is_limited]
-        assert claimed.held == {share.route for share in limited}
-        with pytest.raises(StoreBusy):
-            store.claim(worker.number, chance.nonce(), limited)
-    assert [job.workflow for job in store.claim(worker.number, chance.nonce(), shares)] == ["limited"] * 2
+        assert Counter(job.workflow for job in claimed) == {"free": 30, "limited": 1}
+        (aside,) = store.quarantined(TENANT)
+        assert (aside.duty, SAYS in aside.error) == ("claim", True)
+
+    def comes_home() -> bool:
+        return [job.workflow for job in store.claim(worker.number, chance.nonce(), shares)] == ["limited"]
+
+    eventually(comes_home)
 
 
 # --- claimers -----------------------------------------------------------------------------------------------------
@@ -148,7 +145,7 @@ class AtWork:
         )
         self.claimer.serve(Served.of([a_workflow(name) for name in workflows], []))
         self.slots = slots
-        self.ledger.publish(Room(slots))
+        self.ledger.publish(FreeRoom(slots))
         self._loop = Loop(name, self.claimer.tick, MachineClock(), silence=60.0)
         self._loop.start()
 
@@ -158,7 +155,7 @@ class AtWork:
     def take_over(self) -> list[ClaimedJob]:
         fresh = [holding.job for holding in self.ledger.take_fresh()]
         self.claimed += fresh
-        self.ledger.publish(Room(self.slots))
+        self.ledger.publish(FreeRoom(self.slots))
         return fresh
 
     def stop(self) -> None:
@@ -219,7 +216,7 @@ def test_a60_ten_claimers_on_one_limit_never_pass_it_and_lose_no_time_to_each_ot
                 with lock:
                     done += 1
             if fresh:
-                one.ledger.publish(Room(one.slots))
+                one.ledger.publish(FreeRoom(one.slots))
                 store._database.hint()
             time.sleep(0.002)
 
@@ -274,14 +271,6 @@ def test_one_that_cannot_be_written_keeps_no_other_from_being_registered(server:
     assert {found.name for found in server.limits()} == {"a", "bad", "c", "d"}
 
 
-def test_registering_an_older_version_again_makes_it_the_newest(store: SqlStore) -> None:
-    for version in ("v1", "v2", "v1"):
-        store.register_workflows([WorkflowRecord("greet", version, "default", Policy(), {})])
-        found = store.workflow("greet")
-        assert found is not None
-        assert found.code_version == version
-
-
 def test_a_worker_that_starts_beside_held_rows_serves_and_registers_when_they_are_free(
     server: SqlStore, server_url: str
 ) -> None:
@@ -306,22 +295,24 @@ def test_a_worker_that_starts_beside_held_rows_serves_and_registers_when_they_ar
 # --- what is done beside the claim --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("verb", "name"), [("ingest", "inbox"), ("release_due", "timers"), ("weights", "weights")])
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("inbox", "unstuck_inbox"), ("timers", "unstuck_timers"), ("weights", "unstuck_tenants")],
+)
 def test_what_fails_beside_the_claim_is_shown_and_stops_no_claim(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch, verb: str, name: str
+    store: SqlStore, store_url: str, name: str, table: str
 ) -> None:
     store.submit([a_job(workflow="free") for _ in range(3)])
-
-    def fail(*_: Any) -> Any:
-        raise RuntimeError("broken")
-
-    works = getattr(store, verb)
-    monkeypatch.setattr(store, verb, fail)
-    one = AtWork(store, "ada", "free", poll=0.05)
+    with missing(store_url, table):
+        one = AtWork(store, "ada", "free", poll=0.05)
+        try:
+            eventually(lambda: (one.take_over(), len(one.claimed) == 3)[1])
+            eventually(lambda: one.troubles().keys() == {name})
+            assert table in one.troubles()[name]
+        except BaseException:
+            one.stop()
+            raise
     try:
-        eventually(lambda: (one.take_over(), len(one.claimed) == 3)[1])
-        eventually(lambda: one.troubles() == {name: "broken"})
-        monkeypatch.setattr(store, verb, works)
         eventually(lambda: one.claimer.troubles == {}, timeout=20)
     finally:
         one.stop()

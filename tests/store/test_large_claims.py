@@ -11,6 +11,7 @@ import pytest
 from tests.support.builders import a_job, a_worker, chance, claim_all, everything, record
 from tests.support.eventually import eventually
 from tests.support.link import slow_link
+from tests.support.troubles import raising
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
@@ -101,15 +102,14 @@ def test_what_is_too_much_for_one_claim_goes_back_at_once_and_uncharged(store: S
     assert store.beat(ada.number, 30.0, [job.ref for job in claimed]).gone == ()
 
 
-def test_a_claim_that_could_give_nothing_back_leaves_that_to_the_beat(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_claim_that_could_give_nothing_back_leaves_that_to_the_beat(store: SqlStore, store_url: str) -> None:
     """Nothing that it left out counts as held, or as a claim under way."""
     jobs = jobs_of(store, 20, MEGABYTE)
     ada = a_worker(store, "ada")
-    monkeypatch.setattr(SqlStore, "_give_back", lambda *_: None)
 
-    claimed = claim_all(store, ada)
+    with raising(store_url, "unstuck_ready", "NEW.job > 0"):
+        claimed = claim_all(store, ada)
+    assert record(store, jobs[-1].id).state is JobState.RUNNING
     beat = store.beat(ada.number, 30.0, [job.ref for job in claimed])
 
     assert set(beat.strays) == set(claimed.left_out)

@@ -89,6 +89,7 @@ def test_sqlite_reads_lists_and_counts_by_an_index(tmp_path: Path) -> None:
     statements = Statements("sqlite")
     with closing(sqlite3.connect(tmp_path / "full.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
+        connection.create_function("unstuck_ahead", 0, lambda: 0)
         for name, values, _ in READS:
             given = {key: json.dumps(value) if isinstance(value, list) else value for key, value in values.items()}
             steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statements[name]}", given)]

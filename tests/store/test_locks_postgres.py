@@ -120,7 +120,7 @@ def test_two_janitors_after_an_outage_convict_nothing_that_the_other_recovers(
     inside, go = threading.Event(), threading.Event()
 
     def recover_slowly(t: Transaction) -> None:
-        lost = [sweep.Lost(worker.number, attempt.ref.job) for attempt in attempts[:100]]
+        lost = [sweep.LostAttempt(worker.number, attempt.ref.job) for attempt in attempts[:100]]
         sweep.recover_lost(t, other._tools, 0, worker.number, lost)
         inside.set()
         go.wait(10)
@@ -151,7 +151,7 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
     forgotten: list[int] = []
 
     def submit_slowly(t: Transaction) -> list[Submitted]:
-        answer = submit.submit(t, [new], numbers)
+        answer = submit.submit(t, [new], numbers, 86400.0)
         inside.set()
         go.wait(10)
         return answer
@@ -159,7 +159,7 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
     taker = threading.Thread(target=other._database.write, args=(submit_slowly,))
     taker.start()
     assert inside.wait(10)
-    keeper = threading.Thread(target=lambda: forgotten.append(store.forget_keys(86400)))
+    keeper = threading.Thread(target=lambda: forgotten.append(store.forget_keys()))
     keeper.start()
     eventually(lambda: waits_for_a_lock(store_url))
     go.set()
@@ -174,14 +174,14 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
 def test_a_settle_comes_after_a_remark_under_way_and_loses_nothing_of_it(store: SqlStore, other: SqlStore) -> None:
     """The fence of a remark holds until its commit."""
     from unstuck.model.settlement import Returned
-    from unstuck.store import remark
+    from unstuck.store import output
 
     worker = a_worker(store)
     attempt = claimed(store, worker)
     inside, go = threading.Event(), threading.Event()
 
     def say_slowly(t: Transaction) -> None:
-        remark.remark(t, [Remark(attempt.ref, output="said\n", progress="1")])
+        output.remark(t, [Remark(attempt.ref, output="said\n", progress="1")])
         inside.set()
         go.wait(10)
 

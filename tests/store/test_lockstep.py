@@ -26,6 +26,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.support.builders import all_routes
 from tests.support.model_store import ModelStore
 from tests.tiers import in_tiers
 from unstuck.model.errors import Conflict
@@ -140,7 +141,7 @@ class Lockstep(RuleBasedStateMachine):
     def claim_as(self, worker: int, claim: str, limit: int) -> None:
         expected = self.model.claim(worker, claim, limit)
         for place, store in enumerate(self.stores):
-            shares = [Share(route.number, limit) for route in store.routes(range(1, 5000))]
+            shares = [Share(route.number, limit) for route in all_routes(store)]
             claimed = store.claim(self.workers[worker][place], claim, shares)
             assert {job.id for job in claimed} == expected
             assert all(job.ref.token == self.model.jobs[job.id].token for job in claimed)
@@ -306,7 +307,7 @@ def _answer(ask: Callable[[], Any]) -> Any:
 
 
 @pytest.mark.timeout(900)
-@in_tiers("stories", 10, 100)
+@in_tiers("stories", 6, 100)
 def test_both_databases_and_the_model_agree_verb_by_verb(twins: Twins, stories: int) -> None:
     class Machine(Lockstep):
         open_twins = staticmethod(twins)

@@ -36,11 +36,14 @@ def test_a_result_that_cannot_be_stored_fails_its_job_and_not_its_neighbours(sto
 def test_errors_of_any_shape_are_stored(store: SqlStore) -> None:
     worker = a_worker(store)
     attempt = claimed(store, worker)
-    wild = ErrorInfo("E\x00\ud800" + "x" * 999, "m\x00\udfff" + "y" * 99_999, stack="s\x00\ud800" + "z" * 999_999)
+    wild = ErrorInfo(
+        "E\x00\ud800\nfalse: " + "x" * 999, "m\x00\udfff" + "y" * 99_999, stack="s\x00\ud800" + "z" * 999_999
+    )
     store.settle(worker.number, [Report(attempt.ref, Raised(wild, retry=False), output="\x00\ud800")])
     ended = record(store, attempt.id)
     assert ended.state is JobState.FAILED
     assert len(ended.error_type or "") < 300
+    assert "\n" not in (ended.error_type or "")  # lists show it in a line
     assert len(ended.error_message or "") < 9000
     (kept,) = store.attempts(TENANT, attempt.id)
     assert len(kept.stack or "") < 70_000
@@ -122,7 +125,7 @@ def test_no_refused_write_leaves_half_a_move(store: SqlStore) -> None:
 
     def half(t: Transaction) -> None:
         t.run("drop_done", job=attempt.ref.job)
-        t.run("close_attempts", jobs=f"[{attempt.ref.job}]")
+        t.run("close_attempts", jobs=[attempt.ref.job])
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):

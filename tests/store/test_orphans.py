@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, all_routes, claim_all, kinds, record, submitted
-from unstuck.janitor.alerts import Alerts
-from unstuck.janitor.orphans import Orphans
+from unstuck.janitor.alerts import AlertsDuty
+from unstuck.janitor.orphans import OrphansDuty
 from unstuck.model.job import NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.times import Times
@@ -57,11 +57,11 @@ def test_jobs_of_a_workflow_that_nobody_has_known_for_a_day_fail_and_say_who_kne
     knows(store, "gone", version="v7")
     orphan = submitted(store, workflow="gone")
     clock.advance(3600)
-    Orphans(store, Times()).tick(0.0, endless())
+    OrphansDuty(store, Times()).tick(0.0, endless())
     assert states(store, orphan) == ["QUEUED"]
 
     clock.advance(DAY)
-    assert Orphans(store, Times()).tick(0.0, endless()) == 1
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 1
     failed = record(store, orphan.id)
     assert (failed.state, failed.error_type) == ("FAILED", "UnknownWorkflow")
     assert "code version v7 knew it last" in (failed.error_message or "")
@@ -83,10 +83,10 @@ def test_healthy_jobs_are_never_taken_for_orphans(store: Store, clock: StoreCloc
     orphan = submitted(store, workflow="never")
     clock.advance(DAY - 60)
 
-    assert Orphans(store, Times()).tick(0.0, endless()) == 0
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 0
     clock.advance(90)
     store.release_due()
-    assert Orphans(store, Times()).tick(0.0, endless()) == 2
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 2
     assert states(store, known, elsewhere, paused, scheduled, by_queue) == ["QUEUED"] * 5
     assert states(store, young, orphan) == ["FAILED"] * 2
     assert "ever" in (record(store, orphan.id).error_message or "")
@@ -96,9 +96,9 @@ def test_a_worker_that_comes_back_with_the_workflow_saves_its_jobs(store: Store,
     job = submitted(store, workflow="gone")
     clock.advance(2 * DAY)
     worker = knows(store, "gone")
-    assert Orphans(store, Times()).tick(0.0, endless()) == 0
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 0
     clock.advance(29)
-    assert Orphans(store, Times()).tick(0.0, endless()) == 0
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 0
     assert [claimed.id for claimed in claim_all(store, worker)] == [job.id]
 
 
@@ -108,12 +108,12 @@ def test_a_worker_that_lived_for_long_counts_until_its_end_not_until_its_start(
     """Registered once, ten days ago, and alive until a minute before."""
     knows(store, "w", lease=10 * DAY)
     clock.advance(10 * DAY - 60)
-    Orphans(store, Times()).tick(0.0, endless())
+    OrphansDuty(store, Times()).tick(0.0, endless())
     job = submitted(store, workflow="w")
     clock.advance(DAY / 2)
-    assert Orphans(store, Times()).tick(0.0, endless()) == 0
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 0
     clock.advance(DAY / 2)
-    assert Orphans(store, Times()).tick(0.0, endless()) == 1
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 1
     assert states(store, job) == ["FAILED"]
 
 
@@ -122,7 +122,7 @@ def test_orphans_are_never_failed_if_told_so_but_still_reported(
 ) -> None:
     submitted(store, workflow="gone")
     clock.advance(100 * DAY)
-    duty = Orphans(store, Times(orphan_after=0))
+    duty = OrphansDuty(store, Times(orphan_after=0))
     assert duty.tick(0.0, endless()) == 0
     assert duty.tick(60.0, endless()) == 0
     assert [(said["workflow"], said["problem"]) for said in heard.of("unserved")] == [
@@ -136,7 +136,7 @@ def test_a_queue_that_nobody_serves_is_reported(store: Store, heard: Heard) -> N
     knows(store, "w")
     submitted(store, workflow="w")
     submitted(store, workflow="w", queue="gpu")
-    Orphans(store, Times()).tick(0.0, endless())
+    OrphansDuty(store, Times()).tick(0.0, endless())
     assert [said["queue"] for said in heard.of("unserved")] == ["gpu"]
 
 
@@ -150,7 +150,7 @@ def test_a_job_that_waits_long_is_reported_once_with_its_reason(
         asked.append((tenant, job))
         return "no_worker", "nobody serves it"
 
-    duty = Alerts(store, Times(), why)
+    duty = AlertsDuty(store, Times(), why)
     clock.advance(299)
     assert duty.tick(0.0, endless()) == 0
     clock.advance(2)
@@ -183,7 +183,7 @@ def test_a_job_behind_another_on_its_target_and_a_paused_one_are_reported_too(
     store.ingest()
     clock.advance(301)
     assert {route.workflow for route in all_routes(store)} == {"ahead", "behind", "paused"}
-    assert Alerts(store, Times(), lambda tenant, job: ("code", "sentence")).tick(0.0, endless()) == 2
+    assert AlertsDuty(store, Times(), lambda tenant, job: ("code", "sentence")).tick(0.0, endless()) == 2
     assert {said["job"] for said in heard.of("job_waits_long")} == {behind.id, paused.id}
 
 
@@ -198,6 +198,6 @@ def test_the_head_of_a_target_that_is_an_orphan_lets_the_next_one_have_its_turn(
     store.ingest()
     assert claim_all(store, worker, 0) == []
     clock.advance(DAY / 2 + 1)
-    assert Orphans(store, Times()).tick(0.0, endless()) == 1
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 1
     assert states(store, head, after) == ["FAILED", "QUEUED"]
     assert [claimed.id for claimed in claim_all(store, worker)] == [after.id]

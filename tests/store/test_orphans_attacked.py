@@ -6,7 +6,7 @@ from tests.conftest import StoreClock
 from tests.store.test_orphans import DAY, states
 from tests.support.budgets import endless
 from tests.support.builders import a_worker, claim_all, record, settle, submitted
-from unstuck.janitor.orphans import Orphans
+from unstuck.janitor.orphans import OrphansDuty
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
@@ -24,9 +24,9 @@ def test_a_worker_that_learned_its_version_late_counts_until_its_end_a47(store: 
     clock.advance(8 * DAY)
     job = submitted(store, workflow="w")
     clock.advance(2 * DAY - 60)
-    Orphans(store, Times()).tick(0.0, endless())
+    OrphansDuty(store, Times()).tick(0.0, endless())
     clock.advance(120)  # its lease is over; the next version is on its way
-    assert Orphans(store, Times()).tick(0.0, endless()) == 0
+    assert OrphansDuty(store, Times()).tick(0.0, endless()) == 0
     assert states(store, job) == ["QUEUED"]
 
 

@@ -93,6 +93,7 @@ def _plan(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[st
 def test_sqlite_searches_what_it_touches(tmp_path: Path, name: str) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
+        connection.create_function("unstuck_ahead", 0, lambda: 0)
         for migration in sorted(SCHEMA.glob("*.sql")):
             connection.executescript(migration.read_text())
         text = Statements("sqlite")[name]

@@ -11,13 +11,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.conftest import StoreClock
 from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_pending import claim, end, folds, state, work_off
 from tests.store.test_races import together
 from tests.support.builders import TENANT, a_job, a_worker, chance, settle_all, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, UnknownJob
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState, Move
@@ -127,7 +127,7 @@ def test_a_submit_under_way_while_what_it_waits_for_ends_is_not_missed(one: SqlS
     first = submitted(one)
     job = a_job(after=(first.id,))
     numbers = other._dimensions.ensure(other._database, [job])
-    with under_way(other, lambda t: submit.submit(t, [job], numbers)):
+    with under_way(other, lambda t: submit.submit(t, [job], numbers, 86400.0)):
         end(one, worker)
         work_off(one)
 
@@ -188,7 +188,7 @@ def test_a_job_that_a_submit_under_way_waits_for_is_not_forgotten(one: SqlStore,
     end(one, worker)
     job = a_job(after=(first.id,))
     numbers = other._dimensions.ensure(other._database, [job])
-    with under_way(other, lambda t: submit.submit(t, [job], numbers)):
+    with under_way(other, lambda t: submit.submit(t, [job], numbers, 86400.0)):
         assert one.forget_ended(0) == 0
     assert one.forget_ended(0) == 0
 
@@ -197,7 +197,8 @@ def test_a_job_that_a_submit_under_way_waits_for_is_not_forgotten(one: SqlStore,
     assert state(one, job) is JobState.QUEUED
 
 
-def test_dependants_of_a_moving_system_all_go_on(store: SqlStore, clock: StoreClock) -> None:
+@in_tiers("size", 50, 150)
+def test_dependants_of_a_moving_system_all_go_on(store: SqlStore, size: int) -> None:
     """Submits, claims, settles, cancels, looks and retention at once: in the end nobody waits."""
     workers = [a_worker(store, lease=1e6) for _ in range(2)]
     known: list[str] = [submitted(store).id]
@@ -205,7 +206,7 @@ def test_dependants_of_a_moving_system_all_go_on(store: SqlStore, clock: StoreCl
     over = threading.Event()
 
     def make() -> None:
-        for number in range(150):
+        for number in range(size):
             after = tuple(known[-3:]) if number % 4 else (known[number % len(known)],)
             job = a_job(after=after, after_failure="run", target=f"t{number % 5}" if number % 3 == 0 else None)
             store.submit([job])

@@ -88,10 +88,12 @@ INSERT INTO unstuck_holds (job, worker, since_at, reason)
 SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS} + 20;
 """
 
+CLAIM = {"worker": 1, "claim": "new", "opened": 0, "data": "{}", "room": 99999, "without": "claim"}
 RUNNING = [{"job": JOBS + n, "token": 1, "claim": f"c{(JOBS + n) % 50}"} for n in range(20, 2020, 20)]
 RESULTS = [{**row, "result": "1", "duration_ms": 1, "data": "{}"} for row in RUNNING]
-SHARES = [{"route": n, "most": 10, "rank": 2 * JOBS, "job": 0, "counted": True} for n in range(1, 11)]
-MIDDLE = [{"route": 1, "most": 100, "rank": 3 * JOBS - 3000, "job": 0, "counted": True}]
+TO_THE_END = {"last_rank": 1 << 62, "last_job": 1 << 62, "counted": True}
+SHARES = [{"route": n, "most": 10, "rank": 2 * JOBS, "job": 0, **TO_THE_END} for n in range(1, 11)]
+MIDDLE = [{"route": 1, "most": 100, "rank": 3 * JOBS - 3000, "job": 0, **TO_THE_END}]
 FRESH = [
     {"place": n, "uid": f"new-{n}", "tenant": "default", "queue": "q", "workflow": "w", "route": 1, "priority": 0,
      "payload": "{}", "policy": 1, "start_at": None, "delay": 0, "expires_after": None, "key": None, "tags": None,
@@ -103,14 +105,14 @@ RETRIED = [
      "alone": 0, "started": 1, "available_at": None, "expires_at": None, "error_type": None, "error_message": None}
     for row in RUNNING
 ]  # fmt: skip
-NUMBERS = packed([row["job"] for row in RUNNING])
+NUMBERS = [row["job"] for row in RUNNING]
 TARGETS = list(range(100, 20000, 199))
 TIMERS = [{"due_at": n, "job": n} for n in range(50001, 50051)]
 
 #: statement, its values, the most rows that any scan of a big table may touch
 HOT: list[tuple[str, dict[str, Any], int]] = [
-    ("claim", {"worker": 1, "claim": "new", "opened": 0, "shares": packed(SHARES), "data": "{}", "room": 99999}, 150),
-    ("claim", {"worker": 1, "claim": "new", "opened": 0, "shares": packed(MIDDLE), "data": "{}", "room": 99999}, 110),
+    ("claim", {**CLAIM, "shares": packed(SHARES)}, 150),
+    ("claim", {**CLAIM, "shares": packed(MIDDLE)}, 110),
     ("claimed_jobs", {"worker": 1, "claim": "c0", "rank": 0, "job": 0, "room": 99999}, 300),
     ("settle_returned", {"worker": 1, "rows": packed(RESULTS), "targets": [1, 2]}, 150),
     ("lock_attempts", {"worker": 1, "rows": packed(RUNNING), "targets": [1, 2]}, 150),
@@ -169,7 +171,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ),
     ("start_attempts", {"worker": 1, "rows": packed([{"job": row["job"], "at": 1} for row in RUNNING])}, 150),
     ("ended_before", {"retention": 1_000_000, "at": 500, "job": 500, "most": 100}, 110),
-    ("forgettable", {"jobs": packed(list(range(1, 101))), "retention": 1_000_000}, 110),
+    ("forgettable", {"jobs": list(range(1, 101)), "retention": 1_000_000}, 110),
     ("forget_events", {"jobs": NUMBERS}, 150),
     ("forget_routes", {"before": 1 << 60, "batch": 100}, 210),
     ("forget_targets", {"before": 1 << 60, "batch": 100}, 210),
@@ -230,6 +232,7 @@ def test_a_hot_statement_touches_as_many_rows_as_it_returns(
 def test_sqlite_searches_what_it_touches_and_reads_a_batch_once(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
+        connection.create_function("unstuck_ahead", 0, lambda: 0)
         for migration in sorted(SCHEMA.glob("*.sql")):
             connection.executescript(migration.read_text())
         statements = Statements("sqlite")

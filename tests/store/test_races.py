@@ -12,6 +12,7 @@ from tests.support.builders import (
     TENANT,
     a_job,
     a_worker,
+    all_routes,
     boom,
     chance,
     claim_all,
@@ -21,6 +22,7 @@ from tests.support.builders import (
     settle_all,
     submitted,
 )
+from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState, fold
@@ -70,9 +72,10 @@ def test_a_thousand_jobs_are_claimed_once_each(store: SqlStore) -> None:
     assert store.counts()[JobState.RUNNING] == 1000
 
 
-def test_settlement_and_recovery_at_once_give_one_outcome(store: SqlStore, clock: StoreClock) -> None:
+@in_tiers("rounds", 3, 10)
+def test_settlement_and_recovery_at_once_give_one_outcome(store: SqlStore, clock: StoreClock, rounds: int) -> None:
     """A8"""
-    for _ in range(10):
+    for _ in range(rounds):
         worker = a_worker(store, lease=10)
         store.submit([a_job() for _ in range(100)])
         attempts = claim_all(store, worker)
@@ -101,9 +104,10 @@ def test_settlement_and_recovery_at_once_give_one_outcome(store: SqlStore, clock
         claim_all(store, a_worker(store))
 
 
-def test_every_acknowledged_cancel_ends_cancelled(store: SqlStore, clock: StoreClock) -> None:
+@in_tiers("size", 300, 1000)
+def test_every_acknowledged_cancel_ends_cancelled(store: SqlStore, clock: StoreClock, size: int) -> None:
     """A21"""
-    jobs = [a_job(delay=0.0 if n % 2 else 5.0) for n in range(1000)]
+    jobs = [a_job(delay=0.0 if n % 2 else 5.0) for n in range(size)]
     store.submit(jobs)
     workers = [a_worker(store, lease=1e6) for _ in range(3)]
     clock.advance(seconds=10)
@@ -147,7 +151,7 @@ def test_every_acknowledged_cancel_ends_cancelled(store: SqlStore, clock: StoreC
         lambda: work(workers[2].number, NotStarted()),
     )
 
-    assert len(acknowledged) + len(refused) == 1000
+    assert len(acknowledged) + len(refused) == size
     states = Counter(record(store, job).state for job in acknowledged)
     assert states == {JobState.CANCELLED: len(acknowledged)}
     assert all(record(store, job).state is JobState.COMPLETED for job in refused)
@@ -203,7 +207,7 @@ def test_two_settles_of_the_same_batch_at_once_are_one(store: SqlStore) -> None:
 def test_a_claim_never_waits_for_a_verb_that_holds_a_job(store: SqlStore) -> None:
     jobs = [submitted(store) for _ in range(50)]
     workers = [a_worker(store) for _ in range(4)]
-    (route,) = store.routes(range(1, 5000))
+    (route,) = all_routes(store)
     shares = [Share(route.number, 1)]
     claimed_ids: list[str] = []
     ended: list[str] = []

@@ -9,6 +9,7 @@ of 100 s and limits lie 20 s or more beside them: the seconds that really pass d
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -359,15 +360,16 @@ class Runnable(RuleBasedStateMachine):
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def open_system(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[ExitStack], System]:
+def open_system(
+    request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path
+) -> Callable[[ExitStack], System]:
     numbers = itertools.count()
 
     def open_sqlite(stack: ExitStack) -> System:
-        url = f"sqlite:///{tmp_path / f'{next(numbers)}.db'}"
+        url = f"sqlite:///{shutil.copyfile(sqlite_template, tmp_path / f'{next(numbers)}.db')}"
         file = open_database(url)
         assert isinstance(file, SqliteDatabase)
         stack.callback(file.close)
-        file.migrate()
 
         def advance(seconds: float) -> None:
             file.offset_us += round(seconds * 1_000_000)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from unstuck.store.macros import BadMacro
 from unstuck.store.statements import MARK, Statements, UnknownStatement, translate
 
 
@@ -50,3 +51,56 @@ def test_every_shipped_statement_can_be_read(dialect: str) -> None:
     statements = Statements(dialect)
 
     assert all(statements[name] for name in statements.names())
+
+
+@pytest.mark.parametrize(
+    ("text", "postgres", "sqlite"),
+    [
+        (
+            "job {in :jobs BIGINT}",
+            "job = ANY (CAST(%(jobs)s AS BIGINT[]))",
+            "job IN (SELECT value FROM json_each(:jobs))",
+        ),
+        (
+            "{list :jobs AS r (job BIGINT)}",
+            "unnest(CAST(%(jobs)s AS BIGINT[])) AS r (job)",
+            "(SELECT value AS job FROM json_each(:jobs)) AS r",
+        ),
+        (
+            "{rows :rows AS r (job BIGINT,\n amount DOUBLE PRECISION)}",
+            "json_to_recordset(CAST(%(rows)s AS json)) AS r (job BIGINT,\n amount DOUBLE PRECISION)",
+            "(SELECT value ->> 'job' AS job, value ->> 'amount' AS amount FROM json_each(:rows)) AS r",
+        ),
+        (
+            "{by_key t AS x ON x.id = r.id FOR SHARE SKIP LOCKED}",
+            "CROSS JOIN LATERAL (SELECT x.* FROM t AS x WHERE x.id = r.id LIMIT 1 FOR SHARE SKIP LOCKED) AS x",
+            "CROSS JOIN t AS x ON x.id = r.id",
+        ),
+        (
+            "{by_key_or_null t AS x ON x.id = r.id}",
+            "LEFT JOIN LATERAL (SELECT x.* FROM t AS x WHERE x.id = r.id LIMIT 1) AS x ON TRUE",
+            "LEFT JOIN t AS x ON x.id = r.id",
+        ),
+        (
+            "DELETE FROM t {matching :rows (a BIGINT, b TEXT)} AND c = 1 RETURNING {returned a}",
+            "DELETE FROM t AS found USING json_to_recordset(CAST(%(rows)s AS json)) AS given (a BIGINT, b TEXT)"
+            " WHERE found.a = given.a AND found.b = given.b AND c = 1 RETURNING found.a",
+            "DELETE FROM t AS found WHERE (a, b) IN (SELECT value ->> 'a', value ->> 'b' FROM json_each(:rows))"
+            " AND c = 1 RETURNING a",
+        ),
+        ("{row} {among} SELECT {row w} {end}", "ctid = ANY (ARRAY( SELECT w.ctid ))", "rowid IN ( SELECT w.rowid )"),
+        ("SELECT 1 {lock FOR UPDATE}", "SELECT 1 FOR UPDATE", "SELECT 1"),
+        ("{postgres a.b}{sqlite :c}", "a.b", ":c"),
+        ("SELECT '{in :a}', 1 -- {in :a}", "SELECT '{in :a}', 1", "SELECT '{in :a}', 1"),
+    ],
+)
+def test_a_macro_is_what_each_database_spells_its_own_way(text: str, postgres: str, sqlite: str) -> None:
+    assert (translate(text, "postgres"), translate(text, "sqlite")) == (postgres, sqlite)
+
+
+@pytest.mark.parametrize(
+    "text", ["{in :jobs}", "{inn :jobs BIGINT}", "{rows :rows AS r}", "{list :a AS r (b INT, c INT)}"]
+)
+def test_a_macro_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(BadMacro, match="cannot be read"):
+        translate(text, "sqlite")

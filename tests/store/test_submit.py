@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,11 +23,13 @@ from tests.support.builders import (
     submitted,
 )
 from tests.support.tables import ask, counts_of_tables
+from unstuck.assembly import open_store
 from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
+from unstuck.model.times import Times
 from unstuck.store import dimensions
-from unstuck.store.port import Report
+from unstuck.store.port import Report, Submitted
 from unstuck.store.sql_store import SqlStore
 
 
@@ -82,7 +85,7 @@ def test_a_key_lives_a_day_and_never_less_than_its_job(store: SqlStore, clock: S
     attempt = claimed(store, worker, key="k", fingerprint="f")
     clock.advance(hours=25)
     assert not store.submit([a_job(key="k", fingerprint="f")])[0].created
-    assert store.forget_keys(86400) == 0
+    assert store.forget_keys() == 0
 
     settle(store, worker, attempt.ref)
 
@@ -93,10 +96,32 @@ def test_keys_of_ended_jobs_are_forgotten_after_their_retention(store: SqlStore,
     worker = a_worker(store, lease=1e7)
     ended, alive = claimed(store, worker, key="a"), submitted(store, key="b")
     settle(store, worker, ended.ref)
-    assert store.forget_keys(86400) == 0
+    assert store.forget_keys() == 0
     clock.advance(hours=25)
-    assert store.forget_keys(86400) == 1
+    assert store.forget_keys() == 1
     assert store.submit([a_job(key="b")])[0].id == alive.id
+
+
+def test_a_key_lives_as_long_as_its_submitter_says(store: SqlStore, clock: StoreClock) -> None:
+    """Also after a day, and whoever sweeps."""
+    patient = SqlStore(store._database, key_retention=3 * 86400)
+    worker = a_worker(store, lease=1e7)
+    attempt = claimed(patient, worker, key="k", fingerprint="f")
+    settle(store, worker, attempt.ref)
+    clock.advance(hours=71)
+    for each in (patient, store):
+        assert each.forget_keys() == 0
+        assert each.submit([a_job(key="k", fingerprint="f")]) == [Submitted(attempt.id, created=False)]
+
+    clock.advance(hours=2)
+
+    assert store.submit([a_job(key="k", fingerprint="f")])[0].created
+
+
+def test_the_life_of_keys_is_a_setting(store_url: str) -> None:
+    with closing(open_store(store_url, Times(key_retention=3 * 86400))) as store:
+        store.submit([a_job(key="k", fingerprint="f")])
+    assert ask(store_url, "SELECT (expires_at - created_at) / 1000000 FROM unstuck_keys") == [(3 * 86400,)]
 
 
 def test_a_repeated_submit_of_the_same_id_is_the_earlier_job(store: SqlStore) -> None:

@@ -13,6 +13,7 @@ from tests.store.test_races import together
 from tests.store.test_targets import FAILED, ids, on_target, take
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, record, settle_all
 from tests.support.postgres import PostgresServer
+from tests.tiers import in_tiers
 from unstuck.model.errors import Conflict
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
@@ -125,7 +126,7 @@ def test_a_submit_that_commits_after_the_settle_is_not_forgotten(server: SqlStor
     (first,) = take(server, worker)
     late = a_job(target="acme")
     numbers = server._dimensions.ensure(server._database, [late])
-    with uncommitted(server, lambda t: submit.submit(t, [late], numbers)) as commit:
+    with uncommitted(server, lambda t: submit.submit(t, [late], numbers, 86400.0)) as commit:
         settle_all(server, worker.number, [Report(first.ref, Returned("1"), duration_ms=1)])
         assert take(server, worker) == []
         commit()
@@ -179,10 +180,11 @@ def test_eight_batches_over_the_same_targets_in_any_order_do_not_deadlock(store:
     assert done > 0
 
 
-def test_a_cancel_of_the_head_racing_its_claim_never_loses_the_turn(store: SqlStore) -> None:
+@in_tiers("rounds", 20, 60)
+def test_a_cancel_of_the_head_racing_its_claim_never_loses_the_turn(store: SqlStore, rounds: int) -> None:
     """A21 on a target: 60 rounds."""
     worker = a_worker(store, lease=600)
-    for _ in range(60):
+    for _ in range(rounds):
         jobs = on_target(store, 2)
         store.ingest()
         got: list[ClaimedJob] = []
@@ -201,9 +203,10 @@ def test_a_cancel_of_the_head_racing_its_claim_never_loses_the_turn(store: SqlSt
         assert [record(store, job).state for job in jobs] == [JobState.CANCELLED, JobState.COMPLETED]
 
 
-def test_a_pause_and_a_yield_racing_a_claim_keep_one_head(store: SqlStore) -> None:
+@in_tiers("rounds", 20, 60)
+def test_a_pause_and_a_yield_racing_a_claim_keep_one_head(store: SqlStore, rounds: int) -> None:
     worker = a_worker(store, lease=600)
-    for turn in range(60):
+    for turn in range(rounds):
         on_target(store, 1)
         store.ingest()
         on_target(store, 1, priority=5)
@@ -230,9 +233,10 @@ def test_a_pause_and_a_yield_racing_a_claim_keep_one_head(store: SqlStore) -> No
         assert ran == 2
 
 
-def test_a_skip_and_a_resume_of_the_same_blocker_at_once_leave_one_head(store: SqlStore) -> None:
+@in_tiers("rounds", 10, 30)
+def test_a_skip_and_a_resume_of_the_same_blocker_at_once_leave_one_head(store: SqlStore, rounds: int) -> None:
     worker = a_worker(store, lease=600)
-    for _ in range(30):
+    for _ in range(rounds):
         jobs = on_target(store, 2)
         (first,) = take(store, worker)
         settle_all(store, worker.number, [Report(first.ref, FAILED, duration_ms=1)])

@@ -142,3 +142,20 @@ def test_a_long_look_holds_nobody_up(server: SqlStore, server_url: str) -> None:
     with psycopg.connect(server_url) as reader:
         reader.execute("SELECT COUNT(*) FROM unstuck_jobs")
         assert server.lock_holders(0.0) == []
+
+
+def test_a_long_look_that_an_alter_waits_for_is_told(server: SqlStore, server_url: str) -> None:
+    """Everybody waits behind the one who wants the table, and he for the reader."""
+    with (
+        psycopg.connect(server_url, application_name="report") as reader,
+        psycopg.connect(server_url, autocommit=True) as person,
+    ):
+        reader.execute("SELECT COUNT(*) FROM unstuck_jobs")
+        person.pgconn.send_query(b"ALTER TABLE unstuck_jobs ADD COLUMN note TEXT")
+        [found] = eventually(lambda: server.lock_holders(0.0))
+        assert (found.session.pid, found.session.application) == (reader.info.backend_pid, "report")
+        assert ("unstuck_jobs" in found.held, found.waiting) == (True, 1)
+        reader.rollback()
+        while person.pgconn.get_result() is not None:
+            pass
+    assert server.lock_holders(0.0) == []

@@ -16,12 +16,12 @@ from tests.support.builders import a_worker, claim_all, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import server_on_tcp
 from unstuck.clock import boot
-from unstuck.janitor.unread import Unread
+from unstuck.janitor.unread import UnreadDuty
 from unstuck.model.times import Times
 from unstuck.store.postgres_pool import Dialler, PooledConnection, conninfo_of
 from unstuck.store.sql_store import SqlStore
 from unstuck.store.statements import MARK
-from unstuck.store.watchdog import Watchdog
+from unstuck.store.watchdog import CallWatchdog
 
 only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 HASTY = replace(Times(), store_call=0.05)
@@ -58,7 +58,7 @@ def is_there(url: str, pid: int) -> bool:
 def test_a_session_that_nobody_reads_is_ended_and_its_rows_are_free(store: SqlStore, store_url: str) -> None:
     """As a claim of a worker that was frozen in the middle of it, before claims were bounded."""
     job = submitted(store)
-    bob, duty = a_worker(store, "bob"), Unread(store, HASTY)
+    bob, duty = a_worker(store, "bob"), UnreadDuty(store, HASTY)
     with closing(connected(store_url)) as frozen:
         pid = ask(frozen, f"{MARK} WITH gone AS (DELETE FROM unstuck_ready RETURNING job) {LARGE}, gone")
         eventually(lambda: waits_to_send(store_url, pid))
@@ -75,11 +75,11 @@ def test_a_session_that_nobody_reads_is_ended_and_its_rows_are_free(store: SqlSt
 
 @only_postgres
 def test_sessions_of_others_and_young_ones_are_left_alone(store: SqlStore, store_url: str) -> None:
-    duty = Unread(store, HASTY)
+    duty = UnreadDuty(store, HASTY)
     with closing(connected(store_url)) as others, closing(connected(store_url)) as young:
         theirs, ours = ask(others, LARGE), ask(young, f"{MARK} {LARGE}")
         eventually(lambda: waits_to_send(store_url, theirs) and waits_to_send(store_url, ours))
-        patient = Unread(store, Times())
+        patient = UnreadDuty(store, Times())
         assert [patient.tick(0.0, endless()) for _ in range(3)] == [0, 0, 0]
         eventually(lambda: [session.pid for session in store.unread_sessions(0.2)] == [ours])
 
@@ -104,7 +104,7 @@ def test_a_session_that_went_on_meanwhile_is_not_ended(store: SqlStore, store_ur
 
 
 def test_sqlite_has_no_sessions(store: SqlStore, store_url: str) -> None:
-    assert Unread(store, HASTY).tick(0.0, endless()) == 0
+    assert UnreadDuty(store, HASTY).tick(0.0, endless()) == 0
 
 
 # --- over TCP -----------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def tcp_url() -> Iterator[str]:
 
 
 def dialled(url: str, store_call: float) -> PooledConnection:
-    dialler = Dialler(conninfo_of(url, store_call, "unstuck"), store_call, None, Watchdog())
+    dialler = Dialler(conninfo_of(url, store_call, "unstuck"), store_call, None, CallWatchdog())
     return dialler.dial(boot() + 10, lambda late: late.close())
 
 

@@ -52,7 +52,7 @@ SELECT tenant, 'job:' || uid, 'paid', '1', 1, 'ada', id, CASE WHEN id < 20 THEN 
   FROM unstuck_jobs WHERE id % 10 = 0;
 """.replace("ELSE 1 << 60", "ELSE CAST(1 AS BIGINT) << 60")
 NUMBERS = list(range(JOBS - 10, JOBS))
-DONE = packed(list(range(100, 110)))
+DONE = list(range(100, 110))
 PLACES = packed([{"job": n, "run": 1, "key": "wait#1"} for n in NUMBERS])
 ANSWERS = packed(
     [{"job": n, "run": 1, "key": "wait#1", "answer": "due", "payload": None, "by": "timeout"} for n in NUMBERS]
@@ -117,6 +117,7 @@ def test_few_rows_are_touched(full: str, name: str, values: dict[str, Any], most
 def test_sqlite_searches_what_it_touches(tmp_path: Path, name: str) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
+        connection.create_function("unstuck_ahead", 0, lambda: 0)
         for migration in sorted(SCHEMA.glob("*.sql")):
             connection.executescript(migration.read_text())
         text = Statements("sqlite")[name]

@@ -61,7 +61,7 @@ def other(postgres_url: str) -> Iterator[SqlStore]:
 
 
 @pytest.mark.timeout(400)
-@in_tiers("rounds", 200, 2000)
+@in_tiers("rounds", 100, 2000)
 def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: SqlStore, rounds: int) -> None:
     """2000 rounds: each job parks while somebody sends the event it parks for."""
     worker = a_worker(store, lease=1e6)
@@ -124,10 +124,11 @@ def test_a_park_that_is_under_way_while_its_event_is_sent_is_not_missed(
     assert state(one, attempt.id) is JobState.QUEUED
 
 
-def test_two_waiters_on_a_topic_get_one_event_each(store: SqlStore) -> None:
+@in_tiers("rounds", 10, 30)
+def test_two_waiters_on_a_topic_get_one_event_each(store: SqlStore, rounds: int) -> None:
     worker = a_worker(store, lease=1e6)
     wait = replace(PAID, topic="orders")
-    for number in range(30):
+    for number in range(rounds):
         attempts = [claimed(store, worker) for _ in range(2)]
 
         def emit(number: int, place: int) -> None:
@@ -177,9 +178,10 @@ def test_an_event_sent_while_its_job_is_interrupted_is_kept_for_the_next_run(
     assert the_wait(one, attempt.id).payload == '"late"'
 
 
-def test_an_event_sent_while_its_job_is_resumed_is_taken_by_the_new_run(store: SqlStore) -> None:
+@in_tiers("rounds", 15, 50)
+def test_an_event_sent_while_its_job_is_resumed_is_taken_by_the_new_run(store: SqlStore, rounds: int) -> None:
     worker = a_worker(store, lease=1e6)
-    for number in range(50):
+    for number in range(rounds):
         attempt = parked(store, worker)
         store.interrupt(TENANT, attempt.id, by="ada")
         together(
@@ -196,10 +198,11 @@ def test_an_event_sent_while_its_job_is_resumed_is_taken_by_the_new_run(store: S
 # --- decisions, deadlines, people ---------------------------------------------------------------------------------
 
 
-def test_one_of_approve_reject_deadline_and_cancel_decides(store: SqlStore, clock: StoreClock) -> None:
+@in_tiers("rounds", 20, 60)
+def test_one_of_approve_reject_deadline_and_cancel_decides(store: SqlStore, clock: StoreClock, rounds: int) -> None:
     worker = a_worker(store, lease=1e7)
     seen: set[str] = set()
-    for _ in range(60):
+    for _ in range(rounds):
         attempt = parked(store, worker, PUSH)
         clock.advance(seconds=601)
         won: list[str] = []
@@ -303,9 +306,10 @@ def test_who_holds_a_target_holds_up_no_other_wait(postgres_url: str) -> None:
         store.close()
 
 
-def test_two_looks_at_once_wake_a_job_once(one: SqlStore, other: SqlStore) -> None:
+@in_tiers("rounds", 3, 10)
+def test_two_looks_at_once_wake_a_job_once(one: SqlStore, other: SqlStore, rounds: int) -> None:
     worker = a_worker(one, lease=1e6)
-    for _ in range(10):
+    for _ in range(rounds):
         attempts = [parked(one, worker) for _ in range(10)]
         for attempt in attempts:
             send(one, attempt.id)
@@ -344,9 +348,10 @@ def test_parks_on_the_same_topics_in_every_order_never_deadlock(store: SqlStore)
 # --- children -----------------------------------------------------------------------------------------------------
 
 
-def test_children_that_end_while_their_parent_parks_wake_it(one: SqlStore, other: SqlStore) -> None:
+@in_tiers("rounds", 10, 30)
+def test_children_that_end_while_their_parent_parks_wake_it(one: SqlStore, other: SqlStore, rounds: int) -> None:
     worker = a_worker(one, lease=1e6)
-    for _ in range(30):
+    for _ in range(rounds):
         parent = claimed(one, worker)
         born = [a_job(workflow="child") for _ in range(3)]
         for ordinal, job in enumerate(born, 1):

@@ -23,7 +23,7 @@ from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore
 
 PAID = Wait(WaitKind.EVENT, "event:paid#1", "paid")
-PUSH = Wait(WaitKind.APPROVAL, "approval#1", "Push?", who=("ops",))
+PUSH = Wait(WaitKind.APPROVAL, "approval#1", "Push?", who=("ada", "bob", "ops"))
 CHECKED_TABLES = ("unstuck_steps", "unstuck_waits", "unstuck_letters", "unstuck_children", "unstuck_usage")
 
 

@@ -348,6 +348,23 @@ def test_a_running_job_whose_result_or_recovery_was_set_aside_says_so(
     assert codes(store, job) == (Code.QUARANTINED, Code.LEASE_EXPIRED)
 
 
+def test_a_running_job_whose_end_can_be_written_nowhere_is_told_by_its_worker(
+    store: SqlStore, worker: WorkerRecord
+) -> None:
+    """The database refuses its end and its place in the quarantine; what its worker says with its beat is left."""
+    job, other = submitted(store), submitted(store)
+    held = [take(store, worker, each).ref for each in (job, other)]
+    number = held[0].job
+    store.beat(worker.number, 600.0, held, info={"roles": [{**FAILS, "name": f"settle/job {number}"}]})
+    reason = only(store, job)
+    assert reason.code is Code.QUARANTINED
+    assert reason.sentence.startswith("its handler has ended, and its result cannot be written since ")
+    assert reason.sentence.endswith("column gone; its worker tries again")
+    assert codes(store, other) == (Code.RUNNING,)
+    store.cancel(TENANT, job.id, "dana")
+    assert codes(store, job) == (Code.QUARANTINED,)
+
+
 @pytest.mark.parametrize(("state", "duty"), [("PENDING", "dependants"), ("WAITING", "wait"), ("PENDING", "children")])
 def test_a_job_at_rest_that_was_set_aside_says_so(
     store: SqlStore, worker: WorkerRecord, store_url: str, state: str, duty: Any

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from time import monotonic
 
 import psycopg
 import pytest
@@ -15,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob, WorkerRecord
-from unstuck.model.standing import Code
+from unstuck.model.standing import HELD_TOO_LONG, Code
 from unstuck.observe.why import why
 from unstuck.store.connect import open_database
 from unstuck.store.port import Limit, Share
@@ -88,30 +89,46 @@ HOLDS: list[tuple[str, Callable[[SqlStore], NewJob], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "make", "said"), HOLDS, ids=[statement for statement, _, _ in HOLDS])
-def test_who_holds_what_a_start_needs_is_named_and_no_claim_takes_it_a57(
-    store: SqlStore,
-    store_url: str,
-    worker: WorkerRecord,
-    statement: str,
-    make: Callable[[SqlStore], NewJob],
-    said: str,
-) -> None:
-    job = make(store)
-    with person(store_url, statement) as holder:
-        assert codes(store, job) == (Code.CLAIMABLE,), "our own sessions hold rows for a moment, too"
-        eventually(lambda: codes(store, job) == (Code.ROW_LOCKED,))
-        found, reason = why(store, TENANT, job.id), only(store, job)
-        assert not found.is_runnable
-        assert found.verdict.startswith(f"not runnable: {said} session {holder.info.backend_pid} (lunch, user ")
-        assert "idle in transaction)" in reason.sentence
-        assert "(more than 1s, and ours take milliseconds)" in reason.sentence
-        assert reason.remedy == f"SELECT pg_terminate_backend({holder.info.backend_pid})"
-        assert reason.since is not None
-        assert 1 <= (store.now() - reason.since).total_seconds() < 60
-        assert not is_taken(store, worker, job)
-    assert codes(store, job) == (Code.CLAIMABLE,)
-    assert is_taken(store, worker, job)
+@contextmanager
+def held(
+    server: PostgresServer, statement: str, make: Callable[[SqlStore], NewJob]
+) -> Iterator[tuple[SqlStore, WorkerRecord, NewJob, psycopg.Connection]]:
+    """A job in a database of its own, and somebody who has just taken what its start needs."""
+    url = server.create()
+    with closing(SqlStore(open_database(url, application="unstuck-test"))) as store:
+        ada = a_worker(store, "ada", info={"slots": 2}, lease=3600.0)
+        serve(store, ada, "greet")
+        job = make(store)
+        began = monotonic()
+        with person(url, statement) as holder:
+            found = codes(store, job)
+            if monotonic() < began + HELD_TOO_LONG:
+                assert found == (Code.CLAIMABLE,), "our own sessions hold rows for a moment, too"
+            yield store, ada, job, holder
+    server.leave(url)
+
+
+def test_who_holds_what_a_start_needs_is_named_and_no_claim_takes_it_a57(postgres_server: PostgresServer) -> None:
+    """All at once, each in a database of its own: what takes long is that each must be held for long."""
+    with ExitStack() as stack:
+        scenes = [
+            (statement, said, stack.enter_context(held(postgres_server, statement, make)))
+            for statement, make, said in HOLDS
+        ]
+        for statement, said, (store, worker, job, holder) in scenes:
+            eventually(lambda store=store, job=job: codes(store, job) == (Code.ROW_LOCKED,))  # type: ignore[misc]
+            found, reason = why(store, TENANT, job.id), only(store, job)
+            assert not found.is_runnable, statement
+            assert found.verdict.startswith(f"not runnable: {said} session {holder.info.backend_pid} (lunch, user ")
+            assert "idle in transaction)" in reason.sentence
+            assert "(more than 1s, and ours take milliseconds)" in reason.sentence
+            assert reason.remedy == f"SELECT pg_terminate_backend({holder.info.backend_pid})"
+            assert reason.since is not None
+            assert 1 <= (store.now() - reason.since).total_seconds() < 60
+            assert not is_taken(store, worker, job), statement
+            holder.rollback()
+            assert codes(store, job) == (Code.CLAIMABLE,), statement
+            assert is_taken(store, worker, job), statement
 
 
 def test_its_remedy_lets_the_job_go(store: SqlStore, store_url: str, worker: WorkerRecord) -> None:

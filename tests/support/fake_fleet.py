@@ -74,6 +74,9 @@ class FakeFleet:
     def stack(self, executor: int, ref: AttemptRef) -> str | None:
         return self.stacks.get(ref)
 
+    def resume(self, executor: int) -> None:
+        self.orders.append(("resume", executor))
+
     def terminate(self, executor: int) -> None:
         self.orders.append(("terminate", executor))
 

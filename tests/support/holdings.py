@@ -9,11 +9,11 @@ from typing import Any
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.policy import Policy
 from unstuck.model.times import Times
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
-from unstuck.worker.view import Limits, View
+from unstuck.worker.view import FleetView, WearLimits
 
 _numbers = count(1)
 
@@ -35,15 +35,15 @@ def a_claimed_job(*, alone: bool = False, workflow: str = "w", **policy: Any) ->
     )
 
 
-def a_holding(stage: Stage = Stage.RUNNING, *, at: float = 0.0, alone: bool = False, **policy: Any) -> Holding:
+def a_holding(stage: Stage = Stage.RUNNING, *, at: float = 0.0, alone: bool = False, **policy: Any) -> HeldAttempt:
     """Claimed, fed and started at the same instant."""
-    holding = Holding(a_claimed_job(alone=alone, **policy), claimed_at=at, stage=stage)
+    holding = HeldAttempt(a_claimed_job(alone=alone, **policy), claimed_at=at, stage=stage)
     holding.fed_at = at if stage >= Stage.FED else None
     holding.started_at = at if stage >= Stage.RUNNING else None
     return holding
 
 
-def a_post(number: int = 1, *holdings: Holding, alone: bool = False, state: Any = "active", **facts: Any) -> Post:
+def a_post(number: int = 1, *holdings: HeldAttempt, alone: bool = False, state: Any = "active", **facts: Any) -> Post:
     post = Post(number, alone, state=state, **{"slots": 4, "since": 0.0, **facts})
     for holding in holdings:
         holding.executor = number
@@ -51,14 +51,14 @@ def a_post(number: int = 1, *holdings: Holding, alone: bool = False, state: Any 
     return post
 
 
-def a_view(*posts: Post, **facts: Any) -> View:
+def a_view(*posts: Post, **facts: Any) -> FleetView:
     times = facts.pop("times", Times())
-    return View(
+    return FleetView(
         posts=posts,
         standing=facts.pop("standing", ()),
         times=times,
         seats=facts.pop("seats", Seats(slots=10, processes=1)),
-        limits=facts.pop("limits", Limits()),
+        limits=facts.pop("limits", WearLimits()),
         fence=facts.pop("fence", Fence.after(1e9, times)),
         **facts,
     )

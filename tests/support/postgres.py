@@ -26,6 +26,7 @@ import tempfile
 import time
 import traceback
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ SETTINGS = {
 TEST_CLOCK = """
 CREATE TABLE unstuck_test_clock (offset_us BIGINT NOT NULL);
 INSERT INTO unstuck_test_clock VALUES (0);
-CREATE OR REPLACE FUNCTION unstuck_now() RETURNS BIGINT LANGUAGE SQL VOLATILE AS $$
+CREATE OR REPLACE FUNCTION unstuck_wall() RETURNS BIGINT LANGUAGE SQL VOLATILE AS $$
     SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) + offset_us FROM unstuck_test_clock
 $$;
 """
@@ -187,6 +188,7 @@ class PostgresServer:
 
     def create(self, *, migrated: bool = True) -> str:
         """The URL of a fresh database."""
+        self.sweep()
         name = f"t_{uuid.uuid4().hex[:12]}"
         template = self.template if migrated else "template0"
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
@@ -194,6 +196,17 @@ class PostgresServer:
 
     def drop(self, url: str) -> None:
         self.execute(f'DROP DATABASE IF EXISTS "{conninfo_to_dict(url)["dbname"]}" WITH (FORCE)')
+
+    def leave(self, url: str) -> None:
+        """Dropped when the next is made: by then its sessions are gone, and a drop that meets one sleeps 100 ms."""
+        _left[self.dsn].append(url)
+
+    def sweep(self) -> None:
+        while _left[self.dsn]:
+            self.drop(_left[self.dsn].pop())
+
+
+_left: dict[str, list[str]] = defaultdict(list)
 
 
 @cache
@@ -210,6 +223,21 @@ def _migrate(url: str) -> None:
         database.migrate()
     finally:
         database.close()
+
+
+@contextmanager
+def own_server() -> Iterator[Postgres]:
+    """A server of one test alone, to be stopped and crashed."""
+    folder = Path(tempfile.mkdtemp(prefix="unstuck-pg-own-", dir=open_folder()))
+    folder.chmod(0o755)
+    server = Postgres(folder)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGQUIT)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -250,7 +278,12 @@ class Postgres:
         return self._process.pid
 
     def create(self) -> None:
+        """A copy of what the run's server began with, if there is one: initdb takes a second and a half."""
         _give_to_account(self._folder)
+        first = Path(os.environ[RUN], "cluster") if RUN in os.environ else None
+        if first is not None and first.exists():
+            _copy(first, self._data)
+            return
         command = [self._bin / "initdb", "-D", self._data, "-U", "unstuck", "-A", "trust", "-E", "UTF8"]
         done = subprocess.run(
             [*map(str, command), "--locale=C", "--no-sync", "--no-instructions"],
@@ -261,6 +294,12 @@ class Postgres:
         )
         if done.returncode:
             raise PostgresMissing(f"initdb failed: {done.stderr.decode(errors='replace')}")
+
+    def keep(self) -> None:
+        """As it is before its first start, for all other servers of this run."""
+        draft = self._folder / "cluster.draft"
+        _copy(self._data, draft)
+        draft.rename(self._folder / "cluster")
 
     def start(self) -> None:
         places = {"unix_socket_directories": str(self._folder)}
@@ -302,6 +341,10 @@ class Postgres:
         except psycopg.OperationalError:
             return False
         return True
+
+
+def _copy(cluster: Path, place: Path) -> None:
+    subprocess.run(["cp", "-a", str(cluster), str(place)], timeout=START_WITHIN, check=True, **_account())
 
 
 def _binaries(folder: Path) -> Path:
@@ -376,6 +419,7 @@ def _guard(folder: Path) -> None:
     """Serve until the run's lock is free, then leave nothing behind."""
     server = Postgres(folder)
     server.create()
+    server.keep()
     server.start()
     try:
         draft = folder / "dsn.draft"

@@ -11,6 +11,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from unstuck.store.database import Database, Row, T, Transaction
+from unstuck.store.leaps import EVER
 from unstuck.store.postgres import _Transaction
 from unstuck.store.sql_store import SqlStore
 from unstuck.store.sqlite import SqliteDatabase
@@ -37,14 +38,19 @@ class Rehearsal:
             self._execute("ROLLBACK TO SAVEPOINT try")
 
     def write(
-        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+        self,
+        work: Callable[[Transaction], T],
+        within: float | None = None,
+        *,
+        patience: float | None = None,
+        stop_after: float | None = None,
     ) -> T:
         return work(self._transaction)
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return work(self._transaction)
 
-    def once(self, statement: str, /, **values: Any) -> list[Row]:
+    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
         return self._transaction.all(statement, **values)
 
     def hint(self) -> None:
@@ -61,6 +67,14 @@ class Rehearsal:
 
     def migration_sql(self) -> str:
         return ""
+
+    def remember(self, worker: str, boot_id: str) -> None: ...
+
+    def expected_now(self) -> tuple[int, int]:
+        return EVER
+
+    def check_clock(self) -> bool:
+        return False
 
     def close(self) -> None: ...
 
@@ -95,6 +109,7 @@ def _copied(database: SqliteDatabase) -> Iterator[Rehearsal]:
     try:
         source.backup(copy)
         copy.create_function("unstuck_now", 0, database.now_us)
+        copy.create_function("unstuck_ahead", 0, database.ahead_us)
         copy.execute("PRAGMA trusted_schema = ON")
         copy.execute("BEGIN IMMEDIATE")
         yield Rehearsal("sqlite", SqliteTransaction(copy, Statements("sqlite")), copy.execute)

@@ -1,5 +1,5 @@
-"""Troubles of single rows, in the database of the test: a trigger that raises when one is written, a session that
-holds one."""
+"""Troubles in the database of the test: a trigger that raises when a row is written, a session that holds one, a
+table that is not there."""
 
 from __future__ import annotations
 
@@ -23,10 +23,19 @@ def refuse(url: str, table: str, when: str, on: str = "INSERT") -> None:
             url, f"CREATE TRIGGER {name} BEFORE {on} ON {table} WHEN {when} BEGIN SELECT RAISE(ABORT, '{SAYS}'); END"
         )
         return
+    _trigger(url, table, when, on, f"RAISE EXCEPTION '{SAYS}';")
+
+
+def slow_down(url: str, table: str, when: str, seconds: float, on: str = "INSERT") -> None:
+    """From now on such a row takes so long; of PostgreSQL alone."""
+    _trigger(url, table, when, on, f"PERFORM pg_sleep({seconds}); RETURN COALESCE(NEW, OLD);")
+
+
+def _trigger(url: str, table: str, when: str, on: str, does: str) -> None:
+    name = f"refuse_{table}"
     execute(
         url,
-        f"CREATE OR REPLACE FUNCTION {name}() RETURNS TRIGGER LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{SAYS}'; END $$;"
+        f"CREATE OR REPLACE FUNCTION {name}() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN {does} END $$;"
         f"CREATE TRIGGER {name} BEFORE {on} ON {table} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION {name}()",
     )
 
@@ -45,10 +54,31 @@ def raising(url: str, table: str, when: str, on: str = "INSERT") -> Iterator[Non
         allow(url, table)
 
 
+@contextmanager
+def missing(url: str, table: str) -> Iterator[None]:
+    """Whoever needs this table fails at once, until the end of the block."""
+    # SQLite would have its views follow the table.
+    stay = "PRAGMA legacy_alter_table = ON;" if url.startswith("sqlite") else ""
+    execute(url, f"{stay} ALTER TABLE {table} RENAME TO {table}_elsewhere")
+    try:
+        yield
+    finally:
+        execute(url, f"{stay} ALTER TABLE {table}_elsewhere RENAME TO {table}")
+
+
+@contextmanager
+def slow(url: str, table: str, when: str, seconds: float, on: str = "INSERT") -> Iterator[None]:
+    slow_down(url, table, when, seconds, on)
+    try:
+        yield
+    finally:
+        allow(url, table)
+
+
 def execute(url: str, text: str) -> None:
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(sqlite_path(url), isolation_level=None, timeout=20)) as file:
-            file.execute(text)
+            file.executescript(text)
         return
     with psycopg.connect(url, autocommit=True) as session:
         session.execute(text.encode())

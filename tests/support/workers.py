@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from tests.support.warm import PATHS, Forked, hearth
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Store
@@ -56,7 +57,7 @@ sys.exit(build_worker(WorkerOptions(**options)).run())
 @dataclass
 class Worker:
     name: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     log: Path
     times: Times = field(default=COMPRESSED)
 
@@ -107,19 +108,20 @@ def workers(url: str, folder: Path, **variables: str) -> Iterator[Any]:
         before: str = "",
         **more: Any,
     ) -> Worker:
-        """`before`: what its supervisor runs before it is one."""
+        """`before`: what its supervisor runs before it is one, and before it imports anything of ours."""
         name = name or f"w{len(started) + 1}"
         options = {"app": app, "database": url, "name": name, "times": asdict(times), "concurrency": 4, **more}
         log = folder / f"{name}.log"
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                [sys.executable, "-c", before + _MAIN, json.dumps(options)],
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", **variables},
-            )
+            words = ["-c", before + _MAIN, json.dumps(options)]
+            environment = os.environ | PATHS | variables
+            process: subprocess.Popen[bytes] | Forked
+            if before:
+                process = subprocess.Popen(
+                    [sys.executable, *words], cwd=ROOT, env=environment, stdout=out, stderr=out
+                )
+            else:
+                process = hearth().start(words, ROOT, environment, out.fileno(), out.fileno())
         worker = Worker(name, process, log, times)
         started.append(worker)
         return worker

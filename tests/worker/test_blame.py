@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.support.holdings import a_holding, a_post
-from unstuck.model.settlement import Lost, NotStarted
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.settlement import Lost, NotStarted, Outcome, Stuck
 from unstuck.worker import actions as plans
 from unstuck.worker.blame import reports_on_death
-from unstuck.worker.ledger import Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import ExecutorDied
 from unstuck.worker.roster import Post
 
@@ -194,3 +195,90 @@ def test_a_crash_report_does_not_outweigh_why_we_killed_it() -> None:
 def test_a_process_that_an_operator_had_killed_charges_nobody() -> None:
     post = a_post(1, a_holding(), a_holding(), killed=plans.ORDERED)
     assert {o.blame for o in outcomes(post)} == {"uncharged"}
+
+
+# --- those with a request of their own ----------------------------------------------------------------------------
+def asked(post_killed_after: float, kind: RequestKind = RequestKind.TIMEOUT) -> HeldAttempt:
+    """Told to stop so many seconds before its process was killed, at 100.0; its grace is 5 s."""
+    holding = a_holding(at=0.0, grace=5.0)
+    holding.asked, holding.told_at, holding.stack = kind, 100.0 - post_killed_after, "where it was"
+    return holding
+
+
+def killed(reason: str, *holdings: HeldAttempt, culprit: HeldAttempt | None = None) -> Post:
+    post = a_post(1, *holdings, killed=reason, killed_at=100.0)
+    post.culprit = culprit.ref if culprit else None
+    return post
+
+
+def ends(post: Post) -> list[Outcome]:
+    held = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
+    return [report.outcome for report in reports_on_death(died(post), post, held)]
+
+
+def test_who_falls_with_a_culprit_inside_its_own_grace_says_so_and_keeps_its_stack() -> None:
+    post = killed(plans.STUCK_INSIDE, culprit := a_holding(Stage.STUCK), asked(4.9), a_holding())
+
+    fallen, neighbour = ends(post)
+
+    assert isinstance(fallen, Lost)
+    assert (fallen.blame, fallen.error.stack) == ("neighbour", "where it was")
+    assert f"the culprit was another job in it: w {culprit.job.id}" in fallen.error.message
+    assert isinstance(neighbour, Lost)
+    assert neighbour.error.stack is None
+
+
+def test_who_falls_with_a_culprit_after_its_own_grace_is_convicted_too() -> None:
+    post = killed(plans.STUCK_INSIDE, culprit := a_holding(Stage.STUCK), asked(5.0))
+
+    (fallen,) = ends(post)
+
+    assert isinstance(fallen, Stuck)
+    assert (fallen.is_gone, fallen.is_proven) == (True, True)
+    assert (fallen.error.type, fallen.error.stack) == ("ExecutionStuck", "where it was")
+    assert fallen.error.message == (
+        "Execution did not respond to cancellation within 5 seconds. Worker process recycled. "
+        "Its process 4711 was killed: a job in it ignored its request to stop; "
+        f"the culprit was another job in it: w {culprit.job.id}"
+    )
+
+
+def test_who_is_past_its_grace_in_a_process_that_froze_is_stuck_though_nothing_shows_that_it_did_it() -> None:
+    post = killed(plans.FROZEN, me := asked(5.0), a_holding(), a_holding())
+
+    mine, other, _ = ends(post)
+
+    assert isinstance(mine, Stuck)
+    assert (mine.is_gone, mine.is_proven, mine.error.stack) == (True, False, "where it was")
+    assert "killed: it showed no sign of life; 3 jobs were in it and nothing says which" in mine.error.message
+    assert isinstance(other, Lost)
+    assert other.blame == "suspect"
+    assert f"w {me.job.id} had been asked to stop and did not answer" in other.error.message
+
+
+def test_a_stopped_process_has_no_stack_and_that_is_said() -> None:
+    post = killed(plans.FROZEN, me := asked(5.0), a_holding())
+    me.stack, post.is_stopped, post.pid = None, True, 4711
+    mine = ends(post)[0]
+    assert isinstance(mine, Stuck)
+    assert mine.error.stack == "no stack: process 4711 is stopped (state T)"
+
+
+@pytest.mark.parametrize("kind", [RequestKind.DRAIN, None])
+def test_a_drain_convicts_nobody(kind: Any) -> None:
+    post = killed(plans.FROZEN, asked(50.0, kind), a_holding())
+    assert all(isinstance(end, Lost) for end in ends(post))
+
+
+@pytest.mark.parametrize("reason", [plans.ORDERED, plans.OVER_MEMORY, plans.LEASE_GOING, ""])
+def test_nor_does_an_end_that_has_nothing_to_do_with_it(reason: str) -> None:
+    post = killed(reason, asked(50.0), a_holding())
+    assert all(isinstance(end, Lost) for end in ends(post))
+
+
+def test_the_only_job_beside_something_left_behind_is_not_convicted() -> None:
+    """What was left may be what keeps the process."""
+    post = killed(plans.FROZEN, asked(50.0))
+    post.left_behind = "a thread"
+    (end,) = ends(post)
+    assert isinstance(end, Lost)

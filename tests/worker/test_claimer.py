@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tests.support.builders import a_job, a_worker, claim_all, submitted
+from tests.support.eventually import eventually
+from tests.support.holdings import a_post
+from tests.support.troubles import execute, holding
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock
-from unstuck.model.job import ClaimedJob, WorkflowRecord
+from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.model.times import Times
-from unstuck.store.port import EVERY, Claimed, Front, Fronts, Ingested, Pause, Report, Route, Store
+from unstuck.store.port import EVERY, Claimed, Front, Fronts, Ingested, Limit, Pause, Report, Route, Store
 from unstuck.worker.claim import Claimer, RouteBook, Served
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
-from unstuck.worker.shares import Room
+from unstuck.worker.placing import Seats
+from unstuck.worker.placing import room as room_of
+from unstuck.worker.shares import FreeRoom
 
 
 class ClosingStore:
@@ -52,20 +61,20 @@ class ClosingStore:
     def wait_for_work(self, seconds: float) -> None: ...
 
 
-def claimer_on(store: Any, ledger: Ledger) -> Claimer:
+def claimer_on(store: Any, ledger: Ledger, clock: FakeClock | None = None) -> Claimer:
     claimer = Claimer(
         store,
         1,
         ledger,
         Pace(),
         Times(),
-        FakeClock(),
+        clock or FakeClock(),
         SystemChance(),
         before_first=lambda: None,
         landed=lambda: None,
     )
     claimer.serve(Served.of([WorkflowRecord("w", "v1", "default", Policy(), {})], []))
-    ledger.publish(Room(4))
+    ledger.publish(FreeRoom(4))
     return claimer
 
 
@@ -86,34 +95,88 @@ def test_an_open_claimer_claims() -> None:
     assert store.claims == 1
 
 
+class ManyPages(ClosingStore):
+    """There is always another page, each takes a while to read, and nothing on it is ever spent."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        super().__init__()
+        self.clock = clock
+        self.seconds = seconds
+        self.looks: list[float] = []
+
+    def fronts(self, after: int, limit: int) -> Fronts:
+        self.looks.append(self.clock.boot())
+        self.clock.advance(self.seconds)
+        return Fronts([Front(1, 0)], looked_to=after + 1)
+
+    def fronts_of(self, routes: Any) -> Fronts:
+        return Fronts()
+
+    def claim(self, _worker: int, claim: str, _shares: Any) -> Claimed:
+        self.clock.advance(0.01)
+        return Claimed([a_claimed_job(claim)])
+
+
+def a_claimed_job(claim: str) -> ClaimedJob:
+    return ClaimedJob(
+        ref=AttemptRef(1, 1, claim), id="j", run=1, tenant="default", queue="default", workflow="w", payload="{}",
+        policy=Policy(), attempt=1, alone=False, created_at=datetime.now(UTC), route=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("takes", "apart"), [(0.001, 0.1), (0.04, 0.32), (3.0, 0.5)])
+def test_pages_are_turned_the_more_slowly_the_longer_a_look_takes_but_twice_a_second(
+    takes: float, apart: float
+) -> None:
+    """Looking must not cost more than what is found is worth; nor may it ever be given up."""
+    clock, ledger = FakeClock(), Ledger()
+    store = ManyPages(clock, takes)
+    claimer = claimer_on(store, ledger, clock)
+    while len(store.looks) < 5:
+        ledger.publish(FreeRoom(1))
+        claimer.tick()
+        ledger.take_fresh()
+    for one, next_one in pairwise(store.looks):
+        assert -0.001 <= next_one - one - max(apart, takes) <= 0.05
+
+
 # --- on a real store --------------------------------------------------------------------------------------------
 
 
-def a_claimer(store: Store, ledger: Ledger, *workflows: str, slots: int = 4) -> Claimer:
+def a_claimer(
+    store: Store,
+    ledger: Ledger,
+    *workflows: str,
+    slots: int = 4,
+    clock: FakeClock | None = None,
+    pace: Pace | None = None,
+) -> Claimer:
     worker = a_worker(store, lease=300.0)
     claimer = Claimer(
         store,
         worker.number,
         ledger,
-        Pace(),
+        pace or Pace(),
         replace(Times(), poll=0.01),
-        FakeClock(),
+        clock or FakeClock(),
         SystemChance(),
         before_first=lambda: None,
         landed=lambda: None,
     )
     claimer.serve(Served.of([WorkflowRecord(name, "v1", "default", Policy(), {}) for name in workflows], []))
-    ledger.publish(Room(slots))
+    ledger.publish(FreeRoom(slots))
     return claimer
 
 
-def rounds(claimer: Claimer, ledger: Ledger, count: int, slots: int = 4) -> list[ClaimedJob]:
+def rounds(
+    claimer: Claimer, ledger: Ledger, count: int, slots: int = 4, room: FreeRoom | None = None
+) -> list[ClaimedJob]:
     """So many claims; every job is done with at once, so that there is always room."""
     found: list[ClaimedJob] = []
     for _ in range(count):
         claimer.tick()
         found += [holding.job for holding in ledger.take_fresh()]
-        ledger.publish(Room(slots))
+        ledger.publish(room or FreeRoom(slots))
     return found
 
 
@@ -137,6 +200,32 @@ def test_tenants_are_served_by_their_weights(store: Store) -> None:
     ledger = Ledger()
     tenants = Counter(job.tenant for job in rounds(a_claimer(store, ledger, "w"), ledger, 10))
     assert tenants == {"heavy": 30, "light": 10}
+
+
+@pytest.mark.parametrize("ahead", [0, 200], ids=["slow", "quick"])
+def test_one_slot_takes_the_jobs_of_a_tenant_by_age_whatever_their_workflow(store: Store, ahead: int) -> None:
+    """F5: sent one by one and many at once, with a head start for some, and with routes that run dry."""
+    names = ["w0", "w1", "w2", "w3", "w4"]
+    jobs = [a_job(workflow=names[n * n % 5], priority=n % 7 // 6) for n in range(40)]
+    for many in [jobs[n : n + 1] for n in range(20)] + [jobs[20:30], jobs[30:]]:
+        store.submit(many)
+    expected = [job.id for job in sorted(jobs, key=lambda job: -job.priority)]
+    ledger, pace = Ledger(), Pace()
+    claimer = a_claimer(store, ledger, *names, slots=1, pace=pace)
+    for name in names if ahead else ():
+        for _ in range(10):
+            pace.note(name, 1)
+    room = one_slot(ahead)
+    ledger.publish(room)
+
+    found = [job.id for job in rounds(claimer, ledger, 2 * len(expected), room=room)]
+
+    assert found == expected
+
+
+def one_slot(ahead: int) -> FreeRoom:
+    """As the supervisor of a worker with one slot counts it, whose executor is idle."""
+    return room_of([a_post(slots=1)], [], Seats(1, 1), may_fetch_ahead=ahead > 0)
 
 
 def test_a_held_job_in_front_hides_neither_its_route_nor_the_others_of_its_tenant(store: Store) -> None:
@@ -182,6 +271,45 @@ def test_a_paused_queue_costs_no_claims_and_opens_again(store: Store) -> None:
     assert len(rounds(claimer, ledger, 5)) == 20
 
 
+def test_jobs_without_a_place_do_not_hide_a_newcomer(store: Store) -> None:
+    """Somebody hints at it, and no clock has to move."""
+    alone = WorkflowRecord("alone", "v1", "default", Policy(isolation="process"), {})
+    store.submit([a_job(workflow="alone", policy=alone.policy)])
+    ledger = Ledger()
+    claimer = a_claimer(store, ledger, clock=(clock := FakeClock()))
+    claimer.serve(Served.of([alone, WorkflowRecord("other", "v1", "default", Policy(), {})], []))
+    assert rounds(claimer, ledger, 2) == []
+
+    comes_at_once(store, claimer, ledger, clock)
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_jobs_whose_limit_is_held_do_not_hide_a_newcomer(store: Store, store_url: str) -> None:
+    store.set_limit(Limit("workflow", "limited", EVERY, "dana", concurrency=5))
+    store.submit([a_job(workflow="limited")])
+    ledger = Ledger()
+    claimer = a_claimer(store, ledger, "limited", "other", clock=(clock := FakeClock()))
+    with holding(store_url, "unstuck_limits", "name = 'limited'"):
+        assert rounds(claimer, ledger, 20) == []
+
+        comes_at_once(store, claimer, ledger, clock)
+
+
+def comes_at_once(store: Store, claimer: Claimer, ledger: Ledger, clock: FakeClock) -> None:
+    """Without any look that is due by time."""
+    before = clock.boot()
+    store.submit([a_job(workflow="other")])
+    found: list[ClaimedJob] = []
+
+    def is_here() -> bool:
+        found.extend(rounds(claimer, ledger, 1))
+        return bool(found)
+
+    eventually(is_here)
+    assert [job.workflow for job in found] == ["other"]
+    assert clock.boot() - before < 0.4
+
+
 def test_jobs_too_large_for_one_claim_all_get_through_and_are_asked_for_in_smaller_numbers(store: Store) -> None:
     for _ in range(20):
         store.submit([a_job(workflow="w", payload='"' + "x" * 1_000_000 + '"') for _ in range(2)])
@@ -195,3 +323,43 @@ def test_jobs_too_large_for_one_claim_all_get_through_and_are_asked_for_in_small
     assert len({job.id for job in first + rest}) == len(first + rest) == 40
     # Asked for what had come the first time, then for a little more: hardly anything was claimed in vain again.
     assert sum(job.ref.token - 1 for job in first + rest) <= 40 - len(first) + 10
+
+
+class Counting:
+    """The store, and how many pages of routes were read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.pages = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
+        self.pages += 1
+        return self._store.fronts(after, limit)
+
+
+NUMBERS = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 30000)"
+
+
+def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_one_that_gave_jobs(
+    store: Store, store_url: str
+) -> None:
+    """However many there are: it is not found again by going round all of them."""
+    counting, ledger = Counting(store), Ledger()
+    claimer = a_claimer(counting, ledger, "ours")
+    store.submit([a_job(workflow="ours")])
+    assert len(rounds(claimer, ledger, 2)) == 1
+    execute(
+        store_url,
+        f"{NUMBERS} INSERT INTO unstuck_routes (tenant, queue, workflow) SELECT 't' || n, 'q', 'theirs' FROM number",
+    )
+    theirs = "SELECT id, 0, -id FROM unstuck_routes WHERE workflow = 'theirs'"
+    execute(store_url, f"INSERT INTO unstuck_ready (route, rank, job) {theirs}")
+    for _ in range(3):
+        assert rounds(claimer, ledger, 1) == []  # which leaves the look somewhere among the others
+        store.submit([a_job(workflow="ours")])
+        counting.pages = 0
+        assert len(rounds(claimer, ledger, 1)) == 1
+        assert counting.pages == 1

@@ -10,8 +10,8 @@ from tests.support.holdings import a_holding, a_post
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker.describing import MOST_JOBS, describe_post, states
+from unstuck.worker.leaked_threads import Residents
 from unstuck.worker.ledger import Stage
-from unstuck.worker.residents import Residents
 from unstuck.worker.roster import Roster
 
 

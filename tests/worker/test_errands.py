@@ -17,9 +17,9 @@ from unstuck.executor.messages import (
     JournalPage,
     LoadJournal,
     RecordStep,
-    Refused,
+    RefusedMessage,
     Reply,
-    Spawn,
+    SpawnMessage,
     Spend,
     SpentAnswer,
 )
@@ -28,9 +28,9 @@ from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import Returned
 from unstuck.store.port import NewStep, Report, Verdict
 from unstuck.store.sql_store import SqlStore
-from unstuck.worker.errands import BATCH, Errands
+from unstuck.worker.flow_calls import BATCH, Errands
 from unstuck.worker.ledger import Ledger
-from unstuck.worker.processes import Errand
+from unstuck.worker.processes import FlowCall
 
 
 class Spoiled:
@@ -81,13 +81,14 @@ class Desk:
         return job
 
     def ask(self, job: ClaimedJob, serial: int, question: Any) -> None:
-        self.errands.take(Errand(1, job.ref, serial, question))
+        self.errands.take(FlowCall(1, job.ref, serial, question))
 
     def step(self, job: ClaimedJob, serial: int, name: str = "s") -> None:
         self.ask(job, serial, RecordStep(name, serial, str(serial), 1))
 
     def run(self, ticks: int = 1) -> None:
         for _ in range(ticks):
+            self.errands.wake()  # one that finds nothing to do would rest for a second
             try:
                 self.errands.tick()
             except StoreError:
@@ -120,7 +121,7 @@ def test_each_question_has_its_answer(desk: Desk, store: SqlStore) -> None:
     child = a_job(workflow="child")
     desk.ask(job, 1, LoadJournal(0))
     desk.ask(job, 2, Spend({"tokens": 120.0}))
-    desk.ask(job, 3, Spawn("kid", 1, child, "cancel"))
+    desk.ask(job, 3, SpawnMessage("kid", 1, child, "cancel"))
     desk.run()
     journal, spent, spawned = (answer for _, _, answer in desk.answers)
     assert isinstance(journal, JournalPage)
@@ -139,7 +140,7 @@ def test_one_refused_step_does_not_cost_the_others_theirs(desk: Desk, store: Sql
     desk.run(6)
     answers = {(ref, serial): answer for ref, serial, answer in desk.answers}
     assert answers[good.ref, 1] == answers[good.ref, 2] == Done()
-    assert answers[bad.ref, 1] == Refused("InvalidInput", "too many steps")
+    assert answers[bad.ref, 1] == RefusedMessage("InvalidInput", "too many steps")
 
 
 def test_an_error_of_any_kind_is_an_answer(desk: Desk) -> None:
@@ -148,7 +149,7 @@ def test_an_error_of_any_kind_is_an_answer(desk: Desk) -> None:
     desk.step(job, 1)
     desk.run()
     ((_, _, answer),) = desk.answers
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, RefusedMessage)
     assert "a bug" in answer.message
 
 
@@ -172,7 +173,7 @@ def test_an_errand_that_no_call_can_carry_is_refused_in_the_end(desk: Desk) -> N
     desk.step(good, 1)
     desk.run(8)
     answers = {ref: answer for ref, _, answer in desk.answers}
-    assert answers == {bad.ref: Refused("StoreUnavailable", "it took too long"), good.ref: Done()}
+    assert answers == {bad.ref: RefusedMessage("StoreUnavailable", "it took too long"), good.ref: Done()}
 
 
 def test_an_attempt_that_is_not_ours_any_more_is_told_and_revoked(desk: Desk, store: SqlStore) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.executor.test_flow import Desk, FlowWatch
-from unstuck.executor.messages import BadFrame, Errand, LoadJournal
+from unstuck.executor.messages import BadFrame, FlowCallMessage, LoadJournal
 from unstuck.worker.member import Member
-from unstuck.worker.processes import Errand as ErrandHeard
+from unstuck.worker.processes import FlowCall as ErrandHeard
 
 
 class Talker:
@@ -26,7 +26,7 @@ class Talker:
         (self.number,) = self.member.fed
 
     def ask(self, serial: int) -> None:
-        self._watch.fleet._talk._take(self.member, Errand(self.number, serial, LoadJournal(0)))
+        self._watch.fleet._talk._take(self.member, FlowCallMessage(self.number, serial, LoadJournal(0)))
 
     def heard(self) -> list[int]:
         self._watch.hear_for(0.1)

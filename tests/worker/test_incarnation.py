@@ -20,14 +20,14 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.times import Times
-from unstuck.store.port import Claimed, Order, Share, Store
+from unstuck.store.port import Claimed, Share, Store, WorkerOrder
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.incarnation import Incarnation
-from unstuck.worker.parts import End, Parts
+from unstuck.worker.parts import End, WorkerParts
 from unstuck.worker.placing import Seats
 from unstuck.worker.processes import ExecutorDied, Finished, Imported, LeftBehind, Started
 from unstuck.worker.shutdown import Shutdown
-from unstuck.worker.view import Limits
+from unstuck.worker.view import WearLimits
 
 TIMES = Times(
     lease=6.0,
@@ -57,7 +57,7 @@ class Shop:
         self.store = store
         self.fleet = fleet or FakeFleet()
         self.shutdown = Shutdown(TIMES)
-        self.parts = Parts(
+        self.parts = WorkerParts(
             incarnation=SystemChance().nonce(),
             store=store,
             beat_store=store,
@@ -67,7 +67,7 @@ class Shop:
             chance=SystemChance(),
             times=TIMES,
             seats=Seats(**{"slots": 2, "processes": 1, **seats}),
-            limits=Limits(),
+            limits=WearLimits(),
         )
         self.incarnation = Incarnation(self.parts, self.shutdown)
         self.ends: list[End] = []
@@ -195,10 +195,11 @@ def test_a_claim_whose_answer_never_comes_goes_back_with_the_next_beat_uncharged
 def test_an_attempt_that_the_database_took_away_is_stopped_and_its_executor_ended(build: Callable[..., Shop]) -> None:
     """A worker whose attempt was revoked ends that executor; what the old body says later changes nothing."""
     shop = build()
-    (id,) = shop.submit(timeout=0.001, grace=0.05)
+    (id,) = shop.submit(timeout=30, grace=30)
     (job,) = shop.fed()
     shop.begin(job)
-    eventually(lambda: shop.store.convict_overdue(kill_grace=0.0, lease=0.0))
+    # Long before its time: the worker itself is not to judge first.
+    eventually(lambda: shop.store.convict_overdue(kill_grace=-100.0, lease=0.0))
 
     eventually(lambda: shop.fleet.told("drain"))
     eventually(lambda: shop.fleet.told("kill"))
@@ -302,11 +303,11 @@ def test_a_job_that_was_interrupted_for_its_neighbours_runs_again_by_itself_unch
 
 
 # --- orders -------------------------------------------------------------------------------------------------------
-def ordered(shop: Shop, kind: Any, subject: str = "") -> Order:
+def ordered(shop: Shop, kind: Any, subject: str = "") -> WorkerOrder:
     (worker,) = [w for w in eventually(shop.store.workers) if w.state == "active"]
     order = shop.store.give_order(worker.number, kind, subject, "ada")
 
-    def answered() -> Order:
+    def answered() -> WorkerOrder:
         found = shop.store.order(order.number)
         assert found is not None
         assert found.done_at is not None
@@ -432,3 +433,35 @@ def test_coroutines_are_left_to_others_while_no_loop_turns(build: Callable[..., 
     assert [event.kind for event in shop.store.history("default", id)] == ["submitted"]
     shop.fleet.look(1, loop_age=0.0)
     assert [job.id for job in shop.fed()] == [id]
+
+
+class SlowToNudge(FakeFleet):
+    """Whoever nudges it is held up right after the nudge, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nudges = 0
+        self.is_nudged = threading.Event()
+        self.may_go = threading.Event()
+
+    def nudge(self) -> None:
+        self.nudges += 1
+        if self.nudges == 1:
+            self.is_nudged.set()
+            self.may_go.wait(5.0)
+        super().nudge()
+
+
+def test_a_nudge_that_meets_another_is_not_lost(store: SqlStore) -> None:
+    """The first may have been heard already when the second comes, and its thread not be done with it yet."""
+    fleet = SlowToNudge()
+    incarnation = Shop(store, fleet).incarnation
+    first = threading.Thread(target=incarnation.nudge)
+    first.start()
+    fleet.is_nudged.wait(5.0)
+
+    incarnation.nudge()
+    fleet.may_go.set()
+    first.join(5.0)
+
+    assert fleet.nudges == 2

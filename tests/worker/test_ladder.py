@@ -9,25 +9,37 @@ import pytest
 from tests.support.holdings import a_holding, a_post, a_view
 from unstuck.model.lifecycle import RequestKind
 from unstuck.worker import actions
-from unstuck.worker.actions import Action, Convict, Drain, Dump, Excuse, Interrupt, Kill, Promote, Recall, Spawn
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.actions import (
+    Action,
+    Continue,
+    Convict,
+    Drain,
+    Dump,
+    Excuse,
+    Interrupt,
+    Kill,
+    Promote,
+    Recall,
+    StartExecutor,
+)
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import plan
 from unstuck.worker.roster import Post
-from unstuck.worker.view import Limits
+from unstuck.worker.view import WearLimits
 
 SILENT = 1.0
 STALLED = 1.0
 
 
-def told(at: float = 100.0, kind: RequestKind | None = RequestKind.CANCEL, **policy: Any) -> Holding:
+def told(at: float = 100.0, kind: RequestKind | None = RequestKind.CANCEL, **policy: Any) -> HeldAttempt:
     """Asked to stop at that time, with a grace of 10 s, and its stack taken in time."""
     holding = a_holding(at=0.0, **policy)
     holding.asked, holding.told_at, holding.dumped_at = kind, at, at + 9.8
     return holding
 
 
-def running() -> Holding:
+def running() -> HeldAttempt:
     return a_holding(at=99.0)
 
 
@@ -40,19 +52,19 @@ def only(kind: type[Action], found: list[Action]) -> list[Action]:
 
 
 # --- interrupts -------------------------------------------------------------------------------------------------
-def on_the_loop(me: Holding, other: Holding) -> Post:
+def on_the_loop(me: HeldAttempt, other: HeldAttempt) -> Post:
     return a_post(1, me, other, on_main=frozenset({me.ref, other.ref}), on_loop=me.ref)
 
 
-def suspended(me: Holding, other: Holding) -> Post:
+def suspended(me: HeldAttempt, other: HeldAttempt) -> Post:
     return a_post(1, me, other, on_main=frozenset({me.ref, other.ref}))
 
 
-def on_a_thread(me: Holding, other: Holding) -> Post:
+def on_a_thread(me: HeldAttempt, other: HeldAttempt) -> Post:
     return a_post(1, me, other)
 
 
-def solo(me: Holding, other: Holding) -> Post:
+def solo(me: HeldAttempt, other: HeldAttempt) -> Post:
     return a_post(1, me, alone=True, on_main=frozenset({me.ref}))
 
 
@@ -174,8 +186,9 @@ CASES: dict[str, tuple[Any, str]] = {
     "holds the interpreter": (lambda me, other: {"pulse_age": SILENT, "holder": me}, "convicted"),
     "another holds the interpreter": (lambda me, other: {"pulse_age": SILENT, "holder": other}, "excused"),
     "silent and nobody knows why": (lambda me, other: {"pulse_age": SILENT}, f"killed: {actions.FROZEN}"),
-    "stopped from outside": (
-        lambda me, other: {"pulse_age": SILENT, "is_stopped": True},
+    "stopped, and to be continued": (lambda me, other: {"pulse_age": SILENT, "is_stopped": True}, "excused"),
+    "stopped again and again": (
+        lambda me, other: {"pulse_age": SILENT, "is_stopped": True, "continued": 3},
         f"killed: {actions.FROZEN}",
     ),
     "a coroutine on a blocked loop in a silent process, the holder known": (
@@ -241,7 +254,7 @@ def test_a_process_that_cannot_even_be_killed_is_judged_all_the_same() -> None:
 
 
 # --- the end of a process with a stuck body ---------------------------------------------------------------------
-def stuck() -> Holding:
+def stuck() -> HeldAttempt:
     holding = told(at=100.0)
     holding.stage = Stage.STUCK
     return holding
@@ -291,7 +304,7 @@ def test_a_frozen_process_is_killed_with_the_name_of_who_froze_it_and_its_stacks
     assert Kill(1, actions.FROZEN, me.ref) in planned(post, now=130.0)
 
 
-def a_stall(loop_age: float, **facts: Any) -> tuple[Holding, Post]:
+def a_stall(loop_age: float, **facts: Any) -> tuple[HeldAttempt, Post]:
     blocker, other = running(), running()
     on_main = frozenset({blocker.ref, other.ref})
     given = {"on_loop": blocker.ref, "on_main": on_main, "loop_age": loop_age, **facts}
@@ -344,7 +357,7 @@ def test_a_silent_process_is_no_matter_of_its_loop() -> None:
 
 
 def test_above_its_memory_limit_a_process_is_killed_once_its_stacks_were_asked_for() -> None:
-    limits = Limits(memory_limit=1 << 30)
+    limits = WearLimits(memory_limit=1 << 30)
     me = running()
     post = a_post(1, me, memory=1 << 30, over_since=130.0)
 
@@ -380,13 +393,13 @@ def test_where_processes_start_slowly_one_is_kept_warm_and_promoted_at_once() ->
     def filled(*these: Post, **facts: Any) -> list[Action]:
         return list(plan(a_view(*these, seats=SEATS, **{"mode": "spawn", **facts}), now=1.0))
 
-    assert filled(*posts) == [Spawn(alone=False, slots=4, is_spare=True)]
+    assert filled(*posts) == [StartExecutor(alone=False, slots=4, is_spare=True)]
     assert filled(*posts, mode="fork") == []
     assert filled(*posts, spare) == []
     posts[0].state = "draining"
     assert filled(*posts, spare) == [Promote(3)]
     spare.is_spare = False
-    assert filled(*posts, spare) == [Spawn(alone=False, slots=4, is_spare=True)]
+    assert filled(*posts, spare) == [StartExecutor(alone=False, slots=4, is_spare=True)]
 
 
 def test_a_spare_comes_only_after_those_that_are_needed_and_only_where_it_fits() -> None:
@@ -394,9 +407,59 @@ def test_a_spare_comes_only_after_those_that_are_needed_and_only_where_it_fits()
     assert list(plan(a_view(starting, a_post(2), seats=SEATS, mode="spawn"), now=1.0)) == []
     misfit = a_post(3, is_spare=True, slots=3)
     view = a_view(a_post(2, slots=5), misfit, seats=Seats(7, processes=2), mode="spawn")
-    assert list(plan(view, now=1.0)) == [Spawn(alone=False, slots=2)]
+    assert list(plan(view, now=1.0)) == [StartExecutor(alone=False, slots=2)]
 
 
 def test_a_spare_is_promoted_even_while_starts_are_held_back() -> None:
     view = a_view(a_post(2), a_post(3, is_spare=True), seats=SEATS, mode="spawn", spawn_from=10.0)
     assert list(plan(view, now=1.0)) == [Promote(3)]
+
+
+# --- stopped processes ------------------------------------------------------------------------------------------
+def stopped(*bodies: HeldAttempt, **facts: Any) -> Post:
+    return a_post(1, *bodies, **{"is_stopped": True, "pulse_age": SILENT, **facts})
+
+
+def test_a_stopped_process_with_several_jobs_is_continued() -> None:
+    """Nothing says who stopped it, and nobody has to lose it for that."""
+    assert only(Continue, planned(stopped(running(), running()), now=100.0)) == [Continue(1)]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"pulse_age": 0.9}, {"killed": actions.ORDERED}, {"continued": 3}, {"continued": 1, "continued_at": 99.5}],
+)
+def test_it_is_not_continued_too_early_too_often_or_too_late(facts: dict[str, Any]) -> None:
+    assert only(Continue, planned(stopped(running(), running(), **facts), now=100.0)) == []
+
+
+def test_a_job_that_stops_the_process_it_has_to_itself_is_left_to_its_own_limit() -> None:
+    assert only(Continue, planned(stopped(running()), now=100.0)) == []
+
+
+def test_the_grace_stands_still_in_a_process_that_is_to_be_continued() -> None:
+    me = told(at=88.0)
+    post = stopped(me, running(), pulse_age=2.0, continued=1, continued_at=99.5)
+    found = planned(post, now=100.0, looked_at=99.9)
+    (excuse,) = only(Excuse, found)
+    assert isinstance(excuse, Excuse)
+    assert excuse.seconds == pytest.approx(0.1)
+    assert only(Convict, found) == only(Kill, found) == []
+
+
+def test_who_stops_its_process_again_and_again_is_waited_for_no_longer_than_its_grace() -> None:
+    me = told(at=88.0)
+    post = stopped(me, running(), pulse_age=20.0, continued=3, continued_at=90.0)
+    assert only(Kill, planned(post, now=100.0)) == [Kill(1, actions.FROZEN)]
+
+
+# --- the stacks of those that fall with another ---------------------------------------------------------------------
+def test_before_a_verdict_in_a_silent_process_everybody_in_it_is_shown() -> None:
+    """It may be killed at once, and whoever falls with it keeps where it was."""
+    me, asked, other = told(at=100.0), told(at=100.0), running()
+    me.dumped_at = asked.dumped_at = None
+    post = a_post(1, me, asked, other, pulse_age=2.0, holder=me.ref)
+    assert only(Dump, planned(post, now=109.8)) == [Dump(1, (me.ref, asked.ref, other.ref))]
+    for holding in post.bodies:
+        holding.dumped_at = 109.8
+    assert only(Dump, planned(post, now=109.9)) == []

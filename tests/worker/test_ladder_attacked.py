@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,14 +12,13 @@ from tests.support.fake_fleet import FakeFleet
 from tests.support.holdings import a_holding, a_post, a_view
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.store.port import Order
+from unstuck.store.port import WorkerOrder
 from unstuck.worker import actions
-from unstuck.worker.actions import Action, Convict, Drain, Dump, Excuse, Interrupt, Kill, Spawn
-from unstuck.worker.books import Books
-from unstuck.worker.ears import Ears
-from unstuck.worker.hands import Hands
-from unstuck.worker.ledger import Holding
-from unstuck.worker.notes import Inbox, LeaseLost, Notes
+from unstuck.worker.act import Hands
+from unstuck.worker.actions import Action, Convict, Drain, Dump, Excuse, Interrupt, Kill, StartExecutor
+from unstuck.worker.fleet_events import Ears
+from unstuck.worker.ledger import HeldAttempt
+from unstuck.worker.mailbox import LeaseLost, Mailbox, Notes
 from unstuck.worker.orders import Orders
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import plan
@@ -26,21 +26,22 @@ from unstuck.worker.processes import ExecutorReady, ExecutorView, Imported
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Shutdown
+from unstuck.worker.state import Books
 from unstuck.worker.threads import Activity, Look, Vigil, holder
-from unstuck.worker.view import Limits
+from unstuck.worker.view import WearLimits
 
 TIMES = Times()
 LIMIT = 100 << 20
 
 
-def told(at: float = 100.0, grace: float = 10.0, **facts: Any) -> Holding:
+def told(at: float = 100.0, grace: float = 10.0, **facts: Any) -> HeldAttempt:
     """Asked to stop at that time, its stack taken in time for the verdict."""
     holding = a_holding(at=0.0, timeout="unlimited", grace=grace, **facts)
     holding.asked, holding.told_at, holding.dumped_at = RequestKind.CANCEL, at, at + grace - 0.01
     return holding
 
 
-def running() -> Holding:
+def running() -> HeldAttempt:
     return a_holding(at=99.0, timeout="unlimited")
 
 
@@ -64,7 +65,7 @@ def test_also_a_short_grace_has_room_for_a_second_interrupt(grace: float, every:
 
 
 # --- memory -----------------------------------------------------------------------------------------------------
-LIMITS = Limits(memory_limit=LIMIT)
+LIMITS = WearLimits(memory_limit=LIMIT)
 
 
 def an_early_verdict() -> Post:
@@ -102,7 +103,7 @@ def test_above_the_memory_limit_the_kill_waits_no_longer_than_two_dumps_may_take
     assert only(Kill, planned(post, now=120.5, limits=LIMITS)) == [Kill(1, actions.OVER_MEMORY)]
 
 
-def books_with(limits: Limits) -> Books:
+def books_with(limits: WearLimits) -> Books:
     return Books(TIMES, Seats(slots=4, processes=1), limits, Fence.after(1e9, TIMES))
 
 
@@ -155,7 +156,7 @@ def started(books: Books, now: float) -> Post:
 
 
 def test_a_process_that_is_above_the_memory_limit_before_any_job_is_a_failed_start() -> None:
-    books = books_with(Limits(memory_limit=5 << 20))
+    books = books_with(WearLimits(memory_limit=5 << 20))
     hands = hands_on(books)
     rests = []
     now = 100.0
@@ -169,7 +170,7 @@ def test_a_process_that_is_above_the_memory_limit_before_any_job_is_a_failed_sta
         assert "uses 30 MiB before any job; memory_limit is 5 MiB" in (books.start_error or "")
         rests.append(books.spawn_from - now)
         books.roster.close(post.number)
-        assert only(Spawn, list(plan(books.view(now, is_impatient=False), now))) == []
+        assert only(StartExecutor, list(plan(books.view(now, is_impatient=False), now))) == []
         now = books.spawn_from
     assert rests == sorted(rests)
     assert rests[0] < rests[-1]
@@ -196,7 +197,7 @@ def test_a_process_that_has_run_jobs_and_is_above_the_limit_is_no_failed_start()
 
 
 def test_what_is_above_max_memory_before_any_job_is_reported_once_and_not_replaced(caplog: Any) -> None:
-    books = books_with(Limits(max_memory=5 << 20))
+    books = books_with(WearLimits(max_memory=5 << 20))
     hands = hands_on(books)
     for number in (1, 2):
         post = started(books, 100.0)
@@ -328,9 +329,70 @@ def test_a_sleeper_is_not_the_holder_if_a_thread_of_no_job_may_be(
     assert vigil.holder == expected
 
 
+@pytest.mark.parametrize(
+    ("control", "main", "job", "expected"),
+    [
+        # The control thread waits for the first sign of a thread that it has just started, which cannot give it.
+        (SLEEPS, WAITS, BURNS, 7),
+        (SLEEPS, WAITS, SLEEPS, 7),
+        # A job told the interpreter to ask its holder for it once a day: nobody is seen to wait.
+        (SLEEPS, SLEEPS, BURNS, 7),
+        (SLEEPS, SLEEPS, SLEEPS, None),
+    ],
+)
+def test_the_event_loop_is_a_second_witness_that_the_interpreter_is_held(
+    control: tuple[int, float], main: tuple[int, float], job: tuple[int, float], expected: int | None
+) -> None:
+    looked = looks(control=control, main=main, crew=SLEEPS, job=job)
+    for is_loop_silent in (True, False):
+        vigil = Vigil(0.0)
+        for look in looked:
+            vigil.look(look, MAIN, CONTROL, {JOB: 7}, {CREW}, is_loop_silent=is_loop_silent)
+        assert vigil.is_held is is_loop_silent
+        assert vigil.holder == (expected if is_loop_silent else None)
+
+
+def test_who_burns_is_known_on_a_machine_that_hardly_lets_it() -> None:
+    """Five hundredths of a core, and the rest of the time in the queue for one."""
+    before, after = looks(control=SLEEPS, main=SLEEPS, job=(0, 0.005), stranger=(1, 0.005))
+    starved = {t: replace(a, queued_seconds=0.09) for t, a in after.threads.items() if t in (JOB, STRANGER)}
+    vigil = Vigil(0.0)
+    for look in (before, Look(after.at, {**after.threads, **starved})):
+        vigil.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
+    assert vigil.holder == 7
+
+
+def test_what_one_look_cannot_tell_does_not_refute_the_one_before_it() -> None:
+    burns = looks(control=WAITS, main=WAITS, job=BURNS, stranger=SLEEPS)
+    still = Look(50.2, {**burns[1].threads, CONTROL: Activity("S", 1040, 1.0), MAIN: Activity("S", 1040, 1.0)})
+    waits = Look(50.3, {t: Activity("S", a.switches + 20, a.cpu_seconds) for t, a in still.threads.items()})
+    vigil, found = Vigil(0.0), []
+    for look in (*burns, still, waits):
+        vigil.look(look, MAIN, CONTROL, {JOB: 7})
+        found.append(vigil.holder)
+    assert found == [None, 7, 7, None]
+
+
+def test_a_loop_that_a_job_blocks_is_no_witness_against_another() -> None:
+    """It may sleep there, and leave the interpreter free."""
+    vigil = Vigil(0.0)
+    for look in looks(control=SLEEPS, main=SLEEPS, job=BURNS):
+        vigil.look(look, MAIN, CONTROL, {JOB: 7, MAIN: 8}, is_loop_silent=True)
+    assert (vigil.is_held, vigil.holder) == (False, None)
+
+
+def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
+    before, after = looks(control=SLEEPS, main=SLEEPS, job=BURNS)
+    stopped = Look(after.at, {t: Activity("T", a.switches, a.cpu_seconds) for t, a in after.threads.items()})
+    vigil = Vigil(0.0)
+    for look in (before, stopped):
+        vigil.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
+    assert (vigil.is_stopped, vigil.is_held, vigil.holder) == (True, False, None)
+
+
 # --- orders that cannot be read ---------------------------------------------------------------------------------
 def test_an_order_that_cannot_be_read_is_refused_and_takes_no_other_note_with_it() -> None:
-    books = books_with(Limits())
+    books = books_with(WearLimits())
     books.roster.open(False, 0.0).pid = 9
     answers: list[tuple[int, str, bool]] = []
 
@@ -338,11 +400,11 @@ def test_an_order_that_cannot_be_read_is_refused_and_takes_no_other_note_with_it
         answers.append((number, text, refused))
 
     orders = Orders(books, FakeFleet(), hands_on(books), Shutdown(TIMES), answer)
-    inbox = Inbox(lambda: None)
+    inbox = Mailbox(lambda: None)
     notes = Notes(inbox, books, FakeFleet(), hands_on(books), orders)
     for number, subject in enumerate(("9" * 5000, "９", "-1", "", "9" * 30)):
-        inbox.put(Order(number, 1, "recycle", subject, "me", datetime.now(UTC)))
-    inbox.put(Order(9, 1, "recycle", None, "me", datetime.now(UTC)))  # type: ignore[arg-type]
+        inbox.put(WorkerOrder(number, 1, "recycle", subject, "me", datetime.now(UTC)))
+    inbox.put(WorkerOrder(9, 1, "recycle", None, "me", datetime.now(UTC)))  # type: ignore[arg-type]
     inbox.put(LeaseLost())
 
     notes.read(1.0)

@@ -12,15 +12,15 @@ from tests.support.holdings import a_holding
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker import actions
-from unstuck.worker.books import Books
-from unstuck.worker.hands import Hands
+from unstuck.worker.act import Hands
 from unstuck.worker.ladder import earns_verdict, is_kept_by_another
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import MAX_DOOMED, plan
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
-from unstuck.worker.view import Limits, View
+from unstuck.worker.state import Books
+from unstuck.worker.view import FleetView, WearLimits
 
 TIMES = Times()
 GRACE = 4.0
@@ -35,7 +35,7 @@ class World:
     """Real books and hands; executors that do nothing but die when they are killed."""
 
     def __init__(self, processes: int, bodies: int) -> None:
-        limits = Limits(memory_limit=1 << 40)
+        limits = WearLimits(memory_limit=1 << 40)
         self.books = Books(TIMES, Seats(slots=99, processes=processes), limits, Fence.after(1e9, TIMES))
         self.hands = Hands(self.books, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
         self.now = 100.0
@@ -57,7 +57,7 @@ class World:
     def posts(self) -> list[Post]:
         return list(self.books.roster.posts.values())
 
-    def bodies(self) -> list[tuple[Post, Holding]]:
+    def bodies(self) -> list[tuple[Post, HeldAttempt]]:
         return [(post, holding) for post in self.posts for holding in post.bodies]
 
     def tell(self, place: int) -> None:
@@ -100,14 +100,14 @@ class World:
                 self.check(action, view)
             self.books.looked_at = self.now
             for action in planned:
-                if not isinstance(action, actions.Spawn):
+                if not isinstance(action, actions.StartExecutor):
                     self.hands.do(action, self.now)
         assert sum(self._lingers(post) for post in self.posts) <= MAX_DOOMED
 
     def _lingers(self, post: Post) -> bool:
         return not post.killed and any(h.stage is Stage.STUCK for h in post.bodies)
 
-    def check(self, action: actions.Action, view: View) -> None:
+    def check(self, action: actions.Action, view: FleetView) -> None:
         match action:
             case actions.Convict(ref):
                 post = next(p for p in self.posts if ref in p.holdings)

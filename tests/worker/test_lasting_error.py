@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+
+import pytest
 
 from tests.support.workers import ROOT
 from unstuck.worker.loops import STALLED
@@ -46,29 +47,44 @@ Incarnation(replace(shop.parts, last_store=Deaf), shop.shutdown).run()
 )
 
 
-def test_a_worker_that_ends_itself_waits_no_longer_than_a_store_call_for_its_last_words(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _IS_NOT_HEARD, f"sqlite:///{tmp_path / 'unstuck.db'}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
+    """Both at once, for they wait most of the time: exit code, stdout and stderr of each script."""
+    running = {
+        script: subprocess.Popen(
+            [sys.executable, "-c", script, f"sqlite:///{tmp_path_factory.mktemp('ends') / 'unstuck.db'}"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for script in (_FAILS, _IS_NOT_HEARD)
+    }
+    try:
+        said = {script: process.communicate(timeout=60) for script, process in running.items()}
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait(10)
+    return {script: (process.returncode, *said[script]) for script, process in running.items()}
 
-    assert ended.returncode == STALLED, ended.stderr[-2000:]
-    assert ended.stdout.count("last words: it ended itself: the main loop has not ticked") == 1
+
+def test_a_worker_that_ends_itself_waits_no_longer_than_a_store_call_for_its_last_words(
+    ended: dict[str, tuple[int, str, str]],
+) -> None:
+    code, out, err = ended[_IS_NOT_HEARD]
+
+    assert code == STALLED, err[-2000:]
+    assert out.count("last words: it ended itself: the main loop has not ticked") == 1
 
 
-def test_a_worker_whose_main_loop_only_fails_ends_itself_and_names_the_error(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _FAILS, f"sqlite:///{tmp_path / 'unstuck.db'}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def test_a_worker_whose_main_loop_only_fails_ends_itself_and_names_the_error(
+    ended: dict[str, tuple[int, str, str]],
+) -> None:
+    code, out, err = ended[_FAILS]
 
-    assert ended.returncode == STALLED, ended.stderr[-2000:]
-    assert "the main loop has not ticked" in ended.stderr
-    assert "nothing to be seen" in ended.stderr.splitlines()[-1]
-    assert ended.stdout.count("look") < 30
+    assert code == STALLED, err[-2000:]
+    assert "the main loop has not ticked" in err
+    assert "nothing to be seen" in err.splitlines()[-1]
+    assert out.count("look") < 30

@@ -6,7 +6,7 @@ import threading
 
 from tests.support.holdings import a_claimed_job
 from unstuck.worker.ledger import Ledger, Stage
-from unstuck.worker.shares import Room
+from unstuck.worker.shares import FreeRoom
 
 
 def test_an_attempt_is_never_between_two_chairs() -> None:
@@ -61,10 +61,10 @@ def test_a_report_can_be_made_only_once() -> None:
 
 def test_what_a_claim_brings_is_taken_off_the_room_until_it_is_counted() -> None:
     ledger = Ledger()
-    ledger.publish(Room(5, ahead=2))
+    ledger.publish(FreeRoom(5, ahead=2))
     ledger.admit("c", [a_claimed_job() for _ in range(6)], 1.0)
-    assert ledger.room() == Room(0, ahead=1)
+    assert ledger.room() == FreeRoom(0, ahead=1)
     ledger.take_fresh()
-    assert ledger.room() == Room(0, ahead=1)
-    ledger.publish(Room(3))
-    assert ledger.room() == Room(3)
+    assert ledger.room() == FreeRoom(0, ahead=1)
+    ledger.publish(FreeRoom(3))
+    assert ledger.room() == FreeRoom(3)

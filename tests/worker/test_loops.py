@@ -10,7 +10,7 @@ import sys
 from tests.support.eventually import eventually
 from unstuck.clock import FakeClock, MachineClock
 from unstuck.model.errors import StoreUnavailable
-from unstuck.worker.loops import STALLED, Loop, Watchdog
+from unstuck.worker.loops import STALLED, Loop, LoopWatchdog
 
 
 def test_a_loop_survives_every_error_of_its_tick() -> None:
@@ -44,7 +44,7 @@ def test_a_loop_that_keeps_failing_rests_longer_each_time_up_to_a_second() -> No
 def test_the_watchdog_names_the_loop_that_stands_still() -> None:
     clock, reasons = FakeClock(), list[str]()
     quick, slow = Loop("quick", lambda: 1.0, clock, 100.0), Loop("beat", lambda: 1.0, clock, 3.0)
-    watchdog = Watchdog([quick, slow], clock, end=reasons.append)
+    watchdog = LoopWatchdog([quick, slow], clock, end=reasons.append)
     for _ in range(5):
         clock.advance(1.0)
         quick.stamp()
@@ -55,7 +55,7 @@ def test_the_watchdog_names_the_loop_that_stands_still() -> None:
 
 def test_a_process_that_was_itself_suspended_blames_no_loop() -> None:
     clock, reasons = FakeClock(), list[str]()
-    watchdog = Watchdog([loop := Loop("beat", lambda: 1.0, clock, 3.0)], clock, end=reasons.append)
+    watchdog = LoopWatchdog([loop := Loop("beat", lambda: 1.0, clock, 3.0)], clock, end=reasons.append)
     clock.advance(600.0)
     watchdog.tick()
     clock.advance(1.0)
@@ -67,10 +67,10 @@ def test_a_process_that_was_itself_suspended_blames_no_loop() -> None:
 _HANGS = """
 import threading
 from unstuck.clock import MachineClock
-from unstuck.worker.loops import Loop, Watchdog
+from unstuck.worker.loops import Loop, LoopWatchdog
 clock = MachineClock()
 hang = Loop("claim", lambda: float(threading.Event().wait(60)), clock, silence=0.2)
-watchdog = Watchdog([hang], clock)
+watchdog = LoopWatchdog([hang], clock)
 guard = Loop("watchdog", watchdog.tick, clock, silence=9e9)
 hang.start(); guard.start()
 threading.Event().wait(20)
@@ -117,7 +117,7 @@ def test_the_watchdog_says_the_last_error_of_a_loop_that_only_fails() -> None:
         raise ValueError("a mistake of ours")
 
     main = Loop("main", tick, clock, silence=3.0)
-    watchdog = Watchdog([main], clock, end=reasons.append)
+    watchdog = LoopWatchdog([main], clock, end=reasons.append)
     while not reasons:
         main.turn()
         watchdog.tick()

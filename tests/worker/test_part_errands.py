@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import TENANT, settle
 from tests.worker.test_errands import Desk
-from unstuck.executor.messages import Done, Fenced, KeepPart, Refused
+from unstuck.executor.messages import Done, Fenced, KeepPart, RefusedMessage
 from unstuck.model.errors import OutcomeUnknown
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import Returned
@@ -55,7 +55,7 @@ def test_a_refusal_is_an_answer_and_costs_nobody_else(
     desk.run()
     first, second, third = (answer for _, _, answer in desk.answers)
     assert (first, third) == (Done(), Done())
-    assert isinstance(second, Refused)
+    assert isinstance(second, RefusedMessage)
     assert (second.type, "'b' is one too many" in second.message) == ("InvalidInput", True)
     assert kept(store, job) == [("a", "3", 2)]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.support.holdings import a_holding, a_post
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats, place, room, suspects_to_seat
 from unstuck.worker.roster import Post
-from unstuck.worker.shares import Room
+from unstuck.worker.shares import FreeRoom
 
 SEATS = Seats(slots=8, processes=2)
 
@@ -34,13 +34,13 @@ def test_an_ordinary_job_never_sits_in_a_process_for_single_jobs() -> None:
 
 def test_room_is_the_free_slots_and_what_may_wait_ahead() -> None:
     posts = [a_post(1, *[a_holding() for _ in range(6)]), a_post(2, a_holding())]
-    assert room(posts, [], SEATS, may_fetch_ahead=True) == Room(slots=3, ahead=198, solo=2)
-    assert room(posts, [], SEATS, may_fetch_ahead=False) == Room(slots=3, ahead=0, solo=2)
+    assert room(posts, [], SEATS, may_fetch_ahead=True) == FreeRoom(slots=3, ahead=198, solo=2)
+    assert room(posts, [], SEATS, may_fetch_ahead=False) == FreeRoom(slots=3, ahead=0, solo=2)
 
 
 def test_those_who_stand_take_their_slot_already() -> None:
     standing = [a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED, alone=True)]
-    assert room([a_post(1)], standing, SEATS, may_fetch_ahead=False) == Room(slots=2, ahead=0, solo=2)
+    assert room([a_post(1)], standing, SEATS, may_fetch_ahead=False) == FreeRoom(slots=2, ahead=0, solo=2)
 
 
 def test_a_suspect_takes_a_slot_wherever_it_is_and_an_isolated_job_one_of_the_processes_beside() -> None:
@@ -49,13 +49,13 @@ def test_a_suspect_takes_a_slot_wherever_it_is_and_an_isolated_job_one_of_the_pr
     isolated = a_holding(isolation="process")
     posts = [a_post(1), a_post(2, suspects[0], alone=True), a_post(3, isolated, alone=True)]
 
-    assert room(posts, suspects[1:], SEATS, may_fetch_ahead=False) == Room(slots=2, ahead=0, solo=1)
+    assert room(posts, suspects[1:], SEATS, may_fetch_ahead=False) == FreeRoom(slots=2, ahead=0, solo=1)
 
 
 def test_what_is_stuck_or_revoked_holds_no_slot() -> None:
     posts = [a_post(1), a_post(2, a_holding(Stage.STUCK, alone=True), alone=True, state="draining")]
 
-    assert room(posts, [], SEATS, may_fetch_ahead=False) == Room(slots=4, ahead=0, solo=2)
+    assert room(posts, [], SEATS, may_fetch_ahead=False) == FreeRoom(slots=4, ahead=0, solo=2)
 
 
 def test_jobs_that_go_on_in_a_draining_executor_keep_their_slots() -> None:
@@ -73,7 +73,7 @@ def test_an_executor_with_fewer_slots_takes_fewer_jobs() -> None:
 
 
 def test_without_executors_there_is_no_room() -> None:
-    assert room([], [], SEATS, may_fetch_ahead=True) == Room(0)
+    assert room([], [], SEATS, may_fetch_ahead=True) == FreeRoom(0)
 
 
 def test_after_the_death_of_a_zygote_suspects_run_one_at_a_time() -> None:
@@ -102,7 +102,7 @@ def test_a_coroutine_sits_only_where_the_loop_turns_and_a_function_anywhere() ->
     later, plain = a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED)
     later.job = replace(later.job, workflow="later")
 
-    def seated(*posts: Post) -> tuple[dict[int, list[Holding]], list[Holding]]:
+    def seated(*posts: Post) -> tuple[dict[int, list[HeldAttempt]], list[HeldAttempt]]:
         return place([later, plain], posts, coroutines={"later"}, unresponsive=1.0)
 
     assert seated(stalled, lively) == ({2: [later], 1: [plain]}, [])

@@ -11,16 +11,16 @@ from tests.support.holdings import a_holding, a_post, a_view
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker import actions as plans
-from unstuck.worker.actions import Ask, Convict, Drain, Dump, GiveBack, Kill, Recall, Spawn, Tell
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.actions import Ask, Convict, Drain, Dump, GiveBack, Kill, Recall, StartExecutor, Tell
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import plan
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
-from unstuck.worker.view import Limits
+from unstuck.worker.view import WearLimits
 
 
-def told(kind: RequestKind | None = RequestKind.CANCEL, *, at: float = 100.0, **policy: Any) -> Holding:
+def told(kind: RequestKind | None = RequestKind.CANCEL, *, at: float = 100.0, **policy: Any) -> HeldAttempt:
     holding = a_holding(at=0.0, **policy)
     holding.asked, holding.told_at = kind, at
     return holding
@@ -141,6 +141,18 @@ def test_a_drain_recalls_what_has_not_started_and_lets_the_rest_finish() -> None
     ]
 
 
+def test_what_has_not_started_goes_back_as_soon_as_the_lease_is_going() -> None:
+    """Nobody else would start it until then."""
+    unstarted, standing = a_holding(Stage.FED, at=10.0), a_holding(Stage.CLAIMED, at=10.0)
+    view = a_view(a_post(1, unstarted), standing=(standing,), fence=Fence(10.1, 15.0, 23.0))
+
+    assert list(plan(view, now=10.0)) == []
+    assert list(plan(view, now=10.1)) == [
+        Recall(1, (unstarted.ref,)),
+        GiveBack(standing.ref, plans.LEASE_GOING),
+    ]
+
+
 def test_at_the_drain_limit_running_handlers_are_asked_to_stop() -> None:
     """A54"""
     holding = a_holding(at=10.0)
@@ -150,22 +162,22 @@ def test_at_the_drain_limit_running_handlers_are_asked_to_stop() -> None:
 
 @pytest.mark.parametrize(
     ("facts", "limits"),
-    [({"jobs_done": 100}, Limits(max_jobs=100)), ({"memory": 1 << 30}, Limits(max_memory=1 << 29))],
+    [({"jobs_done": 100}, WearLimits(max_jobs=100)), ({"memory": 1 << 30}, WearLimits(max_memory=1 << 29))],
 )
 def test_a_worn_out_executor_is_drained_and_its_replacement_comes_at_once(
-    facts: dict[str, Any], limits: Limits
+    facts: dict[str, Any], limits: WearLimits
 ) -> None:
     """A31"""
     post = a_post(1, a_holding(at=0.0), **facts)
     (drain,) = plan(a_view(post, limits=limits), now=1.0)
     assert isinstance(drain, Drain)
     post.state = "draining"
-    assert list(plan(a_view(post, limits=limits), now=1.0)) == [Spawn(alone=False, slots=10)]
+    assert list(plan(a_view(post, limits=limits), now=1.0)) == [StartExecutor(alone=False, slots=10)]
 
 
 def test_executors_that_die_at_start_are_not_started_again_before_their_rest_is_over() -> None:
     assert list(plan(a_view(spawn_from=10.0), now=9.9)) == []
-    assert list(plan(a_view(spawn_from=10.0), now=10.0)) == [Spawn(alone=False, slots=10)]
+    assert list(plan(a_view(spawn_from=10.0), now=10.0)) == [StartExecutor(alone=False, slots=10)]
 
 
 def test_nothing_is_started_before_the_app_is_imported_or_during_a_shutdown() -> None:
@@ -176,7 +188,7 @@ def test_nothing_is_started_before_the_app_is_imported_or_during_a_shutdown() ->
 def test_a_suspect_gets_a_process_to_itself() -> None:
     suspect = a_holding(Stage.CLAIMED, at=0.0, alone=True)
     view = a_view(a_post(1), standing=(suspect,))
-    assert list(plan(view, now=0.1)) == [Spawn(alone=True)]
+    assert list(plan(view, now=0.1)) == [StartExecutor(alone=True)]
     assert list(plan(a_view(a_post(1), a_post(2, alone=True), standing=(suspect,)), now=0.1)) == []
 
 
@@ -209,12 +221,12 @@ def test_the_third_signal_kills_everything_at_once() -> None:
 def test_worn_out_executors_are_replaced_a_few_at_a_time() -> None:
     """Each has a replacement at once: without a bound a worker would run many times its concurrency."""
     posts = [a_post(n, a_holding(at=0.0), jobs_done=5) for n in (1, 2, 3, 4)]
-    view = a_view(*posts, limits=Limits(max_jobs=5), seats=Seats(40, processes=4))
+    view = a_view(*posts, limits=WearLimits(max_jobs=5), seats=Seats(40, processes=4))
 
     assert [a.executor for a in plan(view, now=1.0) if isinstance(a, Drain)] == [1, 2]
     posts[0].state = posts[1].state = "draining"
     assert Drain not in map(type, plan(view, now=1.0))
-    rest = a_view(*posts[1:], limits=Limits(max_jobs=5), seats=Seats(40, processes=4))
+    rest = a_view(*posts[1:], limits=WearLimits(max_jobs=5), seats=Seats(40, processes=4))
     assert [a.executor for a in plan(rest, now=1.0) if isinstance(a, Drain)] == [3]
 
 
@@ -230,8 +242,8 @@ def test_suspects_get_a_process_for_each_slot_they_hold_up_to_a_bound() -> None:
     few = a_view(a_post(1), standing=suspects[:3], seats=Seats(10, processes=1))
     many = a_view(a_post(1), standing=suspects, seats=Seats(100, processes=1))
 
-    assert list(plan(few, now=0.1)) == 3 * [Spawn(alone=True)]
-    assert list(plan(many, now=0.1)) == 9 * [Spawn(alone=True)]
+    assert list(plan(few, now=0.1)) == 3 * [StartExecutor(alone=True)]
+    assert list(plan(many, now=0.1)) == 9 * [StartExecutor(alone=True)]
 
 
 def test_what_waits_for_a_process_of_its_own_goes_back_rarely() -> None:
@@ -245,10 +257,10 @@ def test_what_waits_for_a_process_of_its_own_goes_back_rarely() -> None:
 def test_the_slots_are_shared_out_among_the_processes_to_the_last_one() -> None:
     """--concurrency 10 --processes 4"""
     seats = Seats(10, processes=4)
-    assert list(plan(a_view(seats=seats), now=1.0)) == [Spawn(False, n) for n in (3, 3, 2, 2)]
+    assert list(plan(a_view(seats=seats), now=1.0)) == [StartExecutor(False, n) for n in (3, 3, 2, 2)]
 
     left = [a_post(1, slots=3), a_post(2, slots=3), a_post(3, slots=2)]
-    assert list(plan(a_view(*left, seats=seats), now=1.0)) == [Spawn(False, 2)]
+    assert list(plan(a_view(*left, seats=seats), now=1.0)) == [StartExecutor(False, 2)]
 
 
 def test_no_processes_are_started_for_suspects_that_must_wait_their_turn() -> None:
@@ -258,7 +270,7 @@ def test_no_processes_are_started_for_suspects_that_must_wait_their_turn() -> No
 
     def solos(*posts: Any, **facts: Any) -> int:
         actions = plan(a_view(*posts, standing=standing, **facts), now=1.0)
-        return sum(isinstance(action, Spawn) and action.alone for action in actions)
+        return sum(isinstance(action, StartExecutor) and action.alone for action in actions)
 
     assert solos(shared) == 4
     assert solos(shared, is_wary=True) == 1

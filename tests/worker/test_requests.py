@@ -13,9 +13,9 @@ from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.store.port import Asked, Order, Verdict
+from unstuck.store.port import Asked, Verdict, WorkerOrder
 from unstuck.worker.loops import Loop
-from unstuck.worker.requests import Ask, Requests
+from unstuck.worker.requests import PendingRequest, Requests
 
 
 class SlowStore:
@@ -36,7 +36,7 @@ class SlowStore:
         self.polls.append(self.clock.boot())
         return []
 
-    def orders(self, worker: int) -> list[Order]:
+    def orders(self, worker: int) -> list[WorkerOrder]:
         return []
 
 
@@ -44,7 +44,7 @@ def requests_on(
     store: Any,
     clock: FakeClock,
     heard: Callable[[Asked], None],
-    ordered: Callable[[Order], None] = lambda order: None,
+    ordered: Callable[[WorkerOrder], None] = lambda order: None,
     is_busy: bool = True,
 ) -> Requests:
     return Requests(
@@ -65,7 +65,7 @@ def test_many_asks_are_written_over_many_ticks_with_polls_in_between() -> None:
     store = SlowStore(clock)
     requests = requests_on(store, clock, heard.append)
     for number in range(100):
-        requests.ask(Ask(AttemptRef(number, 1, "c"), RequestKind.DRAIN, "bye"))
+        requests.ask(PendingRequest(AttemptRef(number, 1, "c"), RequestKind.DRAIN, "bye"))
 
     longest, ticks = 0.0, 0
     while len(heard) < 100:
@@ -82,7 +82,7 @@ def test_many_asks_are_written_over_many_ticks_with_polls_in_between() -> None:
 def test_an_ask_that_fails_in_any_way_is_told_all_the_same() -> None:
     clock, heard = FakeClock(), list[Asked]()
     requests = requests_on(SlowStore(clock, ValueError("a mistake of ours")), clock, heard.append)
-    requests.ask(Ask(AttemptRef(1, 1, "c"), RequestKind.TIMEOUT, "late"))
+    requests.ask(PendingRequest(AttemptRef(1, 1, "c"), RequestKind.TIMEOUT, "late"))
 
     requests.tick()
 
@@ -92,7 +92,7 @@ def test_an_ask_that_fails_in_any_way_is_told_all_the_same() -> None:
 class Desk:
     """A store with orders and a request; it fails for as long as `is_away`."""
 
-    def __init__(self, *orders: Order) -> None:
+    def __init__(self, *orders: WorkerOrder) -> None:
         self.is_away = False
         self.open = {order.number: order for order in orders}
         self.answers: list[tuple[int, str, bool]] = []
@@ -102,7 +102,7 @@ class Desk:
         self._call()
         return self.requests
 
-    def orders(self, worker: int) -> list[Order]:
+    def orders(self, worker: int) -> list[WorkerOrder]:
         self._call()
         return list(self.open.values())
 
@@ -116,8 +116,8 @@ class Desk:
             raise StoreUnavailable("gone for lunch")
 
 
-def an_order(number: int = 1) -> Order:
-    return Order(number, 1, "recycle", "4711", "me", datetime(2026, 1, 1, tzinfo=UTC))
+def an_order(number: int = 1) -> WorkerOrder:
+    return WorkerOrder(number, 1, "recycle", "4711", "me", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_a_poll_that_fails_is_said_and_the_next_one_brings_the_cancel(caplog: pytest.LogCaptureFixture) -> None:
@@ -127,14 +127,15 @@ def test_a_poll_that_fails_is_said_and_the_next_one_brings_the_cancel(caplog: py
     desk.is_away = True
     for _ in range(5):
         clock.advance(loop.once())
-    assert (heard, caplog.text.count("store_trouble")) == ([], 5)
+    assert heard == []
+    assert [line[-7:] for line in caplog.messages if "store_trouble" in line] == ["times=1", "times=2", "times=4"]
     desk.is_away = False
     loop.once()
     assert heard == desk.requests
 
 
 def test_an_order_is_passed_on_once_and_its_answer_is_kept_until_the_store_has_it() -> None:
-    clock, ordered, desk = FakeClock(), list[Order](), Desk(an_order())
+    clock, ordered, desk = FakeClock(), list[WorkerOrder](), Desk(an_order())
     requests = requests_on(desk, clock, lambda asked: None, ordered.append)
     for _ in range(3):
         requests.tick()
@@ -152,7 +153,7 @@ def test_an_order_is_passed_on_once_and_its_answer_is_kept_until_the_store_has_i
 
 
 def test_orders_are_heard_while_nothing_runs() -> None:
-    clock, ordered, desk = FakeClock(), list[Order](), Desk(an_order())
+    clock, ordered, desk = FakeClock(), list[WorkerOrder](), Desk(an_order())
     requests_on(desk, clock, lambda asked: None, ordered.append, is_busy=False).tick()
     assert ordered == [an_order()]
 

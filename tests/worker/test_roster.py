@@ -6,18 +6,18 @@ import pytest
 
 from tests.support.holdings import a_holding
 from unstuck.model.lifecycle import RequestKind
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import ExecutorView
 from unstuck.worker.roster import Roster
 
 
-def seated(fed_at: float) -> tuple[Roster, Holding]:
+def seated(fed_at: float) -> tuple[Roster, HeldAttempt]:
     roster, holding = Roster(), a_holding(Stage.CLAIMED)
     roster.seat(roster.open(alone=False, now=0.0), [holding], fed_at)
     return roster, holding
 
 
-def seen_running(holding: Holding, at: float) -> ExecutorView:
+def seen_running(holding: HeldAttempt, at: float) -> ExecutorView:
     ref = holding.ref
     return ExecutorView(1, 7, "active", 0.0, 9.0, 0, 0, running=(ref,), unstarted=(), unsaid={ref: at})
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.support.builders import TENANT, a_worker, claimed, record
+from unstuck import telemetry
 from unstuck.clock import MachineClock
 from unstuck.model.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from unstuck.model.lifecycle import JobState
@@ -51,6 +52,7 @@ def a_settler(store: Any, worker: int) -> Settler:
 
 def run(settler: Settler, ticks: int) -> None:
     for _ in range(ticks):
+        settler.wake()  # one that finds nothing to do would rest for a second
         try:
             settler.tick()
         except StoreError:
@@ -162,3 +164,28 @@ def test_what_a_handler_said_stands_once_although_the_answer_to_it_was_lost(stor
 
     assert [attempt.output for attempt in store.attempts(TENANT, job.id)] == ["first\nsécond\nthird\nfourth\n"]
     assert [attempt.output for attempt in store.attempts(TENANT, other.id)] == ["sécond\nthird\n"]
+
+
+def test_a_line_per_job_is_told_to_whoever_asked_for_it_and_made_for_nobody_else(store: SqlStore) -> None:
+    def told(*, every_job: bool) -> list[tuple[object, object]]:
+        heard: list[tuple[object, object]] = []
+        end = telemetry.subscribe(
+            lambda name, facts: heard.append((facts["job"], facts["state"])) if name == "job_ended" else None,
+            every_job=every_job,
+        )
+        try:
+            job, ledger = claimed(store, worker, workflow="w"), Ledger()
+            ledger.admit(job.ref.claim, [job], 0.0)
+            ledger.end(job.ref)
+            settler = Settler(store, worker.number, ledger, MachineClock(), settled=lambda _: None)
+            settler.report([Report(job.ref, Returned("1"))])
+            run(settler, 2)
+            assert record(store, job.id).state is JobState.COMPLETED
+        finally:
+            end()
+        ids.append(job.id)
+        return heard
+
+    worker, ids = a_worker(store), list[str]()
+    assert told(every_job=False) == []
+    assert told(every_job=True) == [(ids[1], "COMPLETED")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstuck.store.port import Share
-from unstuck.worker.shares import Bid, Room, Turns, divide
+from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
 
 
 def serve(bids: list[Bid], turns: Turns, rounds: int, slots: int = 1) -> Counter[str]:
@@ -18,7 +18,7 @@ def serve(bids: list[Bid], turns: Turns, rounds: int, slots: int = 1) -> Counter
     total: Counter[str] = Counter()
     for _ in range(rounds):
         got: Counter[str] = Counter()
-        for share in divide(bids, Room(slots), turns):
+        for share in divide(bids, FreeRoom(slots), turns):
             got[tenants[share.route]] += share.limit
         turns.served(list(got), got)
         total += got
@@ -27,21 +27,21 @@ def serve(bids: list[Bid], turns: Turns, rounds: int, slots: int = 1) -> Counter
 
 def test_slots_are_divided_evenly_and_the_oldest_gets_the_remainder() -> None:
     bids = [Bid(1, "t", rank=20), Bid(2, "t", rank=10)]
-    assert divide(bids, Room(5), Turns()) == [Share(2, 3), Share(1, 2)]
+    assert divide(bids, FreeRoom(5), Turns()) == [Share(2, 3), Share(1, 2)]
 
 
 def test_with_fewer_slots_than_routes_the_oldest_go_first() -> None:
     bids = [Bid(n, "t", rank=100 - n) for n in range(1, 6)]
-    assert [share.route for share in divide(bids, Room(2), Turns())] == [5, 4]
+    assert [share.route for share in divide(bids, FreeRoom(2), Turns())] == [5, 4]
 
 
 def test_a_tenant_that_was_just_served_waits_behind_one_that_was_not() -> None:
     """A55: age does not count between tenants."""
     bids, turns = [Bid(1, "big", rank=0), Bid(2, "small", rank=10**9)], Turns()
     turns.served(["big"], {"big": 1})
-    assert divide(bids, Room(1), turns) == [Share(2, 1)]
+    assert divide(bids, FreeRoom(1), turns) == [Share(2, 1)]
     turns.served(["small"], {"small": 2})
-    assert divide(bids, Room(1), turns) == [Share(1, 1)]
+    assert divide(bids, FreeRoom(1), turns) == [Share(1, 1)]
 
 
 def test_many_routes_get_a_tenant_no_more_than_one_route_does() -> None:
@@ -70,9 +70,9 @@ def test_who_was_idle_has_saved_up_no_turns_and_who_is_new_starts_level() -> Non
 def test_who_got_nothing_of_what_was_asked_still_had_a_turn() -> None:
     """Or a tenant whose only job is held would be asked for ever."""
     turns, bids = Turns(), [Bid(1, "held", rank=0), Bid(2, "other", rank=1)]
-    assert [share.route for share in divide(bids, Room(1), turns)] == [1]
+    assert [share.route for share in divide(bids, FreeRoom(1), turns)] == [1]
     turns.served(["held"], {})
-    assert [share.route for share in divide(bids, Room(1), turns)] == [2]
+    assert [share.route for share in divide(bids, FreeRoom(1), turns)] == [2]
 
 
 def test_what_was_asked_for_and_did_not_come_is_not_charged() -> None:
@@ -93,32 +93,32 @@ def test_only_tenants_that_are_ahead_are_remembered() -> None:
 
 def test_only_quick_workflows_are_fetched_ahead() -> None:
     bids = [Bid(1, "t", rank=0), Bid(2, "t", rank=1, is_quick=True)]
-    assert divide(bids, Room(2, ahead=100), Turns()) == [Share(1, 1), Share(2, 101)]
-    assert divide(bids[:1], Room(0, ahead=100), Turns()) == []
+    assert divide(bids, FreeRoom(2, ahead=100), Turns()) == [Share(1, 1), Share(2, 101)]
+    assert divide(bids[:1], FreeRoom(0, ahead=100), Turns()) == []
 
 
 def test_nothing_is_fetched_ahead_of_a_route_with_a_limit() -> None:
     """A60: what waits in front of a busy slot would use up the limit, and fewer bodies run than may."""
     bids = [Bid(1, "t", rank=0, is_quick=True, is_limited=True)]
-    assert divide(bids, Room(2, ahead=100), Turns()) == [Share(1, 2, is_limited=True)]
-    assert divide(bids, Room(0, ahead=100), Turns()) == []
+    assert divide(bids, FreeRoom(2, ahead=100), Turns()) == [Share(1, 2, is_limited=True)]
+    assert divide(bids, FreeRoom(0, ahead=100), Turns()) == []
 
 
 def test_workflows_that_want_a_process_each_take_no_shared_slot() -> None:
     bids = [Bid(1, "t", rank=0, is_solo=True), Bid(2, "t", rank=1)]
-    assert divide(bids, Room(4, ahead=10, solo=1), Turns()) == [Share(2, 4), Share(1, 1)]
-    assert divide(bids[:1], Room(4, ahead=10, solo=0), Turns()) == []
+    assert divide(bids, FreeRoom(4, ahead=10, solo=1), Turns()) == [Share(2, 4), Share(1, 1)]
+    assert divide(bids[:1], FreeRoom(4, ahead=10, solo=0), Turns()) == []
 
 
 _BIDS = st.lists(
     st.builds(Bid, st.integers(1, 50), st.sampled_from("abc"), st.integers(0, 9), st.booleans(), st.booleans()),
     unique_by=lambda bid: bid.route,
 )
-_ROOMS = st.builds(Room, st.integers(0, 20), st.integers(0, 20), st.integers(0, 5))
+_ROOMS = st.builds(FreeRoom, st.integers(0, 20), st.integers(0, 20), st.integers(0, 5))
 
 
 @given(_BIDS, _ROOMS)
-def test_never_more_is_asked_for_than_there_is_room(bids: list[Bid], room: Room) -> None:
+def test_never_more_is_asked_for_than_there_is_room(bids: list[Bid], room: FreeRoom) -> None:
     solo = {bid.route for bid in bids if bid.is_solo}
     slow = {bid.route for bid in bids if not bid.is_solo and not bid.is_quick}
     granted = {share.route: share.limit for share in divide(bids, room, Turns())}
@@ -132,7 +132,7 @@ def test_never_more_is_asked_for_than_there_is_room(bids: list[Bid], room: Room)
 @given(_BIDS, st.integers(1, 20))
 def test_no_slot_stays_empty_while_somebody_could_use_it(bids: list[Bid], slots: int) -> None:
     shared = [bid for bid in bids if not bid.is_solo]
-    total = sum(share.limit for share in divide(shared, Room(slots), Turns()))
+    total = sum(share.limit for share in divide(shared, FreeRoom(slots), Turns()))
     assert total == (slots if shared else 0)
 
 

@@ -11,15 +11,15 @@ from unstuck.model.settlement import Lost, NotStarted, Returned
 from unstuck.model.times import Times
 from unstuck.store.port import Report
 from unstuck.worker import actions
-from unstuck.worker.books import Books
-from unstuck.worker.ears import Ears
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.fleet_events import Ears
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import drain_idle_solos
 from unstuck.worker.processes import ExecutorDied, ExecutorReady, ExecutorView, Finished
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
-from unstuck.worker.view import Limits
+from unstuck.worker.state import Books
+from unstuck.worker.view import WearLimits
 
 TIMES = Times()
 
@@ -34,7 +34,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.books = Books(TIMES, Seats(slots=4, processes=1), Limits(), Fence.after(1e9, TIMES))
+        self.books = Books(TIMES, Seats(slots=4, processes=1), WearLimits(), Fence.after(1e9, TIMES))
         self.ears = Ears(self.books, None, None, _Errands(), ())  # type: ignore[arg-type]
 
     def ready(self) -> Post:
@@ -42,7 +42,7 @@ class Scene:
         self.ears.hear(ExecutorReady(post.number, 7), self.now)
         return post
 
-    def seat(self, post: Post, stage: Stage = Stage.RUNNING, **facts: Any) -> Holding:
+    def seat(self, post: Post, stage: Stage = Stage.RUNNING, **facts: Any) -> HeldAttempt:
         holding = a_holding(stage, **facts)
         self.books.ledger._holdings[holding.ref] = holding
         self.books.roster.seat(post, [holding], self.now)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.holdings import a_post
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock
 from unstuck.model.errors import SchemaMismatch
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.worker.books import Books
 from unstuck.worker.describing import describe
 from unstuck.worker.feeding import Feeding
 from unstuck.worker.loops import Loop
@@ -21,7 +21,8 @@ from unstuck.worker.requests import News
 from unstuck.worker.roles import UNFIT
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase, Shutdown
-from unstuck.worker.view import Limits
+from unstuck.worker.state import Books
+from unstuck.worker.view import WearLimits
 from unstuck.worker.wellbeing import Wellbeing
 
 TIMES = Times()
@@ -32,7 +33,7 @@ class Patient:
 
     def __init__(self, clock: FakeClock, me: WorkerRecord) -> None:
         self.clock = clock
-        self.books = Books(TIMES, Seats(slots=2, processes=1), Limits(), Fence.after(clock.boot(), TIMES))
+        self.books = Books(TIMES, Seats(slots=2, processes=1), WearLimits(), Fence.after(clock.boot(), TIMES))
         self.books.has_started = True
         self.shutdown = Shutdown(TIMES)
         self.error: Exception | None = None
@@ -46,6 +47,7 @@ class Patient:
             self.shutdown,
             [self.settle],
             duties=lambda: self.duties,
+            ends=dict,
             chores=lambda: self.chores,
             tell=self.news.append,
         )
@@ -98,13 +100,24 @@ def test_a_worker_that_cannot_settle_is_not_ready_and_shows_why_until_it_can(pat
     assert not patient.books.is_ready(patient.clock.boot())
     (role,) = patient.info()["roles"]
     assert (role["name"], role["error"]) == ("settle", "SchemaMismatch: no such table: unstuck_done")
-    Feeding(patient.books, None).publish()  # type: ignore[arg-type]
+    Feeding(patient.books, None).publish(patient.clock.boot())  # type: ignore[arg-type]
     assert patient.books.ledger.room().total == 0
 
     patient.error = None
     patient.live(1)
     assert patient.books.is_ready(patient.clock.boot())
     assert patient.info()["roles"] == []
+
+
+def test_a_worker_whose_lease_is_going_asks_for_nothing_more(patient: Patient) -> None:
+    patient.books.roster.posts[1] = a_post(1, slots=2)
+    feeding, fence = Feeding(patient.books, None), patient.books.fence  # type: ignore[arg-type]
+    feeding.publish(fence.cancel_at - 0.1)
+    assert patient.books.ledger.room().total > 0
+
+    feeding.publish(fence.cancel_at)
+
+    assert patient.books.ledger.room().total == 0
 
 
 def test_one_that_fails_for_good_is_told_once_and_the_worker_leaves_with_a_code_of_its_own(patient: Patient) -> None:

@@ -27,8 +27,8 @@ from unstuck.app.workers import Workers
 from unstuck.app.workflow import Call, Decorator, Workflow
 from unstuck.config import Settings
 from unstuck.intake.arguments import Unresolved
-from unstuck.intake.control import Control
-from unstuck.intake.flow import Flow
+from unstuck.intake.control import JobVerbs
+from unstuck.intake.flow import FlowVerbs
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput, SchemaMismatch
 from unstuck.model.job import JobRecord, NewJob, WorkflowRecord
@@ -36,7 +36,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_name, check_wording
 from unstuck.model.reasons import Why
 from unstuck.model.waits import Signalled
-from unstuck.model.workflow import Registry
+from unstuck.model.workflow import UNVERSIONED, Registry
 from unstuck.observe.lookup import Lookup, Stats
 from unstuck.observe.why import why
 
@@ -92,7 +92,7 @@ class App:
         self._given = {key: value for key, value in given.items() if value is not None}
         config.check(self._given)
         self.name = check_name(name, "app") if name is not None else "app"
-        self._registry = Registry(code_version=version or os.environ.get("UNSTUCK_VERSION") or "unversioned")
+        self._registry = Registry(code_version=version or os.environ.get("UNSTUCK_VERSION") or UNVERSIONED)
         self._drafts: dict[str, Draft] = {}
         self._settings: Settings | None = None
         self._opened: _Opened | None = None
@@ -183,7 +183,7 @@ class App:
         submitter = Submitter(self.store, tenant=self.settings.tenant, max_timeout=self.settings.times.max_timeout)
         jobs = [submitter.job(handler, payload, options) for payload in payloads]
         return [
-            Job(self, stored.id, job.tenant, returns=arguments.returns, created=stored.id == job.id)
+            Job(self, stored.id, job.tenant, returns=arguments.returns, is_new=stored.id == job.id)
             for job, stored in zip(jobs, submitter.submit(jobs), strict=True)
         ]
 
@@ -341,11 +341,11 @@ class App:
         settings = self.settings
         return Lookup(self.store, tenant=self.whose(tenant), offline=settings.times.offline)
 
-    def control(self, tenant: str | None = None) -> Control:
-        return Control(self.store, tenant=self.whose(tenant), by=self.name)
+    def control(self, tenant: str | None = None) -> JobVerbs:
+        return JobVerbs(self.store, tenant=self.whose(tenant), by=self.name)
 
-    def flow(self, tenant: str | None = None) -> Flow:
-        return Flow(self.store, tenant=self.whose(tenant), by=self.name)
+    def flow(self, tenant: str | None = None) -> FlowVerbs:
+        return FlowVerbs(self.store, tenant=self.whose(tenant), by=self.name)
 
     def whose(self, tenant: str | None) -> str:
         """The tenant that is meant."""

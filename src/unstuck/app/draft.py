@@ -11,8 +11,8 @@ from unstuck.app.workflow import Workflow
 from unstuck.config import Settings
 from unstuck.intake import templates
 from unstuck.intake.arguments import Arguments, Unresolved, encode_result, takes_context
-from unstuck.intake.submit import ALIASES
-from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
+from unstuck.intake.submit import JOB_OPTIONS, by_our_names
+from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import DEFAULT_QUEUE
 from unstuck.model.limits import parse_rate
 from unstuck.model.payload import check_name, plain_text
@@ -33,8 +33,12 @@ class Draft:
         self._queue = check_name(own.pop("queue", DEFAULT_QUEUE), "queue")
         self._retry_on = _retry_on(self.name, own.pop("retry_on", None))
         self._places = {what: plain_text(own.pop(what, None)) for what in ("target", "limit_key")}
-        self._limits = Limits.of(self.name, own.pop("concurrency", None), plain_text(own.pop("rate", None)))
-        self._policy = {ALIASES.get(name, name): value for name, value in own.items()}
+        self._limits = DeclaredLimits.of(self.name, own.pop("concurrency", None), plain_text(own.pop("rate", None)))
+        self._policy = by_our_names(own)
+        if misplaced := sorted(self._policy.keys() & JOB_OPTIONS):
+            name = misplaced[0]
+            said = f"{name} is an option of a job, not of a workflow: {self.name}.using({name}=…)"
+            raise InvalidInput(f"workflow {self.name}: {said}")
         Policy().with_(f"workflow {self.name}", self._policy, also=_OWN)
         _check_function(self.name, function)
         self._takes_context = takes_context(function, names)
@@ -51,9 +55,6 @@ class Draft:
 
     def handler(self, settings: Settings) -> Handler:
         arguments = self.resolved()
-        policy = settings.policy.with_(f"workflow {self.name}", self._policy)
-        if problems := policy.problems(settings.times.max_timeout):
-            raise InvalidPolicy(f"workflow {self.name}", problems)
         return Handler(
             name=self.name,
             call=self.function,
@@ -61,7 +62,8 @@ class Draft:
             takes_context=self._takes_context,
             unpack=arguments.unpack,
             pack=encode_result,
-            policy=policy,
+            policy=settings.policy.with_(f"workflow {self.name}", self._policy),
+            said=dict(self._policy),
             queue=self._queue,
             target=self._places["target"],
             limit_key=self._places["limit_key"],
@@ -82,14 +84,14 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DeclaredLimits:
     """How many of a workflow may run, and start in a time, as its code says it."""
 
     concurrency: int | None = None
     rate: str | None = None
 
     @classmethod
-    def of(cls, workflow: str, concurrency: Any, rate: Any) -> Limits:
+    def of(cls, workflow: str, concurrency: Any, rate: Any) -> DeclaredLimits:
         if concurrency is not None and (
             isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= MOST_AT_ONCE
         ):
@@ -119,6 +121,12 @@ def _check_function(name: str, function: Any) -> None:
         raise InvalidInput(f"workflow {name}: {function!r} is not a function")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidInput(f"workflow {name} yields; a handler returns its result")
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is not None and first.name == "ctx" and first.annotation is inspect.Parameter.empty:
+        raise InvalidInput(
+            f"workflow {name}: its first parameter ctx has no annotation; for the job's context write "
+            "ctx: unstuck.Context, for an argument give it a type"
+        )
 
 
 def _retry_on(name: str, given: Any) -> tuple[type[BaseException], ...] | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from unstuck.intake.arguments import decode_result
-from unstuck.intake.flow import Flow
+from unstuck.intake.flow import FlowVerbs
 from unstuck.model.errors import InvalidInput
 from unstuck.model.parts import Part
 from unstuck.model.waits import Signalled, StepRecord, WaitRecord
@@ -82,7 +82,7 @@ class Approvals:
         flow, job, key = self._meant(approval)
         return flow.reject(job, by=by, comment=comment, key=key)
 
-    def _meant(self, approval: Approval | Job[Any] | str) -> tuple[Flow, str, str | None]:
+    def _meant(self, approval: Approval | Job[Any] | str) -> tuple[FlowVerbs, str, str | None]:
         if isinstance(approval, Approval):
             return self._app.flow(approval.tenant), approval.job, approval.key
         tenant, job = named(self._app, approval, None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING, Any
 
-from unstuck.intake.guard import Guard
-from unstuck.model.guard import Action, Entry, Notification, SettingRecord
+from unstuck.intake.guard import GuardVerbs
+from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 
 if TYPE_CHECKING:
     from unstuck.app import App
@@ -23,10 +23,10 @@ class _Part:
         self._app = app
 
     @property
-    def _guard(self) -> Guard:
+    def _guard(self) -> GuardVerbs:
         settings = self._app.settings
         own = settings.tenant if "tenant" in settings.origins else None
-        return Guard(self._app.store, own=own, by=self._app.name)
+        return GuardVerbs(self._app.store, own=own, by=self._app.name)
 
 
 class Blacklist(_Part):
@@ -34,23 +34,25 @@ class Blacklist(_Part):
 
     __slots__ = ()
 
-    def list(self, *, tenant: str | None = None) -> builtins.list[Entry]:
+    def list(self, *, tenant: str | None = None) -> builtins.list[BlacklistEntry]:
         """What stands, the oldest first."""
         return self._guard.entries(tenant=tenant)
 
     def add(
         self, workflow: str, reason: str | None = None, *, tenant: str | None = None, by: str | None = None
-    ) -> Entry:
+    ) -> BlacklistEntry:
         """Shut a workflow out on every path. One that is out already stays so, with the reason it had."""
         return self._guard.add(workflow, reason, tenant=tenant, by=by)[0]
 
-    def remove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> builtins.list[Entry]:
+    def remove(
+        self, workflow: str, *, tenant: str | None = None, by: str | None = None
+    ) -> builtins.list[BlacklistEntry]:
         """Let it run again: its stuck executions count from 0, what was held goes on. NotBlacklisted if it is not."""
         return self._guard.remove(workflow, tenant=tenant, by=by)
 
     def history(
         self, workflow: str | None = None, *, tenant: str | None = None, limit: int = 100
-    ) -> builtins.list[Entry]:
+    ) -> builtins.list[BlacklistEntry]:
         """All there ever was, the newest first: who, when, why, and who lifted it when."""
         return self._guard.history(workflow, tenant=tenant, limit=limit)
 

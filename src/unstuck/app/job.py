@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from unstuck.app.flow import Partial, Step
 from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result, encode_result
-from unstuck.intake.control import Control
-from unstuck.intake.flow import Flow
+from unstuck.intake.control import JobVerbs
+from unstuck.intake.flow import FlowVerbs
 from unstuck.intake.workers import live_stack
 from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
@@ -22,7 +23,8 @@ from unstuck.model.waits import Child, Spent, WaitRecord
 from unstuck.observe.follow import afollow, follow
 from unstuck.observe.logs import LogPiece, Logs, pieces
 from unstuck.observe.lookup import Lookup
-from unstuck.observe.parts import Parts
+from unstuck.observe.outlook import Outlook
+from unstuck.observe.parts import PartialsReader
 from unstuck.observe.wait import await_end, wait_for_end
 
 if TYPE_CHECKING:
@@ -44,17 +46,17 @@ class Patience(MachineClock):
 class Job(Generic[R_co]):
     """One job. Its properties ask the store each time; `seen` is what the last question found, if any."""
 
-    __slots__ = ("_app", "_returns", "created", "id", "seen", "tenant")
+    __slots__ = ("_app", "_returns", "id", "is_new", "seen", "tenant")
 
     def __init__(
-        self, app: App, id: str, tenant: str, *, returns: Any = inspect.Parameter.empty, created: bool = False
+        self, app: App, id: str, tenant: str, *, returns: Any = inspect.Parameter.empty, is_new: bool = False
     ) -> None:
         self._app = app
         self._returns = returns
         self.id = id
         self.tenant = tenant
         #: False when an idempotency key led to an earlier job.
-        self.created = created
+        self.is_new = is_new
         self.seen: JobRecord | None = None
 
     def __repr__(self) -> str:
@@ -140,11 +142,12 @@ class Job(Generic[R_co]):
 
     def wait(self, timeout: float | None = None) -> JobRecord:
         """The job once it has ended, however it did; StillRunning when the time is over first."""
-        return self._ended(wait_for_end(self.refresh, timeout, Patience()), timeout)
+        return self._ended(wait_for_end(self._watched(), timeout, Patience()), timeout)
 
     async def await_end(self, timeout: float | None = None) -> JobRecord:
         """`wait` for coroutines."""
-        return self._ended(await await_end(self._arefresh, timeout), timeout)
+        look = self._watched()
+        return self._ended(await await_end(lambda: self._app.in_thread(look), timeout), timeout)
 
     def result(self, timeout: float | None = None) -> R_co:
         """What the handler returned. JobFailed if it ended otherwise, StillRunning if it has not ended in time."""
@@ -181,7 +184,7 @@ class Job(Generic[R_co]):
         """A new job with the same workflow, arguments and policy as this one, which must have ended. `budget`: the
         units in which it may use more, or less."""
         stored = self._flow.replay(self.id, by=by, budget=budget)
-        return Job(self._app, stored.id, self.tenant, returns=self._returns, created=stored.created)
+        return Job(self._app, stored.id, self.tenant, returns=self._returns, is_new=stored.created)
 
     def approve(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
         """Say yes to the question that it asks (`key`: to this one). NotWaiting if none is open."""
@@ -200,11 +203,11 @@ class Job(Generic[R_co]):
 
     def follow_partials(self) -> Iterator[Partial]:
         """What is there and what comes, until the job has ended; a name that is given again comes again."""
-        return map(Partial.of, follow(Parts(self._lookup, self.id).look, Patience()))
+        return map(Partial.of, follow(PartialsReader(self._lookup, self.id).look, Patience()))
 
     async def afollow_partials(self) -> AsyncIterator[Partial]:
         """`follow_partials` for coroutines."""
-        parts = Parts(self._lookup, self.id)
+        parts = PartialsReader(self._lookup, self.id)
         async for part in afollow(lambda: self._app.in_thread(parts.look)):
             yield Partial.of(part)
 
@@ -243,19 +246,21 @@ class Job(Generic[R_co]):
         return self._app.lookup(self.tenant)
 
     @property
-    def _control(self) -> Control:
+    def _control(self) -> JobVerbs:
         return self._app.control(self.tenant)
 
     @property
-    def _flow(self) -> Flow:
+    def _flow(self) -> FlowVerbs:
         return self._app.flow(self.tenant)
-
-    async def _arefresh(self) -> JobRecord:
-        return await self._app.in_thread(self.refresh)
 
     def _see(self, record: JobRecord) -> JobRecord:
         self.seen = record
         return record
+
+    def _watched(self) -> Callable[[], JobRecord]:
+        """`refresh`, which logs what keeps the job from running."""
+        outlook = Outlook(self.why, logging.getLogger("unstuck").warning)
+        return lambda: outlook.of(self.refresh())
 
     def _ended(self, record: JobRecord | None, timeout: float | None) -> JobRecord:
         if record is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from unstuck.intake import workers
 from unstuck.model.job import WorkerRecord
-from unstuck.store.port import Order
+from unstuck.store.port import WorkerOrder
 
 if TYPE_CHECKING:
     from unstuck.app import App
@@ -23,18 +23,18 @@ class Workers:
         self._app = app
 
     def list(self) -> builtins.list[WorkerRecord]:
-        """Each as it reported itself; one that has been silent for too long is shown as offline."""
+        """Each as it reported itself, with its state as others see it: active, draining, lost, offline, gone."""
         return self._app.lookup().workers()
 
-    def recycle(self, pid: int, worker: str | None = None, by: str | None = None) -> Order:
+    def recycle(self, pid: int, worker: str | None = None, by: str | None = None) -> WorkerOrder:
         """Replace an executor process once its jobs have finished. UnknownProcess if no worker has it;
         AmbiguousWorker if two hosts do: then name the worker."""
         return workers.recycle(self._app.store, pid, by or self._app.name, worker)
 
-    def drain(self, name: str | None = None, by: str | None = None) -> builtins.list[Order]:
+    def drain(self, name: str | None = None, by: str | None = None) -> builtins.list[WorkerOrder]:
         """Let this worker, or all there are, finish what they have, take nothing new, and leave."""
         return workers.drain(self._app.store, name, by or self._app.name)
 
-    def answer(self, order: Order, timeout: float = 5.0) -> Order:
+    def answer(self, order: WorkerOrder, timeout: float = 5.0) -> WorkerOrder:
         """The order with its worker's answer; NoAnswer when the time is over first."""
         return workers.answered(self._app.store, order, timeout)

@@ -42,7 +42,9 @@ MYPY = False
 
 class PolicyOptions(TypedDict, total=False):
     timeout: float | Literal["unlimited"]
+    timeout_seconds: float | Literal["unlimited"]
     grace: float
+    cancel_grace_seconds: float
     retries: int
     max_retries: int
     max_lost: int
@@ -62,6 +64,7 @@ class PolicyOptions(TypedDict, total=False):
     approval_timeout: float
     gather_timeout: float
     budget: Mapping[str, float] | None
+    token_limit: int | None
 
 
 class WorkflowOptions(PolicyOptions, total=False):

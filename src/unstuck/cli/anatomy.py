@@ -41,7 +41,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessView:
     pid: int
     state: str
     generation: int
@@ -55,7 +55,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Recycled:
+class GoneProcess:
     """A process that went, and why."""
 
     pid: int
@@ -65,7 +65,7 @@ class Recycled:
     at: datetime | None
 
 
-def processes(worker: WorkerRecord, now: datetime | None = None) -> list[Process]:
+def processes(worker: WorkerRecord, now: datetime | None = None) -> list[ProcessView]:
     """As of its last beat; with `now`, as they must be by now if it still lives."""
     passed = _passed(worker, now)
     return [_process(found, passed) for found in _objects(worker.info.get("executors"))]
@@ -77,10 +77,10 @@ def _passed(worker: WorkerRecord, now: datetime | None) -> float:
     return max(0.0, (now - worker.heartbeat_at).total_seconds()) if now is not None and is_alive else 0.0
 
 
-def recycled(worker: WorkerRecord) -> list[Recycled]:
+def recycled(worker: WorkerRecord) -> list[GoneProcess]:
     """The last ones, the newest last."""
     return [
-        Recycled(
+        GoneProcess(
             _whole(found.get("pid")),
             _whole(found.get("generation")),
             _whole(found.get("jobs_done")),
@@ -105,7 +105,7 @@ def is_ready(worker: WorkerRecord, state: str) -> bool:
 
 def where_is(
     workers: list[WorkerRecord], job: str, now: datetime | None = None
-) -> tuple[WorkerRecord, Process] | None:
+) -> tuple[WorkerRecord, ProcessView] | None:
     """The process that says it has this job inside."""
     for worker in workers:
         for process in processes(worker, now):
@@ -124,10 +124,10 @@ def start_error(info: dict[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _process(found: dict[str, Any], passed: float) -> Process:
+def _process(found: dict[str, Any], passed: float) -> ProcessView:
     bodies = tuple(_body(job, passed) for job in _objects(found.get("jobs")))
     silent = _number(found.get("silent_for")) or 0.0
-    return Process(
+    return ProcessView(
         pid=_whole(found.get("pid")),
         state=str(found.get("state") or "?"),
         generation=_whole(found.get("generation")),

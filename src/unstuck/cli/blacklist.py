@@ -9,7 +9,7 @@ from typing import Annotated
 from unstuck.cli import gates, options, output, shapes
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
-from unstuck.model.guard import Entry, how_to_lift
+from unstuck.model.guard import BlacklistEntry, how_to_lift
 from unstuck.store.port import EVERY
 
 app = options.group(
@@ -99,7 +99,7 @@ def history(
     _print(found, now, json_, empty=never)
 
 
-def _print(found: Iterable[Entry], now: datetime, as_json: bool, *, empty: str) -> None:
+def _print(found: Iterable[BlacklistEntry], now: datetime, as_json: bool, *, empty: str) -> None:
     if as_json:
         for entry in found:
             output.emit_json(shapes.entry(entry))
@@ -121,5 +121,5 @@ def _print(found: Iterable[Entry], now: datetime, as_json: bool, *, empty: str) 
     )
 
 
-def _whose(entry: Entry) -> str:
+def _whose(entry: BlacklistEntry) -> str:
     return "for every tenant" if entry.tenant == EVERY else f"for tenant {entry.tenant}"

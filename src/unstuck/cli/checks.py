@@ -19,7 +19,7 @@ from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.reasons import Why
 from unstuck.model.spelling import ending_session
-from unstuck.model.standing import Code, FailingRole
+from unstuck.model.standing import Code, FailingRole, settle_of
 from unstuck.model.times import Times
 from unstuck.store.port import JobFilter, Overdue
 
@@ -33,6 +33,8 @@ FULL_INBOX = 10_000
 LOOK = 100
 #: So many kinds of waiting jobs are asked why.
 ASKED = 5
+#: Seconds for which a leap of the clock is told.
+LEAP_IS_NEWS = 86400.0
 
 #: In these a job that is due waits for no gate that people set or time opens: somebody must look.
 TROUBLES = frozenset(
@@ -47,6 +49,10 @@ TROUBLES = frozenset(
         Code.APP_NOT_LOADED,
     }
 )
+
+
+#: Roles that only tell, tidy up or share, and those about a single job: without them all others go their way.
+_TIDY = ("janitor/alerts", "janitor/retention", "janitor/unread", "claim/weights", settle_of(0)[:-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,36 @@ def writes(session: Session) -> Iterator[Check]:
         yield Check("writes", False, f"nothing could be written for {waited}: {error}")
 
 
+def leaps(session: Session, now: datetime) -> Iterator[Check]:
+    """As long as it is news, or the times that we show are not the clock's."""
+    if (told := leapt(session, now)) is not None:
+        yield Check("clock", False, told, fatal=False)
+
+
+def leapt(session: Session, now: datetime) -> str | None:
+    stand = session.store.clock_stand()
+    if stand.leapt_at is None:
+        return None
+    is_news = (now - stand.leapt_at).total_seconds() < LEAP_IS_NEWS
+    if not is_news and not stand.ahead:
+        return None
+    where = "forward" if stand.leap > 0 else "back"
+    often = f", the last of {stand.leaps:,} leaps" if stand.leaps > 1 else ""
+    told = (
+        f"the database's clock leapt {_length(stand.leap)} {where} {output.age(stand.leapt_at, now)}"
+        f" (noticed by {stand.noticed}{often}); nobody was charged, delays and leases keep their distance"
+    )
+    if abs(stand.ahead) < 1:
+        return told
+    aside = "ahead of" if stand.ahead > 0 else "behind"
+    return f"{told}; times shown here are {_length(stand.ahead)} {aside} that clock"
+
+
+def _length(seconds: float) -> str:
+    """How far it leapt; what was measured over a network is not exact."""
+    return output.duration(abs(seconds) if abs(seconds) < 10 else round(abs(seconds)))
+
+
 # --- the engine ---------------------------------------------------------------------------------------------------
 
 
@@ -97,13 +133,19 @@ def roles(alive: Sequence[WorkerRecord], now: datetime) -> Iterator[Check]:
     told = [(name, role) for name, found in failing.items() for role in found]
     if not told:
         return
-    for_good = {role.name for _, role in told if all(_fails(found, role.name) for found in failing.values())}
-    told.sort(key=lambda each: (each[1].name not in for_good, -each[1].failing_for))
+    everywhere = {role.name for _, role in told if all(_fails(found, role.name) for found in failing.values())}
+    for_good = {name for name in everywhere if _moves_jobs(name)}
+    told.sort(key=lambda each: (each[1].name not in for_good, each[1].name not in everywhere, -each[1].failing_for))
     name, role = told[0]
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    where = "every worker" if role.name in for_good and len(alive) > 1 else f"worker {name}"
+    where = "every worker" if role.name in everywhere and len(alive) > 1 else f"worker {name}"
     detail = f"{role.name} has failed on {where} for {output.duration(role.failing_for)}: {role.error}{more}"
     yield Check("roles", False, f"{detail}: unstuck workers", fatal=bool(for_good))
+
+
+def _moves_jobs(role: str) -> bool:
+    """Whether jobs stay where they are without it."""
+    return not role.startswith(_TIDY)
 
 
 def _fails(found: Sequence[FailingRole], name: str) -> bool:

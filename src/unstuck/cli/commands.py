@@ -7,7 +7,7 @@ serves it is imported.
 from __future__ import annotations
 
 
-class Command:
+class CommandEntry:
     """One line of the overview. A plain class: `typing` and `dataclasses` would double the price of help."""
 
     def __init__(self, name: str, module: str, summary: str, section: str) -> None:
@@ -18,40 +18,40 @@ class Command:
 
 
 COMMANDS = [
-    Command("demo", "demo", "see it work: a living example on a SQLite file", "Start here"),
-    Command("worker", "worker", "run the jobs of an app", "Run"),
-    Command("enqueue", "enqueue", "ask for a workflow to run", "Run"),
-    Command(
+    CommandEntry("demo", "demo", "see it work: a living example on a SQLite file", "Start here"),
+    CommandEntry("worker", "worker", "run the jobs of an app", "Run"),
+    CommandEntry("enqueue", "enqueue", "ask for a workflow to run", "Run"),
+    CommandEntry(
         "jobs",
         "jobs",
         "list, show, history, steps, partials, tree, wait, logs, cancel, resume, …",
         "Look and act",
     ),
-    Command("approvals", "approvals", "what jobs ask of people: list, approve, reject", "Look and act"),
-    Command(
+    CommandEntry("approvals", "approvals", "what jobs ask of people: list, approve, reject", "Look and act"),
+    CommandEntry(
         "events", "events", "what happens to all jobs, in order: list, follow; send one to a job", "Look and act"
     ),
-    Command("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
-    Command("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
-    Command("stats", "stats", "how many jobs are in which state", "Look and act"),
-    Command("workers", "workers", "who runs jobs, in which processes; recycle and drain them", "Look and act"),
-    Command("workflows", "workflows", "what can be run; pause and limit it", "Look and act"),
-    Command("targets", "targets", "where jobs run one at a time: whose turn it is, what blocks", "Order"),
-    Command("queues", "queues", "what waits where, and who serves it; pause and limit them", "Order"),
-    Command("tenants", "tenants", "whose jobs: weights, pauses and limits", "Order"),
-    Command("limits", "limits", "every limit that stands; limits of keys", "Order"),
-    Command("pauses", "pauses", "everything that somebody paused", "Order"),
-    Command("blacklist", "blacklist", "workflows that are shut out: list, add, remove, history", "Guard"),
-    Command("settings", "settings", "what holds for every worker at once: the breaker's threshold, …", "Guard"),
-    Command("notifications", "notifications", "news for whoever runs this", "Guard"),
-    Command("quarantine", "quarantine", "what could not be written and waits alone: list, retry", "Guard"),
-    Command("audit", "audit", "who did what, and when", "Guard"),
-    Command("health", "health", "is everything as it should be? for people and probes", "Operate"),
-    Command("db", "db", "the database's schema: migrate, current, check", "Operate"),
-    Command("config", "config", "the settings in effect, and where each came from", "Operate"),
-    Command("bench", "bench", "measure this machine: enqueue and drain no-op jobs", "Operate"),
-    Command("completion", "completion", "tab completion for bash, zsh or fish", "Operate"),
-    Command("version", "version", "which version this is", "Operate"),
+    CommandEntry("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
+    CommandEntry("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
+    CommandEntry("stats", "stats", "how many jobs are in which state", "Look and act"),
+    CommandEntry("workers", "workers", "who runs jobs, in which processes; recycle and drain them", "Look and act"),
+    CommandEntry("workflows", "workflows", "what can be run; pause and limit it", "Look and act"),
+    CommandEntry("targets", "targets", "where jobs run one at a time: whose turn it is, what blocks", "Order"),
+    CommandEntry("queues", "queues", "what waits where, and who serves it; pause and limit them", "Order"),
+    CommandEntry("tenants", "tenants", "whose jobs: weights, pauses and limits", "Order"),
+    CommandEntry("limits", "limits", "every limit that stands; limits of keys", "Order"),
+    CommandEntry("pauses", "pauses", "everything that somebody paused", "Order"),
+    CommandEntry("blacklist", "blacklist", "workflows that are shut out: list, add, remove, history", "Guard"),
+    CommandEntry("settings", "settings", "what holds for every worker at once: the breaker's threshold, …", "Guard"),
+    CommandEntry("notifications", "notifications", "news for whoever runs this", "Guard"),
+    CommandEntry("quarantine", "quarantine", "what could not be written and waits alone: list, retry", "Guard"),
+    CommandEntry("audit", "audit", "who did what, and when", "Guard"),
+    CommandEntry("health", "health", "is everything as it should be? for people and probes", "Operate"),
+    CommandEntry("db", "db", "the database's schema: migrate, current, check", "Operate"),
+    CommandEntry("config", "config", "the settings in effect, and where each came from", "Operate"),
+    CommandEntry("bench", "bench", "measure this machine: enqueue and drain no-op jobs", "Operate"),
+    CommandEntry("completion", "completion", "tab completion for bash, zsh or fish", "Operate"),
+    CommandEntry("version", "version", "which version this is", "Operate"),
 ]
 
 NAMES = {command.name: command for command in COMMANDS}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from unstuck.cli import options, output
 from unstuck.cli.parser import option
-from unstuck.cli.session import settings_of
+from unstuck.cli.session import repeated, settings_of
 
 app = options.group("The settings in effect: defaults < preset < file < environment < flags.")
 
@@ -22,7 +22,8 @@ def show(
     tenant: options.Tenant = None,
 ) -> None:
     """Every setting; passwords are masked."""
-    settings = settings_of({"database": database, "tenant": tenant, "app": app_name, "preset": preset})
+    asked = {"database": database, "tenant": tenant, "app": app_name, "preset": preset}
+    settings = settings_of(asked, ask_app=True)
     found = {
         name: (value, source)
         for name, (value, source) in settings.sources().items()
@@ -39,6 +40,8 @@ def show(
     headers = ["SETTING", "VALUE", "SOURCE"] if sources else ["SETTING", "VALUE"]
     rows = [(name, _text(value), source)[: len(headers)] for name, (value, source) in found.items()]
     output.table(headers, rows, empty="every setting has its default")
+    output.note("a worker that starts with these gives them to the jobs of its workflows; what those get now:")
+    output.note(f"  unstuck workflows list NAME{repeated(settings, 'database')}")
 
 
 def _text(value: object) -> str | None:

@@ -23,7 +23,7 @@ from unstuck.model.errors import StoreError
 from unstuck.model.lifecycle import JobState
 
 if TYPE_CHECKING:
-    from unstuck.cli.stage.snapshot import Snapshot, Watcher
+    from unstuck.cli.stage.snapshot import DemoSnapshot, Watcher
     from unstuck.cli.stage.trickle import Trickle
 
 app = options.single()
@@ -64,14 +64,14 @@ def demo(
         started = watcher.look().now
         with Companion("unstuck.examples.demo:app", url, FOLDER / "worker.log", how) as companion:
             show = _lines if plain or output.is_plain(sys.stdout) else _window
-            show(Stage(url, for_, stop, companion, watcher, trickle))
-            output.note("stopping: the worker finishes what runs …")
+            show(Demo(url, for_, stop, companion, watcher, trickle))
+            output.note("stopping: the worker finishes what ends in time, and hands the rest back …")
         _summarize(watcher, started, url)
     return exits.OK
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Demo:
     """Everything the loop needs."""
 
     url: str
@@ -104,7 +104,7 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(sign, handler)
 
 
-def _looks(stage: Stage) -> Iterator[tuple[float, Snapshot]]:
+def _looks(stage: Demo) -> Iterator[tuple[float, DemoSnapshot]]:
     """Look, enqueue now and then, until it is time to end; a database that is busy for a moment is no reason to.
 
     The time runs from when the worker is up: a slow machine shows as much as a fast one."""
@@ -129,7 +129,7 @@ def _looks(stage: Stage) -> Iterator[tuple[float, Snapshot]]:
         stage.stop.wait(LOOK_EVERY)
 
 
-def _window(stage: Stage) -> None:
+def _window(stage: Demo) -> None:
     from rich.live import Live
 
     from unstuck.cli.stage.screen import draw
@@ -148,7 +148,7 @@ def _window(stage: Stage) -> None:
             live.update(picture, refresh=True)
 
 
-def _lines(stage: Stage) -> None:
+def _lines(stage: Demo) -> None:
     output.say(f"unstuck demo: jobs in {stage.url}")
     for hint in _hints(stage.url, None):
         output.say(f"  {hint}")
@@ -171,7 +171,7 @@ def _count_text(counts: dict[JobState, int]) -> str:
     return " · ".join(f"{state} {number}" for state, number in counts.items() if number) or "no jobs yet"
 
 
-def _hints(url: str, snapshot: Snapshot | None, stuck: str | None = None) -> list[str]:
+def _hints(url: str, snapshot: DemoSnapshot | None, stuck: str | None = None) -> list[str]:
     """The first and the last two stay when the window is low."""
     job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
     return [
@@ -194,7 +194,7 @@ def _activation() -> str:
     return f" PATH={folder}:$PATH"
 
 
-def _a_process(snapshot: Snapshot) -> int | None:
+def _a_process(snapshot: DemoSnapshot) -> int | None:
     """One that runs jobs."""
     from unstuck.cli.anatomy import processes
 
@@ -221,7 +221,7 @@ def _summarize(watcher: Watcher, started: datetime, url: str) -> None:
     )
     if tally.barred:
         output.say(blacklisted(tally.barred))
-    output.say(f"look around:  {_activation()}unstuck jobs list --database {url}")
+    output.say(f"look around:  {f'{_activation()} unstuck'.strip()} jobs list --database {url}")
 
 
 def blacklisted(barred: Counter[str]) -> str:

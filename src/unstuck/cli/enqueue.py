@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from unstuck.cli import options, output, shapes
 from unstuck.cli.jobs import finish
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import Asked, Session, exists, repeated, session_on, settings_of
+from unstuck.cli.session import CheckedRequest, Session, exists, repeated, session_on, settings_of
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.payload import decode
 
@@ -70,7 +70,7 @@ def enqueue(
     }
     how = {name: value for name, value in chosen.items() if value is not None}
     settings = settings_of({"database": database, "tenant": tenant, "app": app_name})
-    asked = Asked.of(settings, workflow, positional, named, how)
+    asked = CheckedRequest.of(settings, workflow, positional, named, how)
     if after and not exists(settings.database):
         raise UnknownJob(after[0])
     with session_on(settings, missing="create" if asked.is_known else "ignore") as session:
@@ -89,7 +89,7 @@ def enqueue(
     return 0
 
 
-def _after(session: Session, asked: Asked, jobs: list[str]) -> Asked:
+def _after(session: Session, asked: CheckedRequest, jobs: list[str]) -> CheckedRequest:
     """By their whole ids, however short they were written."""
     if not jobs:
         return asked

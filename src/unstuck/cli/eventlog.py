@@ -13,13 +13,21 @@ from unstuck.telemetry import Subscriber
 
 #: How people read the common events; any other is told by its name and facts.
 SENTENCES = {
+    "acquired": "took {jobs} at once, the first is {workflow} {job}",
+    "blacklisted": "workflow {workflow} of tenant {tenant} is on the blacklist now: {reason}",
+    "job_ended": "{workflow} {job}  {state}{took}",
+    "beat": "the lease was renewed for {lease:g} s; {held} in hand",
+    "cancellation_requested": "Cancellation requested for {job}: {reason}",
+    "executor_died": "process {executor} (pid {pid}) died: {status}",
+    "executor_ended": "process {executor} (pid {pid}) ended as asked",
     "executor_killed": "process {executor} (pid {pid}) is killed: {reason}",
     "executor_draining": "process {executor} (pid {pid}) takes no more jobs: {reason}",
+    "executor_continued": "process {executor} (pid {pid}) was stopped (state T) and is continued (no. {times})",
     "executor_terminated": "process {executor} (pid {pid}) is told to end: {reason}",
     "executor_promoted": "process {executor} (pid {pid}) was kept in reserve and takes jobs now",
     "interrupted": "job {job} ({workflow}) is interrupted wherever it is",
     "import_broken": "{workflow} was interrupted while it imported {module}: pid {pid} is replaced",
-    "stuck": "job {job} ({workflow}) ignored its cancel for the whole grace: stuck",
+    "stuck": "job {job} ({workflow}) did not answer its request for the whole grace: stuck",
     "recovered": "job {job} of lost worker {worker} recovered: {state}",
     "neighbour_gone": "worker {worker} (pid {pid}) on this host is gone: its jobs run again",
     "store_trouble": "the database does not answer ({loop}): {error}",
@@ -31,7 +39,7 @@ SENTENCES = {
     "worker_left": "worker {worker} has left",
 }
 #: Said all the time: only with --verbose, and to machines.
-ROUTINE = {"duty_done", "claim_repeated", "stray_given_back"}
+ROUTINE = {"acquired", "beat", "job_ended", "duty_done", "claim_repeated", "stray_given_back"}
 LOUD = {
     "died",
     "failed",
@@ -44,6 +52,7 @@ LOUD = {
     "cannot",
     "revoked",
     "overdue",
+    "blacklisted",
     "unfit",
 }
 
@@ -67,15 +76,15 @@ def human_log(say: Say, *, colour: bool, verbose: bool) -> Subscriber:
             return
         at = clock.wall().astimezone().strftime("%H:%M:%S")
         text = sentence(name, facts)
-        if colour and is_loud(name, facts):
+        if colour and is_loud(name):
             text = f"\x1b[31m{text}\x1b[0m"
         say(f"{at}  {text}")
 
     return write
 
 
-def is_loud(name: str, facts: dict[str, Any]) -> bool:
-    return not facts.get("expected") and not LOUD.isdisjoint(name.split("_"))
+def is_loud(name: str) -> bool:
+    return not LOUD.isdisjoint(name.split("_"))
 
 
 def sentence(name: str, facts: dict[str, Any]) -> str:
@@ -102,11 +111,6 @@ def _import_failed(facts: dict[str, Any]) -> str:
     return told(f"the app cannot be imported (next try in {facts['again_in']:.0f} s)", facts["error"])
 
 
-def _executor_died(facts: dict[str, Any]) -> str:
-    ended = "ended as asked" if facts.get("expected") else f"died: {facts.get('status')}"
-    return f"process {facts.get('executor')} (pid {facts.get('pid')}) {ended}"
-
-
 def _left_behind(facts: dict[str, Any]) -> str:
     then = "the process is replaced" if facts["recycled"] else "taken for residents of the process"
     return f"{facts['workflow']} ended and left running in pid {facts['pid']}: {facts['threads']}; {then}"
@@ -126,7 +130,6 @@ COMPOSED: dict[str, Callable[[dict[str, Any]], str]] = {
     "worker_started": _started,
     "imported": _imported,
     "import_failed": _import_failed,
-    "executor_died": _executor_died,
     "left_behind": _left_behind,
     "ordered": _ordered,
     "shutting_down": _shutting_down,

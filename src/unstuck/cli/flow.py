@@ -16,7 +16,7 @@ from unstuck.observe.flow import Branch
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class FlowDetails:
     """Everything that steps, waits, budgets and children add to one job."""
 
     steps: list[StepRecord] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Flow:
     parts: int = 0
 
     @classmethod
-    def of(cls, session: Session, record: JobRecord) -> Flow:
+    def of(cls, session: Session, record: JobRecord) -> FlowDetails:
         look, job = session.lookup, record.id
         family = look.children(job), look.parent(job)
         return cls(look.steps(job), look.waits(job), look.usage(job), *family, look.count_parts(job))

@@ -21,6 +21,8 @@ app = options.single()
 
 WAITS_TOO_LONG = timedelta(minutes=5)
 BLOCKED_LOOK = 100
+#: So many of those in trouble are named.
+NAMED = 10
 
 
 @app.command()
@@ -78,7 +80,7 @@ def _checks(session: Session, need_workers: bool, worker: str | None) -> Iterato
 
 def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator[Check]:
     yield _reachable(session)
-    if worker is None:
+    if worker is None and session.store.schema_version() > 0:
         yield from checks.locks(session)
     schema = _schema(session)
     yield schema
@@ -89,6 +91,7 @@ def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator
         return
     yield from checks.writes(session)
     found, now = list(session.workers()), session.now()
+    yield from checks.leaps(session, now)
     yield from _workers(found, need_workers, now)
     alive = [w for w, state in found if state in ALIVE]
     if alive:  # else everything waits for a worker, and that was said
@@ -109,7 +112,7 @@ def _has_room(found: list[tuple[WorkerRecord, str]]) -> bool:
 
 def _reachable(session: Session) -> Check:
     before = clock.boot()
-    session.store.now()
+    session.store.schema_version()  # the one question that a database without our tables can answer
     return Check("database", True, f"{session.shown_database} answered in {output.duration(clock.boot() - before)}")
 
 
@@ -117,6 +120,8 @@ def _schema(session: Session) -> Check:
     found, wanted = versions(session)
     if found < wanted:
         remedy = how_to_migrate(session.settings)
+        if found == 0:
+            return Check("schema", False, f"there are no tables yet; make them: {remedy}")
         return Check("schema", False, f"version {found} is behind this code, which needs {wanted}: {remedy}")
     return Check("schema", True, f"version {found}")
 
@@ -160,7 +165,9 @@ def _workers(found: list[tuple[WorkerRecord, str]], needed: bool, now: datetime)
     if alive and not ready:
         answers.append(Check("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False))
     if silent:
-        answers.append(Check("silent", False, f"{', '.join(silent)}: no beat for too long", fatal=False))
+        more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
+        detail = f"{', '.join(silent[:NAMED])}{more}: no beat for too long"
+        answers.append(Check("silent", False, detail, fatal=False))
     if broken:
         answers.append(Check("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers"))
     if barren:

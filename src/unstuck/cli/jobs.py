@@ -12,19 +12,20 @@ from typing import Annotated, Any
 
 from unstuck.cli import exits, gates, options, output, shapes
 from unstuck.cli.excerpt import shortened
-from unstuck.cli.flow import Flow, called, draw
+from unstuck.cli.flow import FlowDetails, called, draw
 from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
-from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
-from unstuck.model.lifecycle import JobState
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
+from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.parts import Part
-from unstuck.model.standing import Dependency
+from unstuck.model.standing import AwaitedJob
 from unstuck.observe.flow import family
 from unstuck.observe.follow import follow
 from unstuck.observe.logs import LogPiece, Logs, pieces
-from unstuck.observe.parts import Parts
+from unstuck.observe.parts import PartialsReader
+from unstuck.observe.why import why
 
 #: Events that are printed at a time, with the attempts that they ended.
 HISTORY_SHOWN = 200
@@ -204,14 +205,15 @@ def show(
         attempts = session.lookup.attempts(record.id, 0 if everything else max(0, record.token - last))
         past = session.lookup.history(record.id, 0 if everything else max(0, record.events - last))
         progress = session.lookup.progress(record.id)
-        order = Order.of(session, record)
-        flow = Flow.of(session, record)
+        order = Blockers.of(session, record)
+        flow = FlowDetails.of(session, record)
         now = session.now()
+        meaning = _meaning(session, record, now, past)
     if json_:
         whole = shapes.job_whole(record, now, attempts, past, progress, order.waits_for)
         output.emit_json(whole | flow.shape())
         return
-    _print_head(record, now, progress, order, flow)
+    _print_head(record, now, meaning, progress, order, flow)
     shown = None if all_ else last
     _print_attempts(attempts, record.token, shown, whole=all_)
     output.say(f"\nHistory{_rest(record.events, shown, 'events')}")
@@ -221,14 +223,14 @@ def show(
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Blockers:
     """What a job waits for, beyond its own record: other jobs, or the one that blocks its target."""
 
-    waits_for: tuple[Dependency, ...] = ()
+    waits_for: tuple[AwaitedJob, ...] = ()
     blocked_by: str | None = None
 
     @classmethod
-    def of(cls, session: Session, record: JobRecord) -> Order:
+    def of(cls, session: Session, record: JobRecord) -> Blockers:
         if record.state is JobState.PENDING:
             return cls(waits_for=session.lookup.dependencies(record.id))
         if record.is_blocked and record.target is not None and not record.state.is_final:
@@ -236,16 +238,28 @@ class Order:
         return cls()
 
 
-def _print_head(record: JobRecord, now: datetime, progress: str | None, order: Order, flow: Flow) -> None:
+def _meaning(session: Session, record: JobRecord, now: datetime, past: list[EventRecord]) -> str:
+    """Of a job that is due the record alone does not tell what shuts its queue: `why` does."""
+    if shown_state(record, now) is JobState.QUEUED and not record.held:
+        found = why(session.store, session.tenant, record.id, session.settings.times)
+        if found.reasons and not found.is_runnable:
+            return found.verdict
+    is_skipped = bool(past) and past[-1].kind == EventKind.SKIPPED
+    return explain(record, now, is_skipped=is_skipped)
+
+
+def _print_head(
+    record: JobRecord, now: datetime, meaning: str, progress: str | None, order: Blockers, flow: FlowDetails
+) -> None:
     shown = shapes.shown_state(record, now)
     output.say(f"{output.styled(record.workflow, 'bold')}  {record.id}")
-    output.say(f"{output.state(shown)}  {output.visible(explain(record, now))}\n")
+    output.say(f"{output.state(shown)}  {output.visible(meaning)}\n")
     for label, value in [*flow.awaited(record, now), *_facts(record, now, progress, order), *flow.facts(record)]:
         if value is not None:
             output.say(f"  {label:<10} {output.indented(output.visible(str(value)), 13)}")
 
 
-def _facts(record: JobRecord, now: datetime, progress: str | None, order: Order) -> list[tuple[str, str | None]]:
+def _facts(record: JobRecord, now: datetime, progress: str | None, order: Blockers) -> list[tuple[str, str | None]]:
     call = shapes.loads(record.payload)
     return [
         ("called", _call(record.workflow, call)),
@@ -271,7 +285,7 @@ def _facts(record: JobRecord, now: datetime, progress: str | None, order: Order)
     ]  # fmt: skip
 
 
-def _target(record: JobRecord, order: Order) -> str | None:
+def _target(record: JobRecord, order: Blockers) -> str | None:
     if record.target is None:
         return None
     if record.is_blocker:
@@ -376,7 +390,7 @@ def partials(
     with opened(database, tenant) as session:
         ident = session.job(job).id
         if follow_:
-            _print_as_they_come(follow(Parts(session.lookup, ident).look), json_)
+            _print_as_they_come(follow(PartialsReader(session.lookup, ident).look), json_)
             return
         found = session.lookup.parts(ident)
     if json_:

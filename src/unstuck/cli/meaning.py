@@ -12,9 +12,12 @@ from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.reasons import how_to_raise, of_tenant
 
 
-def explain(record: JobRecord, now: datetime) -> str:
+def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> str:
     """One sentence: what this state means for this job, and what happens or can be done next."""
     match record.state:
+        case JobState.FAILED | JobState.TIMEOUT | JobState.CANCELLED if is_skipped:
+            again = _command("jobs retry", record)
+            return f"skipped: its target {record.target} went on without it; another try: {again}"
         case JobState.PENDING if record.on_hold:
             return f"accepted, held back on purpose; let it go: {_command('jobs release', record)}"
         case JobState.PENDING:
@@ -30,9 +33,8 @@ def explain(record: JobRecord, now: datetime) -> str:
         case JobState.QUEUED:
             return f"ready since {age(record.available_at, now)}; a worker that serves queue {record.queue} takes it"
         case JobState.RUNNING if record.request:
-            return (
-                f"asked to stop ({record.request}) {age(record.requested_at, now)}; its handler has not stopped yet"
-            )
+            asked = f"asked to stop ({record.request}) {age(record.requested_at, now)}"
+            return f"{asked}; it has not ended yet: {_command('why', record)}"
         case JobState.RUNNING:
             return f"attempt #{record.token} on {record.worker or 'a worker'}"
         case JobState.WAITING:
@@ -84,7 +86,7 @@ _SENTENCES = {
     EventKind.RETRIED: "failed, will be tried again",
     EventKind.LOST: "lost its process or worker, will run again",
     EventKind.FAILED: "failed for good",
-    EventKind.STUCK: "stuck: ignored its cancel for the whole grace",
+    EventKind.STUCK: "stuck: did not answer its request for the whole grace",
     EventKind.TIMED_OUT: "stopped at its time limit",
     EventKind.CANCELLED: "cancelled",
     EventKind.INTERRUPTED: "interrupted",

@@ -72,7 +72,7 @@ def list_(
 
 def waiting(tally: Tally) -> str:
     number = max(0, tally.states[JobState.QUEUED] - tally.scheduled)
-    return f"{number:,}".replace(",", " ") + ("+" if JobState.QUEUED in tally.at_least else "")
+    return f"{number:,}" + ("+" if JobState.QUEUED in tally.at_least else "")
 
 
 def _tallies(session: Session, after: str, limit: int) -> list[Tally]:

@@ -12,13 +12,13 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unstuck.cli.excerpt import told
-from unstuck.intake.control import Control
+from unstuck.intake.control import JobVerbs
 from unstuck.model.errors import (
     InvalidInput,
     NotAnApp,
@@ -29,14 +29,15 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.spelling import given
-from unstuck.observe.lookup import WORKERS_SHOWN, Lookup, every_worker
+from unstuck.model.waits import BY_SHELL
+from unstuck.observe.lookup import WORKERS_SHOWN, Lookup, every_worker, seen_state
 from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.config import Settings
-    from unstuck.intake.flow import Flow
+    from unstuck.intake.flow import FlowVerbs
     from unstuck.intake.gates import Gates
-    from unstuck.intake.guard import Guard
+    from unstuck.intake.guard import GuardVerbs
     from unstuck.intake.submit import Options
     from unstuck.store.port import Store
 
@@ -55,8 +56,8 @@ class Session:
         return self.tenant if "tenant" in self.settings.origins else None
 
     @cached_property
-    def control(self) -> Control:
-        return Control(self.store, tenant=self.tenant, by=_who())
+    def control(self) -> JobVerbs:
+        return JobVerbs(self.store, tenant=self.tenant, by=_who())
 
     @cached_property
     def gates(self) -> Gates:
@@ -65,16 +66,16 @@ class Session:
         return Gates(self.store, tenant=self.tenant, by=_who())
 
     @cached_property
-    def guard(self) -> Guard:
-        from unstuck.intake.guard import Guard
+    def guard(self) -> GuardVerbs:
+        from unstuck.intake.guard import GuardVerbs
 
-        return Guard(self.store, own=self.own, by=_who())
+        return GuardVerbs(self.store, own=self.own, by=_who())
 
     @cached_property
-    def flow(self) -> Flow:
-        from unstuck.intake.flow import Flow
+    def flow(self) -> FlowVerbs:
+        from unstuck.intake.flow import FlowVerbs
 
-        return Flow(self.store, tenant=self.tenant, by=_who())
+        return FlowVerbs(self.store, tenant=self.tenant, by=_who())
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -91,17 +92,22 @@ class Session:
         return self.lookup.job(name)
 
     def wait(self, job: str, timeout: float | None) -> JobRecord:
-        """The job once it has ended, or as it stands when the time is over."""
-        return wait_for_end(lambda: self.job(job), timeout) or self.job(job)
+        """The job once it has ended, or as it stands when the time is over; what keeps it from running is told."""
+        from unstuck.cli import output
+        from unstuck.observe.outlook import Outlook
+        from unstuck.observe.why import why
+
+        outlook = Outlook(lambda: why(self.store, self.tenant, job, self.settings.times), output.note)
+        return wait_for_end(lambda: outlook.of(self.job(job)), timeout) or self.job(job)
 
     def workers(self, ended_within: float | None = WORKERS_SHOWN) -> Iterator[tuple[WorkerRecord, str]]:
         """Each worker with its state as others see it: active, draining, lost, offline (silent too long), gone.
         Without those that ended longer ago than this."""
-        now, offline = self.now(), timedelta(seconds=self.settings.times.offline)
+        now, offline = self.now(), self.settings.times.offline
         for worker in every_worker(self.store, ended_within):
-            yield worker, _seen(worker, now, offline)
+            yield worker, seen_state(worker, now, offline)
 
-    def submit(self, asked: Asked) -> tuple[str, bool]:
+    def submit(self, asked: CheckedRequest) -> tuple[str, bool]:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""
         from unstuck.intake.submit import Submitter
 
@@ -133,7 +139,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckedRequest:
     """What a caller wants to run, checked as far as the code at hand allows, before any database is touched."""
 
     workflow: str
@@ -145,7 +151,7 @@ class Asked:
     @classmethod
     def of(
         cls, settings: Settings, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], how: Mapping[str, Any]
-    ) -> Asked:
+    ) -> CheckedRequest:
         from unstuck.intake.submit import Options
 
         asked = cls(workflow, args, kwargs, Options().with_(**how), _known_by_code(settings, workflow))
@@ -238,7 +244,7 @@ def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False, insist: bool
     if not settings.app or (is_known and not ask_app):
         return settings
     try:
-        own = own_settings(settings.app, settings.times.import_limit)
+        own = told_by(settings.app, settings.times.import_limit)["settings"]
     except NotAnApp:
         raise
     except InvalidInput:
@@ -248,8 +254,9 @@ def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False, insist: bool
     return load(flags, app=own)
 
 
-def own_settings(app: str, limit: float) -> dict[str, Any]:
-    """What `App(…)` says in the code, asked in a process of its own: importing user code may do anything."""
+def told_by(app: str, limit: float) -> dict[str, dict[str, Any]]:
+    """What `App(…)` and its decorators say in the code, asked in a process of its own: importing user code may do
+    anything."""
     from unstuck.executor.loading import NOT_AN_APP
 
     command = [sys.executable, "-m", "unstuck.executor.loading", app]
@@ -261,8 +268,8 @@ def own_settings(app: str, limit: float) -> dict[str, Any]:
         raise NotAnApp(app, words[-1])
     if asked.returncode != 0:
         raise InvalidInput(told(f"app {app} cannot be imported", asked.stderr or f"exit code {asked.returncode}"))
-    given: dict[str, Any] = json.loads(asked.stdout.strip().splitlines()[-1])
-    return given
+    found: dict[str, dict[str, Any]] = json.loads(asked.stdout.strip().splitlines()[-1])
+    return found
 
 
 def prepare_database(settings: Settings) -> None:
@@ -331,17 +338,9 @@ def workflows_of(app: str) -> dict[str, WorkflowRecord]:
         raise InvalidInput(told(f"app {app} cannot be imported", traceback.format_exc())) from None
 
 
-def _seen(worker: WorkerRecord, now: datetime, offline: timedelta) -> str:
-    if worker.state == "gone":  # it left in order, however long ago
-        return "gone"
-    if now - worker.heartbeat_at > offline:
-        return "offline"
-    return worker.state if worker.lease_until > now else "lost"
-
-
 def _who() -> str:
     """Who asked, for the history."""
     try:
-        return f"{getpass.getuser()} (cli)"
+        return f"{getpass.getuser()}{BY_SHELL}"
     except (KeyError, OSError):
-        return f"uid {os.getuid()} (cli)"
+        return f"uid {os.getuid()}{BY_SHELL}"

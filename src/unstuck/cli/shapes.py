@@ -22,15 +22,15 @@ from typing import Any
 
 from unstuck.cli import anatomy
 from unstuck.cli.output import rfc3339
-from unstuck.model.guard import Action, Entry, Notification, SettingRecord
+from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.parts import Part
-from unstuck.model.standing import Dependency, FailingRole
+from unstuck.model.standing import AwaitedJob, FailingRole
 from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
 from unstuck.observe.logs import LogPiece
-from unstuck.store.port import Limit, Order, Pause, Quarantined, TargetRecord
+from unstuck.store.port import Limit, Pause, Quarantined, TargetRecord, WorkerOrder
 
 
 def job(record: JobRecord, now: datetime) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def job_whole(
     attempts: list[AttemptRecord],
     history: list[EventRecord],
     progress: str | None,
-    waits_for: Sequence[Dependency] = (),
+    waits_for: Sequence[AwaitedJob] = (),
 ) -> dict[str, Any]:
     """Everything about one job, for `jobs show --json`."""
     payload = loads(record.payload)
@@ -131,7 +131,9 @@ def event(record: EventRecord) -> dict[str, Any]:
 
 
 def workflow(record: WorkflowRecord) -> dict[str, Any]:
-    return asdict(record) | {"registered_at": rfc3339(record.registered_at)}
+    shape = asdict(record) | {"registered_at": rfc3339(record.registered_at)}
+    del shape["said"]  # the row does not know
+    return shape
 
 
 def pause(record: Pause) -> dict[str, Any]:
@@ -159,7 +161,8 @@ def target(record: TargetRecord) -> dict[str, Any]:
 
 
 def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
-    """`roles`, `processes`, `recycled` are ours to keep stable; `info` is what it said of itself, as it said it."""
+    """`roles`, `processes`, `recycled` are ours to keep stable; `info` is what it said of itself, as it said it. Only
+    who is alive has processes."""
     return {
         "name": record.name,
         "incarnation": record.incarnation,
@@ -174,7 +177,7 @@ def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
         "lease_until": rfc3339(record.lease_until),
         "ready": anatomy.is_ready(record, state),
         "roles": [role(each) for each in anatomy.roles(record, now)],
-        "processes": [process(each) for each in anatomy.processes(record, now)],
+        "processes": [process(each) for each in anatomy.processes(record, now)] if state in anatomy.ALIVE else [],
         "recycled": [recycled(each) for each in anatomy.recycled(record)],
         "info": record.info,
     }
@@ -190,7 +193,7 @@ def role(found: FailingRole) -> dict[str, Any]:
     }
 
 
-def process(found: anatomy.Process) -> dict[str, Any]:
+def process(found: anatomy.ProcessView) -> dict[str, Any]:
     return {
         "pid": found.pid,
         "state": found.state,
@@ -219,7 +222,7 @@ def body(found: anatomy.Body) -> dict[str, Any]:
     }
 
 
-def recycled(found: anatomy.Recycled) -> dict[str, Any]:
+def recycled(found: anatomy.GoneProcess) -> dict[str, Any]:
     return {
         "pid": found.pid,
         "generation": found.generation,
@@ -229,7 +232,7 @@ def recycled(found: anatomy.Recycled) -> dict[str, Any]:
     }
 
 
-def order(record: Order, worker: str) -> dict[str, Any]:
+def order(record: WorkerOrder, worker: str) -> dict[str, Any]:
     return {
         "number": record.number,
         "kind": record.kind,
@@ -243,7 +246,7 @@ def order(record: Order, worker: str) -> dict[str, Any]:
     }
 
 
-def entry(record: Entry) -> dict[str, Any]:
+def entry(record: BlacklistEntry) -> dict[str, Any]:
     return {
         "number": record.number,
         "workflow": record.workflow,
@@ -373,4 +376,8 @@ def total_ms(record: JobRecord) -> int | None:
 
 
 def loads(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+    """What cannot be read, because its row was damaged, is shown as it is."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text

@@ -83,9 +83,9 @@ def _print_queue(session: Session, found: Stats) -> None:
     """What the number of queued jobs hides."""
     parts = []
     if found.scheduled:
-        parts.append(f"{_spaced(found.scheduled)} for a later time")
+        parts.append(f"{_counted(found.scheduled)} for a later time")
     if found.blocked:
-        parts.append(f"{_spaced(found.blocked)} behind a job that blocks their target")
+        parts.append(f"{_counted(found.blocked)} behind a job that blocks their target")
     if parts:
         output.say(f"of the queued wait {', '.join(parts)}")
     if found.oldest_due_at is not None:
@@ -122,9 +122,9 @@ def _numbers(found: Stats | Tally) -> dict[str, Any]:
 
 def count_text(found: Stats | Tally, state: JobState) -> str:
     """How many are in this state, as a column shows it."""
-    return _spaced(found.states[state], state in found.at_least)
+    return _counted(found.states[state], state in found.at_least)
 
 
-def _spaced(number: int, is_cut: bool = False) -> str:
-    """10 000+ where the count stopped before its end."""
-    return f"{number:,}".replace(",", " ") + ("+" if is_cut or number >= CEILING else "")
+def _counted(number: int, is_cut: bool = False) -> str:
+    """10,000+ where the count stopped before its end."""
+    return f"{number:,}" + ("+" if is_cut or number >= CEILING else "")

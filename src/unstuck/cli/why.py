@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from unstuck.cli import options, output
+from unstuck.cli.checks import leapt
 from unstuck.cli.parser import option
-from unstuck.cli.session import Session, opened
+from unstuck.cli.session import Session, is_postgres, opened
+from unstuck.model.errors import StoreError
 from unstuck.model.reasons import Reason, Why
 
 app = options.single()
@@ -28,6 +30,8 @@ def why(
         ident = session.lookup.job_id(job)
         found = _ask(session, ident)
         _print(found, json_)
+        _note_outage(session, found)
+        _note_leap(session, found)
         while watch and not found.state.is_final:
             session.pause(_LOOK_EVERY)
             before, found = found, _ask(session, ident)
@@ -41,6 +45,23 @@ def _ask(session: Session, ident: str) -> Why:
     from unstuck.observe.why import why
 
     return why(session.store, session.tenant, ident, session.settings.times)
+
+
+def _note_outage(session: Session, found: Why) -> None:
+    """A SQLite file may answer every question and take nothing from anybody: then no job moves, whatever its gates
+    say. PostgreSQL names who holds what, and that is among the reasons."""
+    if found.state.is_final or is_postgres(session.settings.database):
+        return
+    try:
+        session.store.probe()
+    except StoreError as error:
+        output.note(f"But nothing moves until the database can be written again: {error}. See: unstuck health")
+
+
+def _note_leap(session: Session, found: Why) -> None:
+    """Who waits for a time wonders, where the clock on the wall has changed."""
+    if any(reason.until is not None for reason in found.reasons) and (told := leapt(session, found.at)) is not None:
+        output.note(f"Note that {told}. See: unstuck health")
 
 
 def _gist(found: Why) -> tuple[object, ...]:

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from unstuck import telemetry
 from unstuck.cli import options, output
 from unstuck.cli.eventlog import human_log, json_log
+from unstuck.cli.log_writer import Scribe
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.scribe import Scribe
-from unstuck.cli.session import is_postgres, prepare_database, settings_of
-from unstuck.model.errors import InvalidInput, SchemaMismatch, StoreError, StoreUnavailable
+from unstuck.cli.session import is_postgres, prepare_database, settings_of, told_by
+from unstuck.model.errors import InvalidInput, InvalidSettings, SchemaMismatch, StoreError, StoreUnavailable
 
 app = options.single()
 
@@ -62,7 +62,9 @@ def worker(
     log_format: Annotated[
         str | None, option("--log-format", metavar="auto|human|json", help="on stderr; json without a terminal")
     ] = None,
-    verbose: Annotated[bool, option("--verbose", "-v", help="also the routine of every sweep")] = False,
+    verbose: Annotated[
+        bool, option("--verbose", "-v", help="also a line per job, and the routine of every sweep")
+    ] = False,
     check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False,
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False,
     database: options.Database = None,
@@ -104,9 +106,11 @@ def worker(
         name=name,
         times=settings.times,
         fork=fork,
+        policy=settings.policy,
     )
     if check:  # before anything is built: a look makes no database
         _introduce(chosen)
+        _tell_policies(settings)
         return 0
     supervisor = build_worker(chosen)
     as_json = _wants_json(settings.log_format)
@@ -120,7 +124,8 @@ def worker(
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
-    telemetry.subscribe(json_log(scribe.say) if as_json else human_log(scribe.say, colour=colour, verbose=verbose))
+    log = json_log(scribe.say) if as_json else human_log(scribe.say, colour=colour, verbose=verbose)
+    telemetry.subscribe(log, every_job=verbose)
     if stop_with_stdin:
         _stop_when_stdin_ends(supervisor)
     try:
@@ -167,6 +172,30 @@ def _introduce(chosen: Any) -> None:
     for what, seconds in chosen.times.bounds().items():
         output.note(f"    {output.duration(seconds):>7}  {what}")
     output.note("  Ctrl-C finishes what runs and ends; twice hands everything back at once")
+
+
+def _tell_policies(settings: Any) -> None:
+    """What jobs get, whoever enqueues them, once this worker has registered their workflows."""
+    from unstuck.cli.workflows import fact_text, policy_facts
+
+    workflows = told_by(settings.app, settings.times.import_limit)["workflows"]
+    wrong = []
+    for name, said in workflows.items():
+        policy = settings.policy.with_(f"workflow {name}", said)
+        wrong += [f"workflow {name}: {problem}" for problem in policy.problems(settings.times.max_timeout)]
+    if wrong:
+        raise InvalidSettings(wrong)
+    output.note("  jobs get  (unless their decorator or using() says otherwise)")
+    for name, value in policy_facts(settings.policy, settings.times.max_timeout):
+        output.note(f"    {name:<18} {value}{_origin(settings, name)}")
+    for name, said in workflows.items():
+        if own := [f"{what}={fact_text(value)}" for what, value in said.items() if value is not None]:
+            output.note(f"  {name} says  {', '.join(own)}")
+
+
+def _origin(settings: Any, name: str) -> str:
+    origin = settings.origins.get("token_limit" if name == "budget" and settings.token_limit else name)
+    return f"  ({origin})" if origin else ""
 
 
 def _stop_when_stdin_ends(supervisor: Any) -> None:

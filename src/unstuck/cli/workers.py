@@ -8,7 +8,7 @@ from typing import Annotated
 
 from unstuck import clock
 from unstuck.cli import anatomy, exits, options, output, shapes
-from unstuck.cli.anatomy import Body, Process, Recycled
+from unstuck.cli.anatomy import Body, GoneProcess, ProcessView
 from unstuck.cli.excerpt import users_part
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
@@ -16,7 +16,7 @@ from unstuck.model.errors import InvalidInput, NoAnswer, SchemaMismatch, Unstuck
 from unstuck.model.job import WorkerRecord
 from unstuck.model.standing import FailingRole
 from unstuck.observe.lookup import WORKERS_SHOWN
-from unstuck.store.port import Order
+from unstuck.store.port import WorkerOrder
 
 app = options.group(
     "Workers, their processes and the jobs in them; recycle a process, drain a worker.", default="list"
@@ -82,7 +82,10 @@ def _print_worker(worker: WorkerRecord, state: str, now: datetime, *, is_first: 
         _print_problem("its processes cannot start", problem)
     for role in anatomy.roles(worker, now):
         output.say(output.styled(f"  its {role_text(role)}", "red"))
-    for process in anatomy.processes(worker, now):
+    processes = anatomy.processes(worker, now) if state != "gone" else []
+    if processes and state not in anatomy.ALIVE:
+        output.say("  what it said with its last beat, and what need not be so any more:")
+    for process in processes:
         _print_process(process)
     _print_recycled(anatomy.recycled(worker), now)
 
@@ -112,7 +115,7 @@ def role_text(role: FailingRole) -> str:
     return output.visible(f"{failing}: {role.error}" if role.error else failing)
 
 
-def _print_process(process: Process) -> None:
+def _print_process(process: ProcessView) -> None:
     state = output.styled(process.state, _STYLES.get(process.state, "red"))
     output.say(f"  process {process.pid or '?'}  {state}  {process_text(process)}")
     name = max((len(body.workflow) for body in process.bodies), default=0)
@@ -122,7 +125,7 @@ def _print_process(process: Process) -> None:
         output.say(f"    … and {output.count(unnamed, 'job')} more")
 
 
-def process_text(process: Process) -> str:
+def process_text(process: ProcessView) -> str:
     """Generation, what it has done, what it weighs, and what is the matter with it."""
     parts = [f"generation {process.generation}", f"{process.jobs_done:,} done"]
     if process.memory:
@@ -142,7 +145,7 @@ def _body_text(body: Body) -> str:
     return f"{text}  {output.styled(body.trouble, 'bold red' if body.is_stuck else 'yellow')}"
 
 
-def _print_recycled(gone: list[Recycled], now: datetime) -> None:
+def _print_recycled(gone: list[GoneProcess], now: datetime) -> None:
     if not gone:
         return
     output.say("  went lately")
@@ -203,14 +206,14 @@ def drain(
     return code
 
 
-def _drain(session: Session, names: list[str] | None, by: str | None) -> tuple[list[Order], int]:
+def _drain(session: Session, names: list[str] | None, by: str | None) -> tuple[list[WorkerOrder], int]:
     """Everybody is told before anybody is waited for; one unknown name does not spare the others."""
     from unstuck.intake import workers as doors
 
     who, code = session.who(by), exits.OK
     if names is None:
         return doors.drain(session.store, None, who), code
-    orders: list[Order] = []
+    orders: list[WorkerOrder] = []
     for name in dict.fromkeys(names):
         try:
             orders += doors.drain(session.store, name, who)
@@ -228,7 +231,7 @@ def _pid(word: str) -> int:
     return whole_number(word, "PID")
 
 
-def _print_answer(session: Session, order: Order, as_json: bool) -> int:
+def _print_answer(session: Session, order: WorkerOrder, as_json: bool) -> int:
     """What the worker says to it; one that says nothing is told of, and the order stands."""
     from unstuck.intake.workers import answered
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from unstuck.cli.parser import Argument
 from unstuck.cli.session import opened
 from unstuck.model.errors import UnknownWorkflowName
 from unstuck.model.job import WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.store.port import Limit, Pause
 
 app = options.group("Workflows: what can be run; pause and limit it.", default="list")
@@ -83,6 +85,20 @@ def _print_details(workflow: WorkflowRecord) -> None:
     output.say("\nArguments")
     for line in parameters(workflow.schema):
         output.say(f"  {line}")
+    output.say("\nPolicy of its jobs, where neither using() nor the code that enqueues says otherwise")
+    for name, value in policy_facts(workflow.policy, workflow.max_timeout):
+        output.say(f"  {name:<18} {value}")
+
+
+def policy_facts(policy: Policy, max_timeout: float | None) -> list[tuple[str, str]]:
+    facts = asdict(policy) | {"budget": dict(policy.budget), "max_timeout": max_timeout}
+    return [(name, fact_text(value)) for name, value in facts.items()]
+
+
+def fact_text(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{unit}={most:g}" for unit, most in value.items()) or "none"
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def parameters(schema: dict[str, Any]) -> list[str]:

@@ -64,7 +64,7 @@ class Slip:
         return self._answers[0]
 
 
-class Asking:
+class FlowCalls:
     """The errands of one attempt. `send` gives one to the control thread: False once the attempt has ended."""
 
     __slots__ = ("_backlog", "_home", "_is_over", "_lock", "_send", "_serial", "_under_way", "_waiting")

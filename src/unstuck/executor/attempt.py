@@ -6,6 +6,7 @@ Nothing a handler raises leaves here, SystemExit and hostile exceptions included
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import math
 import os
@@ -17,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from unstuck.clock import boot
-from unstuck.executor.asking import Asking
+from unstuck.executor.asking import FlowCalls
 from unstuck.executor.capture import Output, say_past
 from unstuck.executor.context import Context, running_loop
 from unstuck.executor.flow import Flow
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 8 << 10
 MAX_STACK = 32 << 10
 MAX_FRAMES = 80
+_CAUSES = 10
 _OUR_FOLDER = os.path.dirname(__file__)
 #: What a retry would only meet again.
 _IN_VAIN = (Fail, ChildrenFailed, InvalidInput)
@@ -52,7 +54,7 @@ End = Return | Raise | Stop | Park
 Post = Callable[[int, int, Question], bool]
 
 
-class Exited(BaseException):
+class SubtaskExited(BaseException):
     """SystemExit or KeyboardInterrupt of a sub-task: as itself it would end the event loop and everybody on it."""
 
 
@@ -64,6 +66,7 @@ class Attempt:
 
     __slots__ = (
         "_context",
+        "asked_at",
         "company",
         "handler",
         "is_inside",
@@ -96,6 +99,7 @@ class Attempt:
         self.post = post
         self.pid = os.getpid()
         self.started_at = 0.0
+        self.asked_at = 0.0
         self.thread = 0
         #: Its handler is being called: only then may it be interrupted, and whether it was.
         self.is_inside = False
@@ -149,7 +153,7 @@ class Attempt:
 
     def _make_flow(self, context: Context) -> Flow:
         assert self.handler is not None
-        asking = Asking(functools.partial(self.post, self.number), self.loop)
+        asking = FlowCalls(functools.partial(self.post, self.number), self.loop)
         return Flow(
             context,
             asking,
@@ -274,9 +278,9 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
                     around.enter_context(middleware(attempt.context))
                 value = await enter_handler_async(attempt, handler, args, kwargs)
         attempt.check_awaited()
+        return _parked(attempt) or _returned(attempt, handler, value)
     except BaseException as error:
         return _parked(attempt) or _failed(attempt, _blamed(attempt, error))
-    return _parked(attempt) or _returned(attempt, handler, value)
 
 
 # What is below these two on a stack is the handler's. An interrupt strikes only there, and never in a frame of ours:
@@ -380,11 +384,23 @@ def _explained(attempt: Attempt, error: BaseException) -> End:
         case _Unreadable():
             problem = _last_line(error.__cause__ or error)
             return _refused(attempt, ErrorType.INVALID_JOB, f"its arguments could not be read: {problem}")
-    if isinstance(error, Exited) and error.__cause__ is not None:
+    if isinstance(error, SubtaskExited) and error.__cause__ is not None:
         error = error.__cause__
     retry, after = _own_word(attempt, error)
     name, message, stack = describe(error)
-    return Raise(attempt.number, attempt.elapsed_ms(), name, message, stack, retry, after, attempt.rest())
+    rest = attempt.rest()
+    return Raise(attempt.number, attempt.elapsed_ms(), name, message, stack, retry, after, rest, _is_starved(error))
+
+
+def _is_starved(error: BaseException | None) -> bool:
+    """Also if it was raised on the way to another one."""
+    for _ in range(_CAUSES):
+        if error is None:
+            return False
+        if isinstance(error, OSError) and error.errno == errno.EMFILE:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _was_asked(attempt: Attempt) -> bool:

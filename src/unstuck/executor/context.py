@@ -320,7 +320,7 @@ class _Slept:
         yield from ()
 
 
-class Running(Protocol):
+class RunningAttempt(Protocol):
     """What runs here, as far as this module and the capture of output need to know it."""
 
     @property
@@ -333,7 +333,7 @@ class Running(Protocol):
 
 #: A finalizer that comes in the middle may want what is being made: it must not wait for its own thread.
 _birth = threading.RLock()
-running: ContextVar[Running | None] = ContextVar("unstuck_attempt", default=None)
+running: ContextVar[RunningAttempt | None] = ContextVar("unstuck_attempt", default=None)
 
 
 def current() -> Context:

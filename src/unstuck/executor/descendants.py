@@ -1,7 +1,7 @@
 """What is left of an executor: every process it or its jobs started, wherever it hides.
 
 Three marks find them, since each can be shed: the session of the executor (a daemon leaves it), the tag in the
-environment (a fork without exec does not have it) and being adopted by the zygote (only once its parents are gone).
+environment (a program may clear it) and being adopted by the zygote (only once its parents are gone).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PAUSE = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class Descendant:
     pid: int
     state: str
     parent: int
@@ -30,16 +30,16 @@ class Process:
     start: int
 
 
-def look_at(pid: int) -> Process | None:
+def look_at(pid: int) -> Descendant | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    return Process(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+    return Descendant(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def processes() -> Iterator[Process]:
+def processes() -> Iterator[Descendant]:
     """All of this host that we can see; none where there is no /proc."""
     with contextlib.suppress(OSError):
         for name in os.listdir("/proc"):
@@ -58,15 +58,62 @@ def tags_of(pid: int) -> set[str]:
     return {entry.decode("utf-8", "replace") for entry in entries if entry.startswith(ours)}
 
 
-def executor_tag(incarnation: str, executor: int) -> str:
-    return f"{EXECUTOR_TAG}={incarnation}/{executor}"
+def attempt_tag(mark: str) -> str:
+    return f"{EXECUTOR_TAG}={mark}"
 
 
-def incarnation_tag(incarnation: str) -> str:
-    return f"{INCARNATION_TAG}={incarnation}"
+def executor_of(pid: int, incarnation: str) -> int | None:
+    """Which executor of this incarnation started it, by its tags; 0 if they do not say which."""
+    found = None
+    for tag in tags_of(pid):
+        if tag == f"{INCARNATION_TAG}={incarnation}":
+            found = found or 0
+        elif tag.startswith(f"{EXECUTOR_TAG}={incarnation}/"):
+            number = tag.removeprefix(f"{EXECUTOR_TAG}={incarnation}/").partition("/")[0]
+            found = int(number) if number.isdigit() else found
+    return found
 
 
-def kill_where(is_victim: Callable[[Process], bool], spare: Iterable[int] = ()) -> int:
+def name_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read().strip().decode("utf-8", "replace")
+    except OSError:
+        return "?"
+
+
+def children_of(pid: int) -> list[int]:
+    """Of all its threads; by a look at everybody where the kernel keeps no lists of them."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(ProcessLookupError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+    except FileNotFoundError:
+        return [found.pid for found in processes() if found.parent == pid]
+    except OSError:
+        return []
+    return found
+
+
+def is_dead(pid: int) -> bool:
+    found = look_at(pid)
+    return found is None or found.state in "ZX"
+
+
+def family(heads: Iterable[int]) -> list[int]:
+    """They and all below them that live."""
+    found: dict[int, None] = {}
+    unseen = list(heads)
+    while unseen:
+        pid = unseen.pop()
+        if pid not in found and not is_dead(pid):
+            found[pid] = None
+            unseen += children_of(pid)
+    return list(found)
+
+
+def kill_where(is_victim: Callable[[Descendant], bool], spare: Iterable[int] = ()) -> int:
     """KILL every process that is one, until there is none; how many there were."""
     spared = {os.getpid(), 1, *spare}
     killed: set[int] = set()

@@ -18,10 +18,10 @@ from unstuck.executor.attempt import Attempt
 from unstuck.executor.context import running
 from unstuck.executor.leftovers import ErrandPool
 from unstuck.executor.marks import MarkedSteps, end_if_copied
-from unstuck.executor.page import Page
+from unstuck.executor.page import SharedPage
 
 
-def make_loop(page: Page, pulse: float, mend: Callable[[], None]) -> asyncio.AbstractEventLoop:
+def make_loop(page: SharedPage, pulse: float, mend: Callable[[], None]) -> asyncio.AbstractEventLoop:
     """A loop that knows whose task is whose, and beats; `mend` is called with every beat."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

@@ -7,6 +7,9 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 
+from unstuck.executor.marking import Place, mark_value
+from unstuck.executor.process import EXECUTOR_TAG
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -30,20 +33,23 @@ def start(order: Start) -> int:
     for fd in (order.socket, order.page, order.stack, order.output):
         os.set_inheritable(fd, True)
     argv = [sys.executable, "-m", "unstuck.executor.fallback", json.dumps(asdict(order))]
-    return os.posix_spawn(sys.executable, argv, os.environ)
+    mark = mark_value(order.incarnation, order.executor)
+    return os.posix_spawn(sys.executable, argv, {**os.environ, EXECUTOR_TAG: mark})
 
 
 def run(order: Start) -> None:
     # Imported here: the guard needs only `start`, and stays small without asyncio.
     from unstuck.executor.attempt import describe
-    from unstuck.executor.beginning import Descriptors, begin
+    from unstuck.executor.bootstrap import Descriptors, begin
     from unstuck.executor.capture import route_streams
     from unstuck.executor.loading import load_registry
 
     for fd in (order.socket, order.page, order.stack, order.output):
         os.set_inheritable(fd, False)
     fds = Descriptors(order.socket, order.page, order.stack, order.output)
-    executor = begin(fds, order.executor, order.incarnation, order.parent, order.slots, order.pulse, order.alone)
+    executor = begin(
+        fds, order.executor, order.incarnation, order.parent, order.slots, order.pulse, order.alone, Place()
+    )
     try:
         route_streams()
         sys.argv = ["unstuck"]

@@ -22,28 +22,28 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from unstuck.clock import boot
-from unstuck.executor.asking import Asking, Slip
+from unstuck.executor.asking import FlowCalls, Slip
 from unstuck.executor.context import UNSET, Context, running_loop
 from unstuck.executor.messages import (
     ChildAnswer,
     Fenced,
-    Gather,
     GatherAnswer,
+    GatherMessage,
     JournalPage,
     KeepPart,
     LoadJournal,
     Question,
     RecordStep,
-    Refused,
+    RefusedMessage,
     Reply,
-    Spawn,
+    SpawnMessage,
     Spend,
     SpentAnswer,
 )
 from unstuck.executor.ordinals import Ordinals
 from unstuck.executor.parking import Parking
 from unstuck.executor.promise import Promise
-from unstuck.executor.stepping import Stopped, call_step, inside, is_coroutine
+from unstuck.executor.stepping import StepStopped, call_step, inside, is_coroutine
 from unstuck.model import errors
 from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import (
@@ -97,7 +97,7 @@ class Flow:
     def __init__(
         self,
         context: Context,
-        asking: Asking,
+        asking: FlowCalls,
         pack: Callable[[Any], str],
         max_result: int,
         *,
@@ -206,7 +206,7 @@ class Flow:
         for failures in itertools.count(1):
             try:
                 return await call_step(self.asking, name, call, timeout, is_async=is_async)
-            except Stopped:
+            except StepStopped:
                 self._stop()
             except (Fail, Retry, BudgetExceeded, InvalidInput):
                 raise
@@ -362,7 +362,7 @@ class Flow:
             return ChildRef(known.id)
         slip = self._sent_before("child", name, ordinal)
         if slip is None:
-            slip = self._send("child", name, ordinal, Spawn(name, ordinal, job, on_end))
+            slip = self._send("child", name, ordinal, SpawnMessage(name, ordinal, job, on_end))
         _, answer = await self._receive("child", name, ordinal, slip)
         assert isinstance(answer, ChildAnswer)
         return ChildRef(answer.child.id)
@@ -405,7 +405,7 @@ class Flow:
             return record.payload
         # Asked first: a deadlock must be told while there is still a handler to tell, and if all have ended nothing
         # need park.
-        answer = await self._ask(Gather(list(wait.children), wait.release_target))
+        answer = await self._ask(GatherMessage(list(wait.children), wait.release_target))
         assert isinstance(answer, GatherAnswer)
         if answer.ended is None:
             await self._park(wait)
@@ -563,7 +563,7 @@ class Flow:
         if isinstance(answer, Fenced):
             self._context.has_lost_lease = True
             raise Cancelled(_LOST)
-        if isinstance(answer, Refused):
+        if isinstance(answer, RefusedMessage):
             raise _error(answer.type, answer.message)
         self._go_on()
         return answer

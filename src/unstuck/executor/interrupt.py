@@ -48,8 +48,8 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
 from unstuck.executor.marks import MarkedSteps
-from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehind
-from unstuck.executor.page import Page
+from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehindMessage
+from unstuck.executor.page import SharedPage
 from unstuck.executor.stepping import enter_step, enter_step_async
 from unstuck.model.errors import Cancelled
 
@@ -83,7 +83,7 @@ class Interrupter:
     """Hears the two signals of the supervisor. Made and mended on the main thread."""
 
     def __init__(
-        self, page: Page, attempts: Mapping[int, Attempt], stack: int, say: Callable[[LeftBehind], None]
+        self, page: SharedPage, attempts: Mapping[int, Attempt], stack: int, say: Callable[[LeftBehindMessage], None]
     ) -> None:
         self._pid = os.getpid()
         self._page = page
@@ -96,7 +96,7 @@ class Interrupter:
         self._until = 0.0
         self._is_owed = False
         #: Of the spared frame that the last answer found.
-        self._mark: Mark | None = None
+        self._mark: FrameMark | None = None
         #: A signal may find us at the answer to the one before it, which decides for both.
         self._is_answering = False
         self._orders: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
@@ -146,7 +146,7 @@ class Interrupter:
             return
         attempt = self._attempts[number]
         if module := _module_being_imported(frame):
-            self._say(LeftBehind(attempt.run.workflow, [], module))
+            self._say(LeftBehindMessage(attempt.run.workflow, [], module))
         attempt.is_interrupted = True
         self._is_owed = False
         error = Cancelled(attempt.asked_because or INTERRUPTED)
@@ -217,7 +217,7 @@ def _nothing() -> None:
     return None
 
 
-class Mark:
+class FrameMark:
     """Left on a frame to know it again.
 
     A frame cannot be referred to weakly, and held it would keep whatever its callers hold. So it wears the mark where
@@ -234,10 +234,10 @@ class Mark:
         """A debugger that comes later calls it."""
 
 
-def _mark_of(frame: FrameType) -> Mark | None:
+def _mark_of(frame: FrameType) -> FrameMark | None:
     if frame.f_trace is None:
-        frame.f_trace = Mark()
-    return frame.f_trace if isinstance(frame.f_trace, Mark) else None
+        frame.f_trace = FrameMark()
+    return frame.f_trace if isinstance(frame.f_trace, FrameMark) else None
 
 
 def _is_watching(frame: FrameType | None) -> bool:

@@ -20,8 +20,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.context import running
+from unstuck.executor.descendants import look_at
 from unstuck.executor.marks import MarkedSteps
-from unstuck.executor.messages import LeftBehind
+from unstuck.executor.messages import LeftBehindMessage
 from unstuck.model.payload import clean_text
 
 #: What has ended by then was only late: threads that are told to stop need a moment.
@@ -35,11 +36,26 @@ T = TypeVar("T")
 class Company:
     """What one attempt has started beside itself, and what its threads have started in turn."""
 
-    __slots__ = ("_lock", "_threads", "_tidy_at", "errands", "tasks", "workflow")
+    __slots__ = (
+        "_children",
+        "_lock",
+        "_threads",
+        "_tidy_at",
+        "errands",
+        "has_children",
+        "number",
+        "tasks",
+        "workflow",
+    )
 
-    def __init__(self, workflow: str) -> None:
+    def __init__(self, workflow: str, number: int) -> None:
         self.workflow = workflow
-        self.errands: dict[Future[Any], Errand] = {}
+        self.number = number
+        #: It has started processes, be they gone by now.
+        self.has_children = False
+        #: Those that are known by number, and when they began: a number may come again.
+        self._children: dict[int, int] = {}
+        self.errands: dict[Future[Any], PoolWork] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
         self._threads: list[threading.Thread] = []
         self._tidy_at = 64
@@ -54,6 +70,18 @@ class Company:
                 self._threads = [known for known in self._threads if _is_alive(known)]
                 self._tidy_at = 64 + 2 * len(self._threads)
 
+    def bear(self, pid: int) -> None:
+        if (found := look_at(pid)) is not None:
+            with self._lock:
+                self._children[pid] = found.start
+                if len(self._children) % 64 == 0:
+                    self._children = self.children()
+
+    def children(self) -> dict[int, int]:
+        """Those of them that are still there."""
+        known = self._children.copy().items()
+        return {pid: start for pid, start in known if (found := look_at(pid)) is not None and found.start == start}
+
     def errands_at_work(self) -> list[tuple[str, int]]:
         return [(errand.name(), errand.thread) for errand in tuple(self.errands.values()) if errand.thread]
 
@@ -65,7 +93,7 @@ class Company:
         return [clean_text(name, MAX_NAME) for name in names[:MAX_NAMES]]
 
 
-class Errand:
+class PoolWork:
     """Work that was handed to the loop's pool."""
 
     __slots__ = ("_company", "_work", "thread")
@@ -96,7 +124,7 @@ class ErrandPool(ThreadPoolExecutor):
         if not isinstance(attempt, Attempt):
             return super().submit(fn, *args, **kwargs)
         company = company_of(attempt)
-        errand = Errand(fn, company)
+        errand = PoolWork(fn, company)
         # A thread that the pool starts meanwhile is its own and not the attempt's.
         before = running.set(None)
         try:
@@ -113,6 +141,8 @@ class Leftovers:
 
     def __init__(self) -> None:
         self._ended: deque[tuple[float, Company]] = deque()
+        #: To be forgotten where a handler's code may run: the last reference to a thread or a task may be ours.
+        self._past: deque[Company] = deque()
 
     def see_off(self, attempt: Attempt, now: float) -> None:
         """Its handler has ended; called only if it had company or tasks."""
@@ -121,18 +151,23 @@ class Leftovers:
             company.tasks = attempt.tasks
         self._ended.append((now + ALLOWED, company))
 
-    def look(self, now: float) -> Iterator[LeftBehind]:
+    def look(self, now: float) -> Iterator[LeftBehindMessage]:
         while self._ended and self._ended[0][0] <= now:
             _, company = self._ended.popleft()
+            self._past.append(company)
             if names := company.still_here():
-                yield LeftBehind(company.workflow, names)
+                yield LeftBehindMessage(company.workflow, names)
+
+    def forget(self) -> None:
+        """On the main thread."""
+        self._past.clear()
 
 
 def company_of(attempt: Attempt) -> Company:
     if attempt.company is None:
         with _birth:
             if attempt.company is None:
-                made = Company(attempt.run.workflow)
+                made = Company(attempt.run.workflow, attempt.number)
                 # A finalizer may have started a thread meanwhile.
                 attempt.company = attempt.company or made
     return attempt.company
@@ -156,8 +191,7 @@ def watch_threads() -> None:
             # What a handler has forked keeps nobody company, and must not wait for locks that were held at the fork.
             begin(self)
             return
-        attempt = running.get()
-        company = company_of(attempt) if isinstance(attempt, Attempt) else _company_here()
+        company = company_here()
         if company is None:
             begin(self)
             return
@@ -172,7 +206,11 @@ def watch_threads() -> None:
 _COMPANY = "_unstuck_company"
 
 
-def _company_here() -> Company | None:
+def company_here() -> Company | None:
+    """Of whoever runs on this thread."""
+    attempt = running.get()
+    if isinstance(attempt, Attempt):
+        return company_of(attempt)
     company = vars(threading.current_thread()).get(_COMPANY)
     return company if isinstance(company, Company) else None
 

@@ -1,12 +1,13 @@
 """Finding the app: "module:attribute" or "path/file.py:attribute" -> its Registry. Here user code begins.
 
-`python -m unstuck.executor.loading APP` prints the settings that the app's own code names, as JSON: so a supervisor
-can learn its database without importing user code itself. What is no App is told by its exit code, and its type is
-the last line on stdout.
+`python -m unstuck.executor.loading APP` prints as JSON the settings that the app's own code names, and what its
+decorators say of policies: so a supervisor can learn its database without importing user code itself. What is no App
+is told by its exit code, and its type is the last line on stdout.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import json
@@ -17,7 +18,11 @@ from types import ModuleType
 
 from unstuck.executor.process import die_with_parent
 from unstuck.model.errors import InvalidInput, NotAnApp
-from unstuck.model.workflow import Registry
+from unstuck.model.policy import said
+from unstuck.model.workflow import UNVERSIONED, Registry
+
+#: Folders of what was installed, not written here.
+_INSTALLED = frozenset({"site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}"})
 
 NOT_AN_APP = 65  # of the exit codes one that neither Python nor a signal uses
 
@@ -28,7 +33,49 @@ def load_registry(app: str) -> Registry:
     registry = getattr(found, "registry", None)
     if not isinstance(registry, Registry):
         raise NotAnApp(app, type(found).__name__)
+    if registry.code_version == UNVERSIONED:
+        registry.code_version = code_version(app)
     return registry
+
+
+def code_version(app: str) -> str:
+    """Of an app that names no version: a digest of its own code, the same wherever the same code was imported.
+
+    Its own are the imported modules of its package, and those beside it that nobody installed, by name and text."""
+    name = app.rpartition(":")[0] or app
+    top = os.path.basename(name).removesuffix(".py") if name.endswith(".py") else name.partition(".")[0]
+    roots = [os.path.dirname(os.path.abspath(path)) + os.sep for path in _places(sys.modules.get(top))]
+    digest = hashlib.sha256()
+    for module_name, module in sorted(sys.modules.items()):
+        if _is_own(module_name, module, top, roots):
+            digest.update(f"{module_name}\n".encode() + _text(module) + b"\n")
+    return f"code-{digest.hexdigest()[:12]}"
+
+
+def _places(module: ModuleType | None) -> list[str]:
+    """Where it is: its folders if it is a package, else its file."""
+    return list(getattr(module, "__path__", ())) or [path for path in [getattr(module, "__file__", None)] if path]
+
+
+def _is_own(name: str, module: object, top: str, roots: list[str]) -> bool:
+    package, path = name.partition(".")[0], getattr(module, "__file__", None)
+    if package == top:
+        return True
+    if package in ("unstuck", "__main__") or not isinstance(path, str) or _INSTALLED & set(path.split(os.sep)):
+        return False
+    return path.startswith(tuple(roots))
+
+
+def _text(module: ModuleType) -> bytes:
+    """Nothing of what has no source: its name counts."""
+    path = getattr(module, "__file__", None)
+    if not isinstance(path, str) or not path.endswith(".py"):
+        return b""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def load_app(app: str) -> object:
@@ -63,10 +110,12 @@ def _tell(app: str) -> int:
     except SystemExit:  # a script instead of an app: it would end without a word
         traceback.print_exc()
         return 1
-    if not isinstance(getattr(found, "registry", None), Registry):
+    registry = getattr(found, "registry", None)
+    if not isinstance(registry, Registry):
         print(type(found).__name__)
         return NOT_AN_APP
-    print(json.dumps(getattr(found, "given", {})))
+    workflows = {name: json.loads(said(name, handler.said)) for name, handler in registry.handlers.items()}
+    print(json.dumps({"settings": getattr(found, "given", {}), "workflows": workflows}))
     return 0
 
 

@@ -13,24 +13,29 @@ import contextvars
 import inspect
 import os
 import queue
+import resource
 import select
 import signal
 import socket
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, End, describe, execute, execute_async
 from unstuck.executor.capture import route_logging
+from unstuck.executor.children import Children
+from unstuck.executor.collecting import Calm
 from unstuck.executor.context import running
 from unstuck.executor.crew import Crew
-from unstuck.executor.descendants import Process, kill_where, tags_of
+from unstuck.executor.descendants import Descendant, executor_of, kill_where
 from unstuck.executor.event_loop import cancel_leftovers, make_loop
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import Leftovers, watch_threads
+from unstuck.executor.live_stack import whereabouts
+from unstuck.executor.marking import Mark
 from unstuck.executor.marks import MarkedSteps, end_if_copied
 from unstuck.executor.messages import (
     INTERRUPT_SIGNAL,
@@ -38,50 +43,72 @@ from unstuck.executor.messages import (
     BadFrame,
     Begun,
     Cancel,
-    Drain,
-    Errand,
+    DrainMessage,
     Failed,
+    FlowCallMessage,
+    FrameReader,
     GivenBack,
-    Inbox,
     KeepPart,
+    LeftBehindMessage,
     Park,
     Question,
     Raise,
     Ready,
-    Recall,
+    RecallMessage,
     RecordStep,
     Return,
     Run,
     Say,
     Show,
-    Shown,
-    Spawn,
+    ShownMessage,
+    SpawnMessage,
     pack,
     pack_all,
     to_executor,
 )
-from unstuck.executor.page import Page
+from unstuck.executor.page import SharedPage
 from unstuck.executor.surroundings import Surroundings
-from unstuck.executor.whereabouts import whereabouts
 from unstuck.model.workflow import Hook, Registry
 
 #: How an executor ends that saw its worker's lease run out.
 FENCED_STATUS = 68
+R = TypeVar("R")
 #: How soon the crew may be reinforced while jobs wait.
 REINFORCE_EVERY = 0.001
 #: While more is said than once in so long, it is said together: every word wakes two processes.
 GATHER = 0.001
+#: So often in a row the loop may fail without calling anybody: one exception comes from a signal's handler.
+STUMBLES = 3
+#: So often what a signal's handler has broken off is done again.
+TRIES = 2
+#: As the supervisor's pause after a first interrupt (worker/ladder.py).
+ASK_AGAIN = 2.0
+#: So few descriptors left are none: a handler's next file or connection would fail.
+FEW_DESCRIPTORS = 8
+#: How long what is left of a process without a loop is waited for, at a time.
+WITHOUT_LOOP = 0.05
 #: Output is streamed at most so often per attempt.
 STREAM_EVERY = 1.0
 _READ = 256 << 10
 
 
+def whatever_rings(act: Callable[..., R], *args: Any) -> R:
+    """On the main thread the handler of a signal that a job left behind may raise anywhere: then it is done again, so
+    it must be something that can be done twice."""
+    for _ in range(TRIES):
+        try:
+            return act(*args)
+        except BaseException:
+            pass
+    return act(*args)
+
+
 class Executor:
     def __init__(
-        self, wire: socket.socket, page: Page, stack: int, slots: int, pulse: float, alone: bool, tag: str
+        self, wire: socket.socket, page: SharedPage, stack: int, slots: int, pulse: float, alone: bool, mark: Mark
     ) -> None:
         self._pid = os.getpid()
-        self._tag = tag
+        self._mark = mark
         self._wire = wire
         self._page = page
         self._slots = slots
@@ -96,6 +123,9 @@ class Executor:
         self._main_thread = threading.get_ident()
         self._interrupter = Interrupter(page, self._attempts, stack, self._say)
         self._leftovers = Leftovers()
+        #: Over whatever a thread of ours does that others depend on.
+        self._calm = Calm()
+        self._children = Children(mark, self._calm, self._tell_end, self._say)
         self._surroundings: Surroundings
         self._loop: asyncio.AbstractEventLoop
         self._on_loop: dict[int, Attempt] = {}
@@ -113,6 +143,8 @@ class Executor:
         os.set_blocking(self._wake_out, False)
         self._asleep = False
         self._is_serving = False
+        self._stumbles = 0
+        self._is_short = False
         self._draining = False
         self._stopping = False
         self._stopped = False
@@ -143,6 +175,7 @@ class Executor:
         self._is_serving = True
         self._interrupter.mend()
         watch_threads()
+        self._children.start()
         self._outbox.append(Ready())
         threading.Thread(target=self._control, name="unstuck-control", daemon=True).start()
         if self._alone:
@@ -182,22 +215,40 @@ class Executor:
         return True
 
     def _run_loop(self) -> None:
+        turns: list[None] = []
         try:
+            self._loop.call_soon(turns.append, None)
             self._loop.run_forever()
-        except BaseException:
-            self._survive()
+        except BaseException as error:
+            self._stumbles = 1 if turns else self._stumbles + 1
+            self._survive(is_news=self._stumbles == 1)
+            if self._stumbles >= STUMBLES:
+                self._outlive_loop(error)
         end_if_copied(self._pid)
 
-    def _survive(self) -> None:
+    def _outlive_loop(self, error: BaseException) -> None:
+        """It fails before it comes to call anybody: a job has broken it, by closing its selector for instance. No
+        coroutine can go on here; functions may finish, the supervisor replaces the process, and it ends."""
+        name, message, _ = describe(error)
+        self._say(LeftBehindMessage("", [], poison=f"its event loop cannot run any more: {name}: {message}"[:200]))
+        while any(not attempt.is_async for attempt in self._attempts.copy().values()):
+            select.select([], [], [], WITHOUT_LOOP)
+        # What was said last goes out first.
+        select.select([], [], [], WITHOUT_LOOP)
+        os._exit(70)
+
+    def _survive(self, is_news: bool = True) -> None:
         """What is being raised comes from the handler of a signal, which a job left behind: nothing of ours raises
         here. It ends a copy of us that a job forked, and one of us whose loop cannot run any more."""
         is_usable = not (self._loop.is_closed() or self._loop.is_running() or asyncio._get_running_loop())
         if os.getpid() != self._pid or not is_usable:
             raise
-        traceback.print_exc()
+        if is_news:
+            traceback.print_exc()
 
     def _mend(self) -> None:
         """With every beat, on the main thread. A coroutine on it may need the signals that it has set."""
+        self._leftovers.forget()
         self._interrupter.mend()
         self._begin_anew()
         if self._is_serving and not self._on_loop:
@@ -248,14 +299,19 @@ class Executor:
 
     async def _run_on_loop(self, attempt: Attempt) -> None:
         try:
-            if self._waiting.pop(attempt.number, None) is not None and self._started(attempt):
+            end = None
+            if self._waiting.pop(attempt.number, None) is not None and whatever_rings(self._started, attempt):
                 end = await execute_async(attempt, self._registry)
-                cancel_leftovers(attempt)
-                self._disarm()
-                self._finished(attempt, end)
-            self._left_loop(attempt)
+            whatever_rings(self._end_on_loop, attempt, end)
         except BaseException:
             os._exit(70)
+
+    def _end_on_loop(self, attempt: Attempt, end: End | None) -> None:
+        if end is not None:
+            cancel_leftovers(attempt)
+            self._disarm()
+            self._finished(attempt, end)
+        self._left_loop(attempt)
 
     def _disarm(self) -> None:
         """At once, where there is no telling whose alarm it is but for the one that has just ended."""
@@ -263,7 +319,7 @@ class Executor:
             self._surroundings.disarm()
 
     def _left_loop(self, attempt: Attempt) -> None:
-        del self._on_loop[attempt.number]
+        self._on_loop.pop(attempt.number, None)
         self._fill_loop()
         if self._alone:
             # Behind the tasks that it left: they have just been cancelled, and are to hear of it.
@@ -305,13 +361,24 @@ class Executor:
         self._page.leave(attempt.place)
         if attempt.company is not None or attempt.tasks:
             self._leftovers.see_off(attempt, boot())
+        if attempt.company is not None and attempt.company.has_children:
+            self._children.see_off(attempt, end)
+        else:
+            self._tell_end(attempt, end)
+
+    def _tell_end(self, attempt: Attempt, end: End) -> None:
+        """Nothing of it runs any more, so whoever comes after it has what it had for itself."""
         with self._books:
-            if attempt.progress is not None:
-                self._outbox.append(Say(attempt.number, "progress", attempt.progress))
-            self._begun.pop(attempt.number, None)
-            self._outbox.append(end)
-            self._attempts.pop(attempt.number, None)
+            if attempt.number in self._attempts:
+                if attempt.progress is not None:
+                    self._outbox.append(Say(attempt.number, "progress", attempt.progress))
+                self._begun.pop(attempt.number, None)
+                self._outbox.append(end)
+                del self._attempts[attempt.number]
+        is_awaited = self._alone and attempt.is_async and threading.get_ident() != self._main_thread
         attempt.let_go()
+        if is_awaited:
+            self._loop.call_soon_threadsafe(self._loop.stop)
         if self._asleep:
             self._ring()
 
@@ -320,7 +387,7 @@ class Executor:
         with self._books:
             if number not in self._attempts:
                 return False
-            self._outbox.append(Errand(number, serial, question))
+            self._outbox.append(FlowCallMessage(number, serial, question))
         if self._asleep:
             self._ring()
         return True
@@ -352,13 +419,23 @@ class Executor:
         self._page.introduce(self._main_thread, threading.get_native_id())
         self._wire.setblocking(False)
         fd = self._wire.fileno()
-        inbox = Inbox(to_executor)
+        inbox = FrameReader(to_executor)
         poller = select.poll()
         poller.register(fd, select.POLLIN)
         poller.register(self._wake_in, select.POLLIN)
         next_pulse = 0.0
         writing = False
+        found: list[tuple[int, int]] = []
         while True:
+            self._calm.begin()
+            for ready, event in found:
+                if event & (select.POLLNVAL | select.POLLERR):
+                    os._exit(70)
+                if ready == fd and event & (select.POLLIN | select.POLLHUP):
+                    self._hear(inbox)
+                elif ready == self._wake_in:
+                    os.read(self._wake_in, 4096)
+            self._asleep = False
             now = boot()
             self._page.beat(now)
             self._guard_lease(now)
@@ -366,6 +443,7 @@ class Executor:
                 next_pulse = now + self._pulse
                 self._report_running(now)
                 self._outbox.extend(self._leftovers.look(now))
+                self._feel_descriptors()
                 self._surroundings.reopen()
                 if not self._attempts:
                     self._surroundings.restore()
@@ -376,14 +454,22 @@ class Executor:
             if writing != bool(self._unsent):
                 writing = not writing
                 poller.modify(fd, select.POLLIN | select.POLLOUT if writing else select.POLLIN)
-            for ready, event in poller.poll(self._nap(next_pulse - boot())):
-                if event & (select.POLLNVAL | select.POLLERR):
-                    os._exit(70)
-                if ready == fd and event & (select.POLLIN | select.POLLHUP):
-                    self._hear(inbox)
-                elif ready == self._wake_in:
-                    os.read(self._wake_in, 4096)
-            self._asleep = False
+            nap = self._nap(next_pulse - boot())
+            self._calm.end()
+            found = poller.poll(nap)
+
+    def _feel_descriptors(self) -> None:
+        """The lowest free number tells how many are in use. Said once: the process is to be replaced."""
+        if self._is_short:
+            return
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        try:
+            os.close(lowest := os.dup(self._wake_in))
+        except OSError:
+            lowest = limit
+        if lowest + FEW_DESCRIPTORS >= limit:
+            self._is_short = True
+            self._outbox.append(LeftBehindMessage("", [], poison=f"no file descriptor is left in it (limit {limit})"))
 
     def _guard_lease(self, now: float) -> None:
         """As the zygote does, a pulse later: it is only missed when supervisor and zygote are both stopped.
@@ -398,8 +484,9 @@ class Executor:
             kill_where(self._is_descendant)
             os._exit(FENCED_STATUS)
 
-    def _is_descendant(self, found: Process) -> bool:
-        return found.session == self._pid or self._tag in tags_of(found.pid)
+    def _is_descendant(self, found: Descendant) -> bool:
+        owner = executor_of(found.pid, self._mark.incarnation)
+        return found.session == self._pid or owner == self._mark.executor
 
     def _nap(self, until_pulse: float) -> float:
         """Milliseconds to sleep. Says so first, then looks again: a message is either seen here or rings."""
@@ -411,7 +498,7 @@ class Executor:
             return 0.0
         return 1000 * (REINFORCE_EVERY if self._crew.is_behind else max(REINFORCE_EVERY, until_pulse))
 
-    def _hear(self, inbox: Inbox) -> None:
+    def _hear(self, inbox: FrameReader) -> None:
         try:
             data = self._wire.recv(_READ)
         except BlockingIOError:
@@ -435,11 +522,11 @@ class Executor:
                         attempt.answered(message.serial, message.answer)
                 case Cancel():
                     self._cancel(message)
-                case Recall():
+                case RecallMessage():
                     self._give_back(message.numbers)
                 case Show():
                     self._show(message.numbers)
-                case Drain():
+                case DrainMessage():
                     self._draining = True
         if fresh:
             self._place(fresh)
@@ -475,9 +562,25 @@ class Executor:
             self._give_back([message.number])
         if (attempt := self._attempts.get(message.number)) is None:
             return
+        is_first = not attempt.asked_at
+        attempt.asked_at = attempt.asked_at or boot()
         attempt.context._ask(message.kind, message.reason)
         if attempt.is_async:
             self._loop.call_soon_threadsafe(_cancel_task, attempt)
+            if is_first:
+                self._loop.call_soon_threadsafe(self._ask_again, attempt, attempt.run.grace / 2)
+
+    def _ask_again(self, attempt: Attempt, wait: float) -> None:
+        """On the loop. As with what blocks it: at half of the grace, and then ever more rarely. Whoever waits has
+        swallowed the first; whoever cleans up has had as long as an interrupt would leave it."""
+
+        def ask(pause: float) -> None:
+            if attempt.task is None or attempt.task.done() or boot() >= attempt.asked_at + attempt.run.grace:
+                return
+            _cancel_task(attempt)
+            self._loop.call_later(pause, ask, 2 * pause)
+
+        self._loop.call_later(wait, ask, max(0.05, min(ASK_AGAIN, 0.3 * attempt.run.grace)))
 
     def _give_back(self, numbers: list[int]) -> None:
         back = [number for number in numbers if self._waiting.pop(number, None) is not None]
@@ -492,7 +595,7 @@ class Executor:
                 text = whereabouts(attempt, is_on_main=self._page.loop_job == number)
                 with self._books:
                     if number in self._attempts:
-                        self._outbox.append(Shown(number, text))
+                        self._outbox.append(ShownMessage(number, text))
 
     def _report_running(self, now: float) -> None:
         # A copy is made in one piece; over an iterator a finalizer could let another thread in.
@@ -555,7 +658,8 @@ class Executor:
 
 def _cancel_task(attempt: Attempt) -> None:
     if attempt.task is not None and not attempt.task.done():
-        attempt.task.cancel(attempt.context.reason or None)
+        reason = attempt.context.reason
+        attempt.task.cancel(f"Execution cancelled: {reason}" if reason else "Execution cancelled")
 
 
 async def _await(answer: Any) -> Any:
@@ -572,11 +676,11 @@ def _weight(message: Any) -> int:
             return len(message.stack or "") + len(message.output or "")
         case Say():
             return len(message.text)
-        case Errand():
+        case FlowCallMessage():
             return _question_weight(message.question)
         case Park():
             return len(message.wait.default or "") + len(message.output or "")
-        case Shown():
+        case ShownMessage():
             return len(message.stack)
         case _:
             return 16
@@ -588,7 +692,7 @@ def _question_weight(question: Question) -> int:
             return len(question.result)
         case KeepPart():
             return len(question.value)
-        case Spawn():
+        case SpawnMessage():
             return len(question.job.payload)
         case _:
             return 16

@@ -6,8 +6,8 @@ import os
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-from unstuck.executor.attempt import Exited
-from unstuck.executor.page import Page
+from unstuck.executor.attempt import SubtaskExited
+from unstuck.executor.page import SharedPage
 
 #: How a process ends that is an executor's copy and must not go on as one.
 COPY_STATUS = 70
@@ -22,7 +22,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
 
     __slots__ = ("_number", "_page", "_pid", "coroutine")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], page: Page, number: int, pid: int) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], page: SharedPage, number: int, pid: int) -> None:
         self.coroutine = coroutine
         self._page = page
         self._number = number
@@ -36,7 +36,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
         try:
             return self.coroutine.send(value)
         except (SystemExit, KeyboardInterrupt) as error:
-            raise Exited from error
+            raise SubtaskExited from error
         finally:
             page.put_on_loop(before)
 
@@ -48,7 +48,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
         try:
             return self.coroutine.throw(*error)
         except (SystemExit, KeyboardInterrupt) as raised:
-            raise Exited from raised
+            raise SubtaskExited from raised
         finally:
             page.put_on_loop(before)
 

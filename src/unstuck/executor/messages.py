@@ -50,14 +50,14 @@ class Spend(Message, tag=3):
     amounts: dict[str, float]
 
 
-class Spawn(Message, tag=4):
+class SpawnMessage(Message, tag=4):
     name: str
     ordinal: int
     job: NewJob
     on_end: Literal["cancel", "leave"]
 
 
-class Gather(Message, tag=5):
+class GatherMessage(Message, tag=5):
     children: list[str]
     release_target: bool
 
@@ -89,7 +89,7 @@ class GatherAnswer(Message, tag=5):
     ended: str | None
 
 
-class Refused(Message, tag=6):
+class RefusedMessage(Message, tag=6):
     """By an error of ours, to be raised where the handler asked."""
 
     type: str
@@ -100,8 +100,8 @@ class Fenced(Message, tag=7):
     """The attempt is not its worker's any more."""
 
 
-Question = LoadJournal | RecordStep | Spend | Spawn | Gather | KeepPart
-Reply = JournalPage | Done | SpentAnswer | ChildAnswer | GatherAnswer | Refused | Fenced
+Question = LoadJournal | RecordStep | Spend | SpawnMessage | GatherMessage | KeepPart
+Reply = JournalPage | Done | SpentAnswer | ChildAnswer | GatherAnswer | RefusedMessage | Fenced
 #: Of one attempt under way at a time; its executor keeps the others back.
 MAX_ERRANDS = 16
 
@@ -125,6 +125,7 @@ class Run(Message, tag=1):
     payload: str
     timeout: float | None
     max_result: int
+    grace: float = 10.0
 
 
 class Cancel(Message, tag=2):
@@ -133,11 +134,11 @@ class Cancel(Message, tag=2):
     reason: str
 
 
-class Recall(Message, tag=3):
+class RecallMessage(Message, tag=3):
     numbers: list[int]
 
 
-class Drain(Message, tag=4):
+class DrainMessage(Message, tag=4):
     pass
 
 
@@ -183,6 +184,8 @@ class Raise(Message, tag=4):
     retry: bool | None
     after: float | None
     output: str | None
+    #: It had no descriptor left to open anything with; who used them up is not said.
+    is_starved: bool = False
 
 
 class Stop(Message, tag=5):
@@ -209,22 +212,27 @@ class Failed(Message, tag=8):
     error: str
 
 
-class Shown(Message, tag=9):
+class ShownMessage(Message, tag=9):
     """Where an attempt is, as its own process can tell: a coroutine's chain of awaits, a thread's frames."""
 
     number: int
     stack: str
 
 
-class LeftBehind(Message, tag=10):
-    """An attempt of this workflow has ended, and what it had started has not; or it was struck within an import."""
+class LeftBehindMessage(Message, tag=10):
+    """An attempt of this workflow has ended, and what it had started has not; or it was struck within an import.
+
+    `processes` were ended for it, by TERM or, `is_killed`, by KILL. `poison`: what is wrong with its process now."""
 
     workflow: str
     threads: list[str]
     broken_import: str = ""
+    processes: list[str] = []
+    is_killed: bool = False
+    poison: str = ""
 
 
-class Errand(Message, tag=11):
+class FlowCallMessage(Message, tag=11):
     """Answered under the same serial."""
 
     number: int
@@ -278,7 +286,7 @@ class NotForked(Message, tag=4):
     error: str
 
 
-class Exited(Message, tag=5):
+class ExitedMessage(Message, tag=5):
     """Reaped, and its descendants are gone. `status` as waitpid gave it; `why` if the zygote ended it itself."""
 
     executor: int
@@ -287,9 +295,22 @@ class Exited(Message, tag=5):
     why: str
 
 
-ToExecutor = Run | Cancel | Recall | Drain | Show | Answered
-FromExecutor = Ready | Begun | Return | Raise | Stop | Park | GivenBack | Say | Failed | Shown | LeftBehind | Errand
-FromZygote = AppImported | AppFailed | Forked | NotForked | Exited
+ToExecutor = Run | Cancel | RecallMessage | DrainMessage | Show | Answered
+FromExecutor = (
+    Ready
+    | Begun
+    | Return
+    | Raise
+    | Stop
+    | Park
+    | GivenBack
+    | Say
+    | Failed
+    | ShownMessage
+    | LeftBehindMessage
+    | FlowCallMessage
+)
+FromZygote = AppImported | AppFailed | Forked | NotForked | ExitedMessage
 
 M = TypeVar("M", bound=Message)
 to_executor = msgspec.msgpack.Decoder(list[ToExecutor])
@@ -322,7 +343,7 @@ def pack_all(messages: Iterable[Any], weight: Any) -> Iterator[bytes]:
         yield pack(batch)
 
 
-class Inbox:
+class FrameReader:
     """Bytes in, messages out; keeps what is not a whole frame yet."""
 
     def __init__(self, decoder: msgspec.msgpack.Decoder[list[Any]]) -> None:

@@ -25,6 +25,7 @@ first line. Whichever was first, one of the two sees the other: either it has be
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import tempfile
@@ -35,18 +36,22 @@ _CELL_SIZE = 48
 #: In words of eight bytes, as everything here is counted: a word is written and read as a whole, never by halves.
 _FIRST_CELL, _CELL_WORDS = HEADER // 8, _CELL_SIZE // 8
 _PULSE, _LOOP_PULSE, _LOOP_JOB, _LEASE, _FENCED, _AIM, _MAIN, _CONTROL = range(8)
+_ADD_SEALS, _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1033, 1, 2, 4
 _NUMBER, _STARTED, _THREAD, _KERNEL_THREAD, _WITHDRAWN = range(5)
 
 
 def memory_file(name: str, size: int = 0) -> int:
-    """A file without a name on disk; where there is no memfd, an unlinked temporary one."""
+    """A file without a name on disk; where there is no memfd, an unlinked temporary one. One with a size keeps it:
+    whoever had mapped a page that a handler has shrunk would be ended by SIGBUS."""
     if hasattr(os, "memfd_create"):
-        fd = os.memfd_create(name, os.MFD_CLOEXEC)
+        fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:
         with tempfile.TemporaryFile(prefix=name) as file:
             fd = os.dup(file.fileno())
     if size:
         os.ftruncate(fd, size)
+        if hasattr(os, "memfd_create"):
+            fcntl.fcntl(fd, _ADD_SEALS, _SEAL_SEAL | _SEAL_SHRINK | _SEAL_GROW)
     return fd
 
 
@@ -62,7 +67,7 @@ class Cell:
     kernel_thread: int = 0
 
 
-class Page:
+class SharedPage:
     """A mapping of the page; both sides use the same class."""
 
     def __init__(self, fd: int) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import threading
 
-from unstuck.executor.asking import Asking, Slip
+from unstuck.executor.asking import FlowCalls, Slip
 from unstuck.model.waits import Wait
 
 
 class Parking:
     """Of one attempt. Between wanting and having parked nothing new begins; what began may end."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: FlowCalls) -> None:
         self.parked: Wait | None = None
         self._asking = asking
         # Reentrant: the collector may end a step here, in whichever line it strikes.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from unstuck.executor.asking import Asking, Slip
+from unstuck.executor.asking import FlowCalls, Slip
 from unstuck.executor.context import running_loop
 from unstuck.model.errors import InvalidInput, StepTimeout
 
@@ -21,7 +21,7 @@ inside: ContextVar[str | None] = ContextVar("unstuck_step", default=None)
 Call = Callable[[], Any]
 
 
-async def call_step(asking: Asking, name: str, call: Call, timeout: float | None, *, is_async: bool) -> Any:
+async def call_step(asking: FlowCalls, name: str, call: Call, timeout: float | None, *, is_async: bool) -> Any:
     """Gives what it returned, or None of `asking` if a stop came before a thread of its own had ended."""
     if running_loop() is not None:
         return await _on_loop(name, call, timeout, is_async=is_async)
@@ -72,7 +72,7 @@ async def _on_loop(name: str, call: Call, timeout: float | None, *, is_async: bo
         raise _took_too_long(name, timeout or 0.0) from None
 
 
-async def _on_thread(asking: Asking, name: str, call: Call, timeout: float) -> Any:
+async def _on_thread(asking: FlowCalls, name: str, call: Call, timeout: float) -> Any:
     """Its thread is left behind when the time is over; the process is recycled for that."""
     slip = Slip()
 
@@ -89,14 +89,14 @@ async def _on_thread(asking: Asking, name: str, call: Call, timeout: float) -> A
     except TimeoutError:
         raise _took_too_long(name, timeout) from None
     if answer is None:
-        raise Stopped
+        raise StepStopped
     value, error = answer
     if error is not None:
         raise error
     return value
 
 
-class Stopped(BaseException):
+class StepStopped(BaseException):
     """A stop was asked for while a step's thread was at work; never leaves the flow."""
 
 

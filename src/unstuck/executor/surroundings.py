@@ -1,7 +1,8 @@
-"""What all handlers of a process share and any of them may bend: streams, folder, collector, recursion limit, alarms.
+"""What all handlers of a process share and any may bend: streams, folder, collector, recursion limit, turns, alarms.
 
 It is put back while no handler runs, so that a job is not hurt by one that ended before it came. In between there is
-no telling whose change it is: somebody may need it right now. Only a closed stream is of use to nobody.
+no telling whose change it is: somebody may need it right now. Only a closed stream is of use to nobody, and turns so
+long that whoever computes looks as if it kept the interpreter for itself.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _TIMERS = {
     signal.SIGVTALRM: signal.ITIMER_VIRTUAL,
     signal.SIGPROF: signal.ITIMER_PROF,
 }
+#: Seconds; a pulse must get through between two turns.
+LONGEST_TURN = 0.1
 
 
 class Surroundings:
@@ -29,6 +32,7 @@ class Surroundings:
         self._streams = sys.stdout, sys.stderr
         self._is_collecting = gc.isenabled()
         self._depth = sys.getrecursionlimit()
+        self._turn = sys.getswitchinterval()
         self._folder = _folder()
         self._timers = [timer for timer in _TIMERS.values() if not signal.getitimer(timer)[0]]
         #: Of the other two the interrupter takes care.
@@ -42,6 +46,8 @@ class Surroundings:
             sys.stdout = self._streams[0]
         if _is_closed(sys.stderr):
             sys.stderr = self._streams[1]
+        if sys.getswitchinterval() > max(self._turn, LONGEST_TURN):
+            sys.setswitchinterval(self._turn)
 
     def disarm(self) -> None:
         """An alarm that nobody waits for any more would strike somebody else."""
@@ -65,6 +71,8 @@ class Surroundings:
             (gc.enable if self._is_collecting else gc.disable)()
         if sys.getrecursionlimit() != self._depth:
             sys.setrecursionlimit(self._depth)
+        if sys.getswitchinterval() > self._turn:  # the interrupter shortens it for a while
+            sys.setswitchinterval(self._turn)
         if self._folder and self._folder != _folder():
             # Our folder may be gone itself.
             with contextlib.suppress(OSError):

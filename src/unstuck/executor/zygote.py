@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import select
 import signal
@@ -25,23 +26,25 @@ from typing import Any, Literal
 
 from unstuck.clock import boot
 from unstuck.executor import fallback, forking, process
-from unstuck.executor.beginning import Descriptors, begin
+from unstuck.executor.bootstrap import Descriptors, begin
 from unstuck.executor.capture import route_streams
-from unstuck.executor.descendants import Process, executor_tag, incarnation_tag, kill_where, processes, tags_of
+from unstuck.executor.descendants import Descendant, executor_of, kill_where, look_at, processes
 from unstuck.executor.loading import load_registry
+from unstuck.executor.marking import Place
 from unstuck.executor.messages import (
     AppFailed,
     AppImported,
-    Exited,
+    ExitedMessage,
     Fork,
     Forked,
-    Inbox,
+    FrameReader,
     NotForked,
     pack,
     to_zygote,
 )
-from unstuck.executor.page import Page
+from unstuck.executor.page import SharedPage
 from unstuck.model.payload import clean_text
+from unstuck.model.policy import Policy
 from unstuck.model.workflow import Registry
 
 #: How often it looks at the lease and at its parent.
@@ -51,7 +54,7 @@ _MAX_ERROR = 32 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ZygoteOrder:
     """What the supervisor tells a zygote at its start; the descriptors are inherited."""
 
     app: str
@@ -62,18 +65,22 @@ class Order:
     control: int
     page: int
     role: Literal["import", "guard"] = "import"
+    #: What this worker gives to jobs that say nothing of it, as JSON; None: as the app's own settings have it.
+    policy: str | None = None
+    max_timeout: float | None = None
 
     def argv(self) -> list[str]:
         return [sys.executable, "-m", "unstuck.executor.zygote", json.dumps(asdict(self))]
 
 
 class Zygote:
-    def __init__(self, order: Order, registry: Registry | None) -> None:
+    def __init__(self, order: ZygoteOrder, registry: Registry | None, place: Place) -> None:
         self._order = order
+        self._place = place
         self._registry = registry
         self._control = socket.socket(fileno=order.control)
-        self._page = Page(order.page)
-        self._inbox = Inbox(to_zygote)
+        self._page = SharedPage(order.page)
+        self._inbox = FrameReader(to_zygote)
         self._descriptors: list[int] = []
         self._executors: dict[int, int] = {}
         self._ended_by_us: dict[int, str] = {}
@@ -151,13 +158,16 @@ class Zygote:
         """In the child: never returns."""
         try:
             assert self._registry is not None
+            mine = self._order
             signal.set_wakeup_fd(-1)
             self._control.close()
             self._page.close()
+            os.close(mine.page)
             os.close(self._wake_in)
             os.close(self._wake_out)
-            mine = self._order
-            executor = begin(fds, order.executor, mine.incarnation, parent, order.slots, mine.pulse, order.alone)
+            executor = begin(
+                fds, order.executor, mine.incarnation, parent, order.slots, mine.pulse, order.alone, self._place
+            )
             executor.serve(self._registry)
         except BaseException:
             traceback.print_exc()
@@ -201,23 +211,26 @@ class Zygote:
             executor = self._executors.pop(pid, None)
             if executor is not None:
                 self._sweep(pid, executor)
-                self._say(Exited(executor, pid, status, self._ended_by_us.pop(pid, "")))
+                self._say(ExitedMessage(executor, pid, status, self._ended_by_us.pop(pid, "")))
 
     def _sweep(self, pid: int, executor: int) -> None:
-        """Kill what this executor left behind, and adopted orphans that no living executor can claim."""
-        tag = executor_tag(self._order.incarnation, executor)
-        living = {executor_tag(self._order.incarnation, number) for number in self._executors.values()}
+        """Kill what this executor left behind, and adopted orphans that no living executor can have started."""
         me = os.getpid()
+        living = set(self._executors.values())
+        eldest = min((found.start for p in self._executors if (found := look_at(p)) is not None), default=math.inf)
 
-        def is_left(found: Process) -> bool:
+        def is_left(found: Descendant) -> bool:
             if found.pid in self._executors:
                 return False
             if found.session == pid:
                 return True
             if found.session in self._executors:
                 return False
-            tags = tags_of(found.pid)
-            return tag in tags or (found.parent == me and not tags & living)
+            owner = executor_of(found.pid, self._order.incarnation)
+            if owner == executor:
+                return True
+            # Without a tag it may be anybody's who was there when it began.
+            return found.parent == me and (owner not in living if owner else found.start < eldest)
 
         kill_where(is_left, spare=self._household)
 
@@ -238,10 +251,9 @@ class Zygote:
         """Executors first, then all that carries our tag or was adopted by us."""
         for pid in self._executors:
             _kill(pid)
-        tag = incarnation_tag(self._order.incarnation)
-        me = os.getpid()
+        me, incarnation = os.getpid(), self._order.incarnation
         supervisor = self._order.supervisor
-        kill_where(lambda p: p.parent == me or tag in tags_of(p.pid), spare=(supervisor,))
+        kill_where(lambda p: p.parent == me or executor_of(p.pid, incarnation) is not None, spare=(supervisor,))
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -252,14 +264,15 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _import(order: Order) -> Registry:
+def _import(order: ZygoteOrder) -> Registry:
     """Import the app and report; ends the process if that fails, or if it must go on as a guard."""
     control = socket.socket(fileno=os.dup(order.control))
     try:
         route_streams()
         sys.argv = ["unstuck"]
         registry = load_registry(order.app)
-        records = list(registry.records())
+        base = None if order.policy is None else Policy.from_json(order.policy)
+        records = list(registry.records(base, order.max_timeout))
         coroutines = [name for name, handler in registry.handlers.items() if handler.is_async]
         reason = _against_forking(order)
     except BaseException:
@@ -276,29 +289,31 @@ def _import(order: Order) -> Registry:
     return registry
 
 
-def _against_forking(order: Order) -> str | None:
+def _against_forking(order: ZygoteOrder) -> str | None:
     if order.fork is False:
         return "forking is switched off"
     return forking.danger()
 
 
-def _become_guard(order: Order) -> None:
+def _become_guard(order: ZygoteOrder) -> None:
     os.set_inheritable(order.control, True)
     os.set_inheritable(order.page, True)
-    guard = Order(**{**asdict(order), "role": "guard"})
+    guard = ZygoteOrder(**{**asdict(order), "role": "guard"})
     os.execv(sys.executable, guard.argv())
 
 
-def run(order: Order) -> None:
+def run(order: ZygoteOrder) -> None:
     # While there are no executors a plain death with the supervisor is enough, and works during a hanging import.
     process.die_with_parent(order.supervisor)
     process.adopt_orphans()
     os.set_inheritable(order.control, False)
     os.set_inheritable(order.page, False)
+    # Before the app can move it.
+    place = Place()
     registry = _import(order) if order.role == "import" else None
     gc.collect()
     gc.freeze()
-    zygote = Zygote(order, registry)
+    zygote = Zygote(order, registry, place)
     try:
         zygote.serve()
     finally:
@@ -307,4 +322,4 @@ def run(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    run(Order(**json.loads(sys.argv[1])))
+    run(ZygoteOrder(**json.loads(sys.argv[1])))

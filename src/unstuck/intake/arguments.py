@@ -204,7 +204,26 @@ def _from_wire(value: Any, kind: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_flatten)
+    return _with_text_keys(msgspec.to_builtins(value, enc_hook=_flatten))
+
+
+def _with_text_keys(value: Any) -> Any:
+    """1 becomes "1", as JSON wants it; two keys that become the same would lose a value."""
+    if isinstance(value, list | tuple):
+        return [_with_text_keys(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    named = {(key if isinstance(key, str) else _key_text(key)): _with_text_keys(item) for key, item in value.items()}
+    if len(named) < len(value):
+        texts = [key if isinstance(key, str) else _key_text(key) for key in value]
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise ValueError(f"two of its keys are the same as text: {twice!r}")
+    return named
+
+
+def _key_text(key: Any) -> str:
+    (text,) = msgspec.to_builtins({key: None}, str_keys=True)
+    return str(text)
 
 
 def _flatten(value: Any) -> Any:

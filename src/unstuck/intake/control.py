@@ -11,7 +11,7 @@ from unstuck.model.payload import check_wording
 from unstuck.store.port import Store
 
 
-class Control:
+class JobVerbs:
     """The verbs of one tenant's jobs; `by` goes into their history."""
 
     def __init__(self, store: Store, *, tenant: str = DEFAULT_TENANT, by: str = "app") -> None:

@@ -29,7 +29,7 @@ from unstuck.store.port import Store, Submitted
 LONGEST_COMMENT = 4000
 
 
-class Flow:
+class FlowVerbs:
     """The verbs of one tenant; `by` goes into history and audit where a verb names nobody."""
 
     def __init__(

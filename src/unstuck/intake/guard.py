@@ -17,7 +17,7 @@ from unstuck.model.errors import (
     UnknownNotification,
     quoted,
 )
-from unstuck.model.guard import Action, Entry, Notification, SettingRecord, check_verb, checked, setting
+from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord, check_verb, checked, setting
 from unstuck.model.job import JobRecord
 from unstuck.model.payload import check_name, check_wording
 from unstuck.store.port import EVERY, Quarantined, Store
@@ -26,7 +26,7 @@ _MOST_LISTED = 10_000
 _LARGEST = (1 << 63) - 1
 
 
-class Guard:
+class GuardVerbs:
     """`own`: the tenant that is meant when a verb names none; None: all of them."""
 
     def __init__(self, store: Store, *, own: str | None = None, by: str = "app") -> None:
@@ -35,13 +35,13 @@ class Guard:
         self._by = by
 
     # --- blacklist ----------------------------------------------------------------------------------------------
-    def entries(self, *, tenant: str | None = None) -> list[Entry]:
+    def entries(self, *, tenant: str | None = None) -> list[BlacklistEntry]:
         """What is on the blacklist and bars something of this tenant, the oldest first."""
         return self._store.blacklist(self._listed(tenant))
 
     def add(
         self, workflow: str, reason: str | None = None, *, tenant: str | None = None, by: str | None = None
-    ) -> tuple[Entry, bool]:
+    ) -> tuple[BlacklistEntry, bool]:
         """Accept and start nothing of this workflow any more. False: an entry stood already, and stands unchanged."""
         name, whose, who = check_name(workflow, "workflow"), self._whose(tenant), self._who(by)
         why = check_wording(reason, "reason") or "no reason given"
@@ -51,7 +51,7 @@ class Guard:
             entry, is_new = self._store.blacklist_add(whose, name, why, who)
             return entry, is_new or entry.blacklisted_by == who
 
-    def remove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> list[Entry]:
+    def remove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> list[BlacklistEntry]:
         """Lift the entry of this tenant, or all that stand against the workflow. NotBlacklisted if there is none."""
         name, whose, who = check_name(workflow, "workflow"), self._whose(tenant), self._who(by)
         asked = None if whose == EVERY else whose
@@ -65,14 +65,14 @@ class Guard:
 
     def history(
         self, workflow: str | None = None, *, tenant: str | None = None, before: int | None = None, limit: int = 100
-    ) -> list[Entry]:
+    ) -> list[BlacklistEntry]:
         """Every entry there ever was, the newest first."""
         name = None if workflow is None else check_name(workflow, "workflow")
         return self._store.blacklist_history(
             self._listed(tenant), name, before=_number(before, "before"), limit=_limit(limit)
         )
 
-    def _removed_by(self, who: str, tenant: str | None, workflow: str) -> list[Entry]:
+    def _removed_by(self, who: str, tenant: str | None, workflow: str) -> list[BlacklistEntry]:
         """The answer was lost, and there is nothing left to lift: it was done, if the last one says it was us."""
         last = self._store.blacklist_history(tenant, workflow, limit=1)
         return [entry for entry in last if entry.removed_by == who]

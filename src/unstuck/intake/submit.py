@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 
 from unstuck.chance import Chance, SystemChance
 from unstuck.intake.templates import check_place, fill
-from unstuck.model.errors import InvalidInput, InvalidPolicy, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
+from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
 from unstuck.model.job import DEFAULT_TENANT, AfterFailure, NewJob
 from unstuck.model.payload import check_instant, check_name, plain_text
-from unstuck.model.policy import LONGEST, Policy
+from unstuck.model.policy import LONGEST, Policy, reruns, said
 from unstuck.store.port import EVERY, Store, Submitted
 
 HIGHEST_PRIORITY = 10_000
@@ -27,7 +27,7 @@ _REPEATS = 3
 _PAUSE = 0.05
 
 
-class Workflow(Protocol):
+class RoutedWorkflow(Protocol):
     """What routing needs to know: a handler in this process, or the row its workers registered."""
 
     @property
@@ -36,6 +36,8 @@ class Workflow(Protocol):
     def queue(self) -> str: ...
     @property
     def policy(self) -> Policy: ...
+    @property
+    def said(self) -> dict[str, Any]: ...
     @property
     def schema(self) -> dict[str, Any]: ...
     @property
@@ -73,16 +75,16 @@ class Options:
 
     def with_(self, **changes: Any) -> Options:
         """The same with these changes, checked; names that are not options of a job are options of its policy."""
-        changes = _by_our_names(changes)
-        own = {name: plain_text(changes.pop(name)) for name in list(changes) if name in _OWN}
+        changes = by_our_names(changes)
+        own = {name: plain_text(changes.pop(name)) for name in list(changes) if name in JOB_OPTIONS}
         if "tags" in own:
             own["tags"] = _tags(own["tags"])
         if "after" in own:
             own["after"] = _after(own["after"])
-        options = replace(self, **own, policy=self.policy | changes)
+        options = replace(self, **own, policy=self.policy | reruns(changes))
         if problems := options.problems():
             raise InvalidInput("; ".join(problems))
-        Policy().with_("the options of a job", options.policy, also=_OWN)
+        Policy().with_("the options of a job", options.policy, also=JOB_OPTIONS)
         return options
 
     def problems(self) -> list[str]:
@@ -132,18 +134,26 @@ def _misnamed(check: Callable[[str, str], str], name: str, kind: str) -> str | N
     return None
 
 
-_OWN = frozenset(field.name for field in fields(Options)) - {"policy"}
+JOB_OPTIONS = frozenset(field.name for field in fields(Options)) - {"policy"}
 #: Other names for options, as people know them from elsewhere.
-ALIASES = {"max_retries": "retries", "idempotency_key": "key", "start_at": "at"}
+ALIASES = {
+    "timeout_seconds": "timeout",
+    "cancel_grace_seconds": "grace",
+    "idempotency_key": "key",
+    "start_at": "at",
+}
 
 
-def _by_our_names(changes: dict[str, Any]) -> dict[str, Any]:
+def by_our_names(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`token_limit` is a budget by another name; one that speaks of tokens itself is more exact."""
     renamed: dict[str, Any] = {}
     for name, value in changes.items():
         ours = ALIASES.get(name, name)
         if ours in renamed or (ours != name and ours in changes):
             raise InvalidInput(f"{ours} was given twice, once as {name}")
         renamed[ours] = value
+    if (limit := renamed.pop("token_limit", None)) is not None:
+        renamed["budget"] = {"tokens": limit, **dict(renamed.get("budget") or {})}
     return renamed
 
 
@@ -207,16 +217,22 @@ class Submitter:
         self._chance = chance or SystemChance()
         self._tenant = tenant
         self._max_timeout = max_timeout
+        #: Of many calls, one after the other, the options are the same.
+        self._terms: tuple[RoutedWorkflow, Options, Policy, str] | None = None
 
-    def job(self, workflow: Workflow, payload: str, options: Options) -> NewJob:
-        """What will be stored, checked; its id is known before the commit."""
+    def job(self, workflow: RoutedWorkflow, payload: str, options: Options) -> NewJob:
+        """What will be stored, checked; its id is known before the commit. What it leaves open of its policy comes
+        from the row of its workflow."""
+        policy, what_is_said = self._terms_of(workflow, options)
         return NewJob(
             id=self._chance.job_id(),
             tenant=options.tenant or self._tenant,
             queue=options.queue or workflow.queue,
             workflow=check_name(workflow.name, "workflow"),
             payload=payload,
-            policy=self._policy(workflow, options),
+            policy=policy,
+            said=what_is_said,
+            max_timeout=self._max_timeout,
             priority=options.priority,
             delay=float(options.delay or 0),
             start_at=options.at,
@@ -242,11 +258,12 @@ class Submitter:
                 raise
         return stored
 
-    def _policy(self, workflow: Workflow, options: Options) -> Policy:
-        policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
-        if "timeout" in options.policy and (problems := policy.problems(self._max_timeout)):
-            raise InvalidPolicy(workflow.name, problems)
-        return policy
+    def _terms_of(self, workflow: RoutedWorkflow, options: Options) -> tuple[Policy, str]:
+        last = self._terms
+        if last is None or last[0] is not workflow or last[1] is not options:
+            policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
+            last = self._terms = (workflow, options, policy, said(workflow.name, workflow.said, options.policy))
+        return last[2:]
 
     def _store_once(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """A lost answer is asked for again under the same ids: the store then says what it has, and adds nothing."""
@@ -269,7 +286,7 @@ class Submitter:
 
 
 def _place(
-    what: str, said: str | Unsaid | None, template: str | None, workflow: Workflow, payload: str
+    what: str, said: str | Unsaid | None, template: str | None, workflow: RoutedWorkflow, payload: str
 ) -> str | None:
     """What the caller said stands as it is, braces and all; else the workflow's template is filled in."""
     if not isinstance(said, Unsaid):

@@ -26,7 +26,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import AttemptRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_wording
-from unstuck.store.port import Holder, Order, Store
+from unstuck.store.port import Holder, Store, WorkerOrder
 
 #: How often an answer is looked for: soon at first, since a worker reads its orders every second or so.
 _SOON = 0.02
@@ -52,7 +52,7 @@ class Stack:
 # --- recycle, drain -----------------------------------------------------------------------------------------------
 
 
-def recycle(store: Store, pid: int, by: str | None = None, worker: str | None = None) -> Order:
+def recycle(store: Store, pid: int, by: str | None = None, worker: str | None = None) -> WorkerOrder:
     """Ask the worker of this executor process to let it finish its jobs and replace it."""
     wanted, who = _pid(pid), _who(by)
     live = _live(store)
@@ -67,14 +67,14 @@ def recycle(store: Store, pid: int, by: str | None = None, worker: str | None = 
             raise AmbiguousWorker(f"process {wanted}", _described(owners), _choose(owners, "worker"))
 
 
-def drain(store: Store, name: str | None = None, by: str | None = None) -> list[Order]:
+def drain(store: Store, name: str | None = None, by: str | None = None) -> list[WorkerOrder]:
     """Ask this worker, or every one that lives, to finish what it has, take nothing new, and leave."""
     who, live = _who(by), _live(store)
     asked = live if name is None else [_named(live, name)]
     return [order for one in asked if (order := _order_drain(store, one, who, name)) is not None]
 
 
-def _order_drain(store: Store, worker: WorkerRecord, by: str, name: str | None) -> Order | None:
+def _order_drain(store: Store, worker: WorkerRecord, by: str, name: str | None) -> WorkerOrder | None:
     try:
         return store.give_order(worker.number, "drain", "", by)
     except UnknownWorker:
@@ -83,7 +83,7 @@ def _order_drain(store: Store, worker: WorkerRecord, by: str, name: str | None) 
         return None  # of all there are, one left between the look and the order: it needs none
 
 
-def answered(store: Store, order: Order, timeout: float = 5.0, clock: Clock | None = None) -> Order:
+def answered(store: Store, order: WorkerOrder, timeout: float = 5.0, clock: Clock | None = None) -> WorkerOrder:
     """The order with its worker's answer; NoAnswer when the time is over first. The order stands all the same."""
     return _Wait(timeout, clock).until_answered(store, order)
 
@@ -173,7 +173,7 @@ class _Wait:
         self._clock = clock or MachineClock()
         self._until = self._clock.boot() + self._timeout
 
-    def until_answered(self, store: Store, order: Order, worker: str | None = None) -> Order:
+    def until_answered(self, store: Store, order: WorkerOrder, worker: str | None = None) -> WorkerOrder:
         pause, never = _SOON, threading.Event()
         while True:
             found = store.order(order.number)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from unstuck.janitor.budget import Budget
-from unstuck.janitor.pages import Pages, Said
+from unstuck.janitor.pages import Pages, RecentNews
 from unstuck.model.times import Times
 from unstuck.store.port import Store, Waiting
 from unstuck.telemetry import emit
@@ -20,7 +20,7 @@ _MOST = 100
 Why = Callable[[str, str], tuple[str, str] | None]
 
 
-class Alerts:
+class AlertsDuty:
     """Of each route the first job that is due and has been QUEUED for longer than `queued_alert`."""
 
     name = "alerts"
@@ -30,7 +30,7 @@ class Alerts:
         self._times = times
         self._why = why
         self._pages = Pages(store)
-        self._said = Said()
+        self._said = RecentNews()
 
     @property
     def every(self) -> float:

@@ -10,7 +10,7 @@ from unstuck.store.port import Store
 BATCH = 100
 
 
-class Children:
+class ChildrenDuty:
     name = "children"
 
     def __init__(self, store: Store, times: Times) -> None:

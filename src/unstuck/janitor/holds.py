@@ -10,7 +10,7 @@ from unstuck.store.port import Store
 BATCH = 500
 
 
-class Holds:
+class HoldsDuty:
     name = "holds"
 
     def __init__(self, store: Store, times: Times) -> None:

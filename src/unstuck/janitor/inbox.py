@@ -11,7 +11,7 @@ from unstuck.store.port import Store
 BATCH = 1000
 
 
-class Inbox:
+class InboxDuty:
     name = "inbox"
 
     def __init__(self, store: Store, times: Times) -> None:

@@ -47,7 +47,7 @@ class Duty(Protocol):
 
 
 @dataclass(slots=True)
-class Turn:
+class DutyTurn:
     """When a duty is due next, and how it fails."""
 
     duty: Duty
@@ -80,8 +80,8 @@ class Janitor:
         self._clock = clock
         self._chance = chance
         now = clock.boot()
-        self._sweeps = [Turn(duty, now) for duty in sweeps]
-        self._keeping = [Turn(duty, now) for duty in keeping]
+        self._sweeps = [DutyTurn(duty, now) for duty in sweeps]
+        self._keeping = [DutyTurn(duty, now) for duty in keeping]
         self._turns = [*self._sweeps, *self._keeping]
         self._is_cut_off = False
         # The first sweep runs on the claimer's thread: it must not pass by what the janitor's own thread is just
@@ -134,7 +134,7 @@ class Janitor:
             if not self._is_cut_off:
                 self._take_if_due(turn, alive)
 
-    def _take_if_due(self, turn: Turn, alive: Callable[[], None]) -> bool:
+    def _take_if_due(self, turn: DutyTurn, alive: Callable[[], None]) -> bool:
         is_due = turn.next_at <= self._clock.boot()
         if is_due:
             alive()
@@ -151,7 +151,7 @@ class Janitor:
         for turn in self._sweeps:
             turn.due_at = max(turn.due_at, calm_until)
 
-    def _take(self, turn: Turn, budget: Budget) -> None:
+    def _take(self, turn: DutyTurn, budget: Budget) -> None:
         turn.taken_at = self._clock.boot()
         with self._calling:
             # Before it looks: who calls from now on may have done so too late for this turn.
@@ -166,7 +166,7 @@ class Janitor:
         if moved:
             emit("duty_done", duty=turn.duty.name, moved=moved)
 
-    def _failed(self, turn: Turn, error: Exception) -> None:
+    def _failed(self, turn: DutyTurn, error: Exception) -> None:
         turn.trouble = Trouble.after(turn.trouble, error, self._clock.boot())
         failures = turn.trouble.failures
         rest = min(_LONGEST_REST, turn.duty.every * 2.0 ** min(failures - 1, 10))

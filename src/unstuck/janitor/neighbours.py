@@ -21,7 +21,7 @@ from unstuck.telemetry import emit
 _LOOK_AGAIN = 0.5
 
 
-class Neighbours:
+class NeighboursDuty:
     name = "neighbours"
 
     def __init__(

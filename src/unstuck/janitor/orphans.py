@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unstuck.janitor.budget import Budget
-from unstuck.janitor.pages import Pages, Said
+from unstuck.janitor.pages import Pages, RecentNews
 from unstuck.model.batch import Batch
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
@@ -45,7 +45,7 @@ class Known:
         return cls(frozenset(workflows), frozenset(served))
 
 
-class Orphans:
+class OrphansDuty:
     name = "orphans"
 
     def __init__(self, store: Store, times: Times) -> None:
@@ -53,7 +53,7 @@ class Orphans:
         self._times = times
         self._batch = Batch(BATCH)
         self._pages = Pages(store)
-        self._said = Said()
+        self._said = RecentNews()
 
     @property
     def every(self) -> float:

@@ -13,7 +13,7 @@ from unstuck.telemetry import emit
 BATCH = 500
 
 
-class Overdue:
+class OverdueDuty:
     name = "overdue"
 
     def __init__(self, store: Store, times: Times) -> None:

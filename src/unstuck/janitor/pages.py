@@ -30,7 +30,7 @@ class Pages:
                 return
 
 
-class Said:
+class RecentNews:
     """What was reported lately: the same news again only after a while."""
 
     AGAIN_AFTER = 3600.0

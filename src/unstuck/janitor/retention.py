@@ -35,11 +35,11 @@ AUDIT_KEPT = 365 * 86400.0
 WORKERS_KEPT = 86400.0
 
 
-def retention(store: Store, times: Times, clock: Clock) -> list[Retention]:
+def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
     """A duty for each kind of thing."""
     kinds: dict[str, Forget] = {
         "jobs": EndedJobs(store, times.retention),
-        "keys": Oldest(lambda batch: store.forget_keys(times.key_retention, batch)),
+        "keys": Oldest(lambda batch: store.forget_keys(batch)),
         "workers": Oldest(lambda batch: store.forget_workers(min(WORKERS_KEPT, times.retention), batch)),
         "starts": Oldest(store.forget_starts),
         "orders": Oldest(lambda batch: store.forget_orders(ORDERS_KEPT, batch)),
@@ -52,7 +52,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[Retention]:
         "breakers": Oldest(store.forget_breakers),
         "feed": Oldest(lambda batch: store.forget_feed(times.feed_retention, batch)),
     }
-    return [Retention(kind, forget, times, clock) for kind, forget in kinds.items()]
+    return [RetentionDuty(kind, forget, times, clock) for kind, forget in kinds.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class OldNames:
 Forget = Oldest | EndedJobs | OldNames
 
 
-class Retention:
+class RetentionDuty:
     def __init__(self, kind: str, forget: Forget, times: Times, clock: Clock) -> None:
         self.name = f"retention of {kind}"
         self._forget = forget

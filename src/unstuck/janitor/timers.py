@@ -10,7 +10,7 @@ from unstuck.store.port import Store
 BATCH = 1000
 
 
-class Timers:
+class TimersDuty:
     name = "timers"
 
     def __init__(self, store: Store, times: Times) -> None:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from unstuck.janitor.budget import Budget
 from unstuck.model.times import Times
-from unstuck.store.port import Session, Store
+from unstuck.store.port import ServerSession, Store
 
 #: In store calls: workers may be set up differently, and a migration takes longer.
 PATIENCE = 4
 
 
-class Unread:
+class UnreadDuty:
     name = "unread"
 
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
         self._times = times
-        self._seen: set[Session] = set()
+        self._seen: set[ServerSession] = set()
 
     @property
     def every(self) -> float:

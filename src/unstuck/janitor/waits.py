@@ -15,7 +15,7 @@ BATCH = 500
 _SHORTEST_REST = 0.1
 
 
-class Waits:
+class WaitsDuty:
     name = "waits"
 
     def __init__(self, store: Store, times: Times) -> None:

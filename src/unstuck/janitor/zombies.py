@@ -13,7 +13,7 @@ from unstuck.telemetry import emit
 BATCH = 500
 
 
-class Zombies:
+class ZombiesDuty:
     name = "zombies"
 
     def __init__(self, store: Store, times: Times) -> None:
@@ -28,11 +28,11 @@ class Zombies:
     def tick(self, now: float, budget: Budget) -> int:
         """Batch after batch until none is left: a worker with thousands of jobs may have died."""
         moved = 0
-        for recovered in budget.batches(self._batch, self._recover, len):
+        for recovered in budget.batches(self._batch, lambda most: self._recover(most, budget), len):
             moved += len(recovered)
             for job in recovered:
                 emit("recovered", level=logging.WARNING, job=job.id, worker=job.worker, state=job.state)
         return moved
 
-    def _recover(self, most: int) -> list[Recovered]:
-        return self._store.recover_lost(self._times.lost_grace, most)
+    def _recover(self, most: int, budget: Budget) -> list[Recovered]:
+        return self._store.recover_lost(self._times.lost_grace, most, enough=budget.is_over)

@@ -21,6 +21,7 @@ UnstuckError
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
 │   ├── KeyConflict        the idempotency key belongs to a job with another body
+│   ├── NotAsked           a decision by somebody whom the approval's `who` does not name
 │   └── NotWaiting         a decision on an approval that is not open, an event for a job that has ended
 ├── TargetDeadlock         a child on a target that whoever waits for it keeps
 ├── BudgetExceeded         `ctx.spend()` of more than the job may use
@@ -298,12 +299,32 @@ class IllegalMove(Conflict):
         asked = {str(verb) for verb in possible} & _ASKED
         if "resume" in asked or state == "QUEUED":  # as a verb it means: from the start, or now instead of later
             asked.add("retry")
-        can = f"; it can: {', '.join(sorted(asked))}" if asked else ": it has ended"
+        can = f"; it can be: {', '.join(_done(verb) for verb in sorted(asked))}" if asked else ": it has ended"
         article = "an" if state[0] in "AEIOU" else "a"
-        super().__init__(f"job {job}: {article} {state} job cannot {move}{can}")
+        super().__init__(f"job {job}: {article} {state} job cannot be {_done(move)}{can}")
         self.job = job
         self.state = state
         self.move = move
+
+
+#: What is done to a job, where it is not the verb with "ed" or "d" behind it.
+_PARTICIPLES = {
+    "cancel": "cancelled",
+    "retry": "retried",
+    "hurry": "hurried",
+    "redrive": "redriven",
+    "bury": "buried",
+    "wake": "woken",
+    "give back": "given back",
+    "hold": "held",
+    "stick": "declared stuck",
+    "lose": "lost",
+    "time out": "timed out",
+}
+
+
+def _done(verb: str) -> str:
+    return _PARTICIPLES.get(verb) or f"{verb}{'d' if verb.endswith('e') else 'ed'}"
 
 
 class NotBlocking(Conflict):
@@ -368,6 +389,20 @@ class KeyConflict(Conflict):
         )
         self.key = key
         self.job = job
+
+
+class NotAsked(Conflict):
+    """A question that was put to certain people, and this is none of them. Nothing was written."""
+
+    def __init__(self, job: str, question: str, who: Sequence[str], by: str) -> None:
+        names = ", ".join(told(name) for name in who)
+        super().__init__(
+            f"{told(question)!r} of job {job} is asked of {names}: {told(by)!r} cannot decide it; "
+            "name who decides: by=… or --by NAME"
+        )
+        self.job = job
+        self.who = tuple(who)
+        self.by = by
 
 
 class NotWaiting(Conflict):

@@ -1,9 +1,10 @@
 """The guard: what counts against a workflow, when its breaker trips, and the words for it.
 
 Theory of operation. An attempt that got stuck leaves a mark against its (tenant, workflow); by setting so does one
-that took its process down, or was lost with its worker. As many marks as the threshold inside the window put the
-workflow on the blacklist: nothing of it is accepted or started until somebody lifts the entry. Pure: the store counts
-and writes in the transaction of the very settlement that brought the last mark.
+that took its process down, or was lost with its worker. One that was past its grace in a process that was silent as a
+whole cannot be convicted of it; it counts once its workflow is found so a second time. As many marks as the threshold
+inside the window put the workflow on the blacklist: nothing of it is accepted or started until somebody lifts the
+entry. Pure: the store counts and writes in the transaction of the very settlement that brought the last mark.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklist
 from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
 from unstuck.model.spelling import about, given
 
-Harm = Literal["stuck", "crash", "loss"]
+Harm = Literal["stuck", "freeze", "crash", "loss"]
+
+#: One freeze may be another's doing; who is there again was not only nearby.
+LEAST_FREEZES: Final = 2
 
 #: In place of a tenant: all of them.
 EVERY: Final = "*"
@@ -36,7 +40,7 @@ LINK: Final = "/platform/diagnostics?tab=blacklist"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BlacklistEntry:
     """A workflow on the blacklist, or once on it (`removed_at`). `tenant` may be EVERY. `probe`: the one job that was
     let through to see whether the workflow is well again."""
 
@@ -145,19 +149,27 @@ class Rules:
     window: float = 3600.0
     counts_crashes: bool = False
     counts_losses: bool = False
+    #: From so many tenants on their marks count together, against the workflow of every tenant; 0: never.
+    tenants: int = 3
     probe_after: float | None = None
 
     @property
     def counted(self) -> tuple[Harm, ...]:
         """What a mark may be made of."""
         more: list[tuple[Harm, bool]] = [("crash", self.counts_crashes), ("loss", self.counts_losses)]
-        return ("stuck", *(harm for harm, counts in more if counts))
+        return ("stuck", "freeze", *(harm for harm, counts in more if counts))
 
     def trips(self, marks: Mapping[Harm, int]) -> bool:
         return 0 < self.threshold <= total(self.counting(marks))
 
+    def trips_for_all(self, marks: Mapping[Harm, int], tenants: int) -> bool:
+        return 0 < self.tenants <= tenants and self.trips(marks)
+
     def counting(self, marks: Mapping[Harm, int]) -> dict[Harm, int]:
-        return {harm: marks[harm] for harm in self.counted if marks.get(harm)}
+        return {harm: marks[harm] for harm in self.counted if marks.get(harm, 0) >= _LEAST.get(harm, 1)}
+
+
+_LEAST: dict[Harm, int] = {"freeze": LEAST_FREEZES}
 
 
 def total(marks: Mapping[Harm, int]) -> int:
@@ -169,7 +181,7 @@ def harm_of(outcome: Outcome, settlement: Settlement) -> Harm | None:
     because it was asked to stop or its worker announced its end, says nothing."""
     match outcome:
         case Stuck():
-            return "stuck"
+            return "stuck" if outcome.is_proven else "freeze"
         case Lost(_, "own") if settlement.loss:
             return "crash"
         case Lost(_, "worker") if settlement.loss:
@@ -186,30 +198,40 @@ def auto_reason(marks: Mapping[Harm, int]) -> str:
 # --- the words ----------------------------------------------------------------------------------------------------
 
 
-def notice(tenant: str, workflow: str, marks: Mapping[Harm, int], rules: Rules) -> str:
-    """What the notification of an entry says beside its title."""
-    times = _listed(
-        [f"{count} {_NOUNS[harm]}{'' if count == 1 else _PLURALS[harm]}" for harm, count in marks.items()]
-    )
+def notice(tenant: str, workflow: str, marks: Mapping[Harm, int], rules: Rules, tenants: int = 1) -> str:
+    """What the notification of an entry says beside its title; `tenants`: how many brought the marks."""
+    whose = f"for every tenant, after those of {tenants} tenants" if tenant == EVERY else f"for tenant {tenant}"
+    times = _listed([f"{count} {(_NOUNS if count == 1 else _PLURALS)[harm]}" for harm, count in marks.items()])
     return (
         f"Workflow '{workflow}' was blacklisted after {times}. All execution paths are blocked until manually "
-        f"re-enabled. They came within {rules.window / 60:g} minutes, for tenant {tenant}; "
+        f"re-enabled. They came within {rules.window / 60:g} minutes, {whose}; "
         f"to lift it: {how_to_lift(tenant, workflow)}"
     )
 
 
-_NOUNS: dict[Harm, str] = {"stuck": "stuck execution", "crash": "crash", "loss": "loss"}
-_PLURALS: dict[Harm, str] = {"stuck": "s", "crash": "es", "loss": "es"}
+_NOUNS: dict[Harm, str] = {
+    "stuck": "stuck execution",
+    "freeze": "freeze of a shared process",
+    "crash": "crash",
+    "loss": "loss",
+}
+_PLURALS: dict[Harm, str] = {
+    "stuck": "stuck executions",
+    "freeze": "freezes of a shared process",
+    "crash": "crashes",
+    "loss": "losses",
+}
 
 
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def refusal(entry: Entry) -> str:
+def refusal(entry: BlacklistEntry) -> str:
     """What whoever asks for such a workflow is told: that, why, by whom, since when, and how to lift it."""
-    cause = " due to repeated stuck executions." if entry.is_auto and "stuck" in entry.reason else ""
-    cause = cause or (" due to repeated crashes." if entry.is_auto else ".")
+    cause = next(
+        (f" due to repeated {what}." for harm, what in _CAUSES if entry.is_auto and harm in entry.reason), "."
+    )
     whose = "for every tenant" if entry.tenant == EVERY else f"for tenant {entry.tenant}"
     return (
         f"Workflow is blacklisted{cause} {entry.workflow} was shut out {whose} by {entry.blacklisted_by} at "
@@ -218,13 +240,20 @@ def refusal(entry: Entry) -> str:
     )
 
 
+_CAUSES = (
+    ("stuck", "stuck executions"),
+    ("freeze", "freezes of its process"),
+    ("", "crashes"),
+)
+
+
 def how_to_lift(tenant: str, workflow: str) -> str:
     """A command that means this entry in any shell: one that names a tenant of its own would mean that one."""
     whose = "--all-tenants" if tenant == EVERY else given("--tenant", tenant)
     return about("unstuck blacklist remove", workflow, whose)
 
 
-def refused(entry: Entry) -> WorkflowBlacklisted:
+def refused(entry: BlacklistEntry) -> WorkflowBlacklisted:
     return WorkflowBlacklisted(entry.workflow, entry.tenant, refusal(entry), entry)
 
 
@@ -308,6 +337,12 @@ _ALL = (
     Setting("breaker_counts_crashes", False, "executions that took their process down count too", _yes_or_no),
     Setting("breaker_counts_losses", False, "executions that were lost with their worker count too", _yes_or_no),
     Setting(
+        "breaker_tenants",
+        3,
+        "executions of so many tenants count together, and blacklist a workflow for all of them; 0: never",
+        _whole(0, 1_000_000),
+    ),
+    Setting(
         "breaker_probe_after",
         None,
         "so many seconds after an automatic entry one job is let through, and lifts it by completing; none: never",
@@ -352,5 +387,6 @@ def rules_of(stored: Iterable[tuple[str, str]]) -> Rules:
         window=values["stuck_circuit_breaker_window_minutes"] * 60.0,
         counts_crashes=values["breaker_counts_crashes"],
         counts_losses=values["breaker_counts_losses"],
+        tenants=values["breaker_tenants"],
         probe_after=values["breaker_probe_after"],
     )

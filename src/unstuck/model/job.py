@@ -81,6 +81,11 @@ class JobRecord:
     #: The job whose call this one repeats.
     replay_of: str | None = None
 
+    @property
+    def error(self) -> str | None:
+        """As the handle of a job calls it."""
+        return self.error_message
+
 
 def shown_state(record: JobRecord, now: datetime) -> JobState | Shown:
     """The stored state, said more precisely where that helps; list_rows.sql says the same."""
@@ -129,6 +134,15 @@ class AttemptRecord:
     framed: str | None = None
 
     @property
+    def number(self) -> int:
+        """Which attempt it is: 1, 2, …"""
+        return self.token
+
+    @property
+    def error(self) -> str | None:
+        return self.error_message
+
+    @property
     def output(self) -> str | None:
         """What it printed and logged, for people."""
         return None if self.framed is None else as_text(self.framed)
@@ -157,7 +171,7 @@ class ClaimedJob:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """What submit stores: already checked, route and policy resolved."""
+    """What submit stores: already checked, its route resolved."""
 
     id: str
     tenant: str
@@ -181,6 +195,11 @@ class NewJob:
     replay_of: str | None = None
     #: Who asked for that, for the audit.
     replay_by: str | None = None
+    #: What decorator and caller say of its policy, as `said` writes it: the rest comes from the workflow's row, and
+    #: from `policy` where there is none yet. None: it has exactly this policy.
+    said: str | None = None
+    #: The longest timeout that may be said while there is no such row.
+    max_timeout: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +218,10 @@ class WorkflowRecord:
     rate: str | None = None
     registered_at: datetime | None = None
     doc: str | None = None
+    #: The longest timeout that its jobs may ask for.
+    max_timeout: float | None = None
+    #: Of `policy` what the decorator says itself; a row does not know.
+    said: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ class JobState(StrEnum):
     def is_final(self) -> bool:
         return self in FINAL
 
+    @classmethod
+    def _missing_(cls, value: object) -> JobState | None:
+        return ALIASES.get(value) if isinstance(value, str) else None
+
 
 FINAL = frozenset(
     {JobState.COMPLETED, JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED, JobState.DEAD},

@@ -21,7 +21,7 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class LimitRoom:
     """What one limit leaves to one route; `bucket` is what it counts together. None: it does not limit that."""
 
     route: int
@@ -35,7 +35,7 @@ class Room:
         return max(0, min(room for room in (self.bodies, self.starts) if room is not None))
 
 
-def cut(wanted: Mapping[int, int], rooms: Iterable[Room]) -> dict[int, int]:
+def cut(wanted: Mapping[int, int], rooms: Iterable[LimitRoom]) -> dict[int, int]:
     """What may be taken of each route so that no limit is passed, the first named first."""
     left: dict[tuple[int, str], int] = {}
     of_route: dict[int, list[tuple[int, str]]] = {}

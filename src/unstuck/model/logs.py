@@ -21,6 +21,8 @@ MAX_RECORD = 16 << 10
 _MESSAGE_CUTS = (12_000, 6000, 1000)
 _MAX_FIELDS = MAX_RECORD // 2
 _MAX_VALUE = 1 << 10
+#: Of a text that is longer so much is kept, both ends of it.
+_KEPT = 900
 _MAX_NAME = 200
 _MAX_DEPTH = 10
 _MAX_ITEMS = 2000
@@ -171,15 +173,21 @@ def _shortened(record: LogRecord, message: str, fields: dict[str, Any]) -> str:
 
 
 def _fewer(fields: dict[str, Any]) -> dict[str, Any]:
-    """Large values become a note of their size; if that is not enough, everything does."""
+    """Of large texts the ends stay, other large values become a note of their size; if that is not enough, everything
+    does."""
     size = len(_encode(fields))
     if size <= _MAX_FIELDS:
         return fields
-    sizes = {name: len(_encode(value)) for name, value in fields.items()}
-    kept = {n: v if sizes[n] <= _MAX_VALUE else f"… {sizes[n]:,} characters cut …" for n, v in fields.items()}
+    kept = {name: _less(value) for name, value in fields.items()}
     if len(_encode(kept)) <= _MAX_FIELDS:
         return kept
     return {"…": f"{len(fields):,} fields of {size:,} characters cut"}
+
+
+def _less(value: Any) -> Any:
+    if (size := len(_encode(value))) <= _MAX_VALUE:
+        return value
+    return _cut(value, _KEPT) if isinstance(value, str) else f"… {size:,} characters cut …"
 
 
 def _cut(text: str, limit: int) -> str:
@@ -224,7 +232,8 @@ def _scalar(value: Any) -> Any:
     if kind is bool or value is None:
         return value
     if issubclass(kind, str):
-        return _cut(str.__str__(value), MAX_RECORD)
+        text = str.__str__(value)
+        return text if len(text) <= MAX_RECORD else _cut(text, _KEPT)  # once, so that the count is of what is missing
     if issubclass(kind, int) and -_LONGEST_INT < (number := int.__index__(value)) < _LONGEST_INT:
         return number
     if issubclass(kind, float) and math.isfinite(real := float.__float__(value)):

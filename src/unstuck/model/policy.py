@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from unstuck.model.errors import InvalidPolicy
+from unstuck.model.times import seconds
 
 OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]
@@ -47,6 +48,8 @@ class Policy:
     retries: int = 3
     max_lost: int = 3
     suspect_runs: int = 3
+    #: How often a handler that began may begin again in all, whatever came between; None: as the three above say.
+    max_retries: int | None = None
     on_lost: OnLost = "retry"
     on_drain_timeout: OnDrain = "requeue"
     on_failure: OnFailure = "block"
@@ -75,7 +78,7 @@ class Policy:
             raise InvalidPolicy(owner, [_no_option(name, sorted({*known, *also})) for name in unknown])
         if "budget" in changes:
             changes = {**changes, "budget": _budget(owner, changes["budget"])}
-        policy = replace(self, **changes)
+        policy = replace(self, **reruns(changes))
         if problems := policy.problems():
             raise InvalidPolicy(owner, problems)
         return policy
@@ -86,7 +89,10 @@ class Policy:
             if p := _out_of_range("timeout", self.timeout, 0.001, LONGEST):
                 found.append(p + ', or "unlimited"')
             elif max_timeout is not None and self.timeout > max_timeout:
-                found.append(f"timeout={self.timeout:g} is above max_timeout={max_timeout:g}")
+                found.append(
+                    f"timeout={self.timeout:g} is above max_timeout={max_timeout:g}: raise that of the worker, "
+                    'or write timeout="unlimited"'
+                )
         if self.expires_after is not None and (
             p := _out_of_range("expires_after", self.expires_after, 0.001, LONGEST)
         ):
@@ -94,6 +100,8 @@ class Policy:
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        if self.max_retries is not None and (p := _out_of_range("max_retries", self.max_retries, 0, 1_000_000)):
+            found.append(p)
         if not isinstance(self.retry_on_timeout, bool):
             found.append(f"retry_on_timeout={self.retry_on_timeout!r} is not true or false")
         return found
@@ -108,6 +116,38 @@ class Policy:
         options = {k: v for k, v in json.loads(text).items() if k in known}
         options["budget"] = tuple((unit, most) for unit, most in options.get("budget", ()))
         return cls(**options)
+
+
+#: One for all: to make it takes longer than to use it.
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def said(owner: str, *layers: Mapping[str, Any]) -> str:
+    """What decorator and caller say, the later over the earlier, in one text: the same for the same words."""
+    if not any(layers):
+        return "{}"
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        merged |= reruns(dict(layer))
+    if "budget" in merged:
+        merged["budget"] = dict(_budget(owner, merged["budget"]))
+    return _encode(merged)
+
+
+def filled(owner: str, base: Policy, said: str, max_timeout: float | None = None) -> Policy:
+    """What was said over what the workflow's row has."""
+    policy = base.with_(owner, json.loads(said))
+    if problems := policy.problems(max_timeout):
+        raise InvalidPolicy(owner, problems)
+    return policy
+
+
+def reruns(changes: dict[str, Any]) -> dict[str, Any]:
+    """`max_retries` alone is the budget of failures and of losses too; who gives one of these himself, and no
+    `max_retries`, is not bound by one that was given before."""
+    if changes.get("max_retries") is not None:
+        return {"retries": changes["max_retries"], "max_lost": changes["max_retries"], **changes}
+    return {"max_retries": None, **changes} if changes.keys() & {"retries", "max_lost"} else changes
 
 
 _RANGES: list[tuple[str, float, float]] = [
@@ -130,7 +170,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_failure": ("block", "continue"),
     "on_blacklist": ("fail", "hold"),
 }
-_WHOLE = {"retries", "max_lost", "suspect_runs", "max_result"}
+_WHOLE = {"retries", "max_lost", "max_retries", "suspect_runs", "max_result"}
 
 
 def _budget(owner: str, given: Any) -> tuple[tuple[str, float], ...]:
@@ -160,16 +200,37 @@ def _pairs(given: Any) -> list[tuple[Any, Any]] | None:
     return [(unit, most) for unit, most in given]
 
 
+#: What people write who know other systems, and what they mean.
+_MEANT = {
+    "backoff": "backoff_base, backoff_factor and backoff_cap say how long to wait before a retry",
+    "cron": "schedules are not built yet; a job can enqueue the next one with delay= or at=",
+    "schedule": "schedules are not built yet; a job can enqueue the next one with delay= or at=",
+    "max_attempts": "retries counts what comes after the first: max_attempts=4 is retries=3",
+}
+
+
 def _no_option(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"there is no option {name}; known: {', '.join(known)}{hint}"
+    hint = _MEANT.get(name) or (f"did you mean {near[0]}?" if near else "")
+    return f"there is no option {name}; {f'{hint}; ' if hint else ''}known: {', '.join(known)}"
+
+
+def _unit(name: str) -> str:
+    return "number" if name == "backoff_factor" else "number of seconds"
+
+
+def _meant(name: str, value: Any) -> str:
+    """Durations with a unit are for settings and flags; here they are numbers."""
+    try:
+        return f": write {seconds(value):g}" if isinstance(value, str) and name not in _WHOLE else ""
+    except ValueError:
+        return ""
 
 
 def _out_of_range(name: str, value: Any, low: float, high: float) -> str | None:
     wanted = int if name in _WHOLE else (int, float)
     if isinstance(value, bool) or not isinstance(value, wanted):
-        return f"{name}={value!r} is not a {'whole ' if name in _WHOLE else ''}number"
+        return f"{name}={value!r} is not a {'whole number' if name in _WHOLE else _unit(name)}{_meant(name, value)}"
     if not low <= value <= high:
         return f"{name}={value:g} is not between {low:g} and {high:g}"
     return None

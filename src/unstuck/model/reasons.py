@@ -98,7 +98,7 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Finding:
     """What a rule found; whatever it leaves out, the rule's own line in the table supplies."""
 
     sentence: str
@@ -112,7 +112,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WhyView:
     """What every rule looks at."""
 
     facts: Facts
@@ -134,7 +134,7 @@ class View:
         return f"in {lasting(at - self.now)}" if at > self.now else "now"
 
 
-Find = Callable[[View], Iterable[Said]]
+Find = Callable[[WhyView], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Rule:
     shuts: bool
     find: Find
 
-    def reasons(self, view: View) -> Iterator[tuple[Reason, bool]]:
+    def reasons(self, view: WhyView) -> Iterator[tuple[Reason, bool]]:
         """What it found, and whether that shuts the job out."""
         for said in self.find(view):
             remedy = said.remedy or (self.remedy and self._of_job(view, self.remedy))
@@ -158,7 +158,7 @@ class Rule:
             yield reason, self.shuts and not said.is_detail
 
     @staticmethod
-    def _of_job(view: View, remedy: str) -> str:
+    def _of_job(view: WhyView, remedy: str) -> str:
         """Workers and health are nobody's own: a tenant is named only where a job is."""
         return view.command(remedy.replace("JOB", view.job.id)) if "JOB" in remedy else remedy
 
@@ -184,7 +184,7 @@ def _rule(
 
 def explain(facts: Facts, now: datetime, times: Times | None = None) -> Why:
     """The answer to "why is this job not running?"; pure."""
-    view = View(facts, now, times or Times())
+    view = WhyView(facts, now, times or Times())
     state = facts.job.state
     asked = [rule for rule in RULES.values() if state in rule.states]
     found = [each for rule in asked if rule.shuts for each in rule.reasons(view)]
@@ -216,28 +216,28 @@ def _is_retry(job: JobRecord) -> bool:
 
 
 @_rule(Code.SCHEDULED, "its start time has not come, or was not noticed yet", Actor.ENGINE, "unstuck jobs retry JOB")
-def _scheduled(view: View) -> Iterator[Said]:
+def _scheduled(view: WhyView) -> Iterator[Finding]:
     due = view.facts.due_at
     if due is not None and not _is_retry(view.job):
-        yield Said(_due(view, due, "it starts"), view.job.created_at, due)
+        yield Finding(_due(view, due, "it starts"), view.job.created_at, due)
 
 
 @_rule(
     Code.RETRY_BACKOFF, "an attempt failed or was lost; the next one waits", Actor.ENGINE, "unstuck jobs retry JOB"
 )
-def _retry_backoff(view: View) -> Iterator[Said]:
+def _retry_backoff(view: WhyView) -> Iterator[Finding]:
     due, job = view.facts.due_at, view.job
     if due is None or not _is_retry(job):
         return
     what = f"failed with {job.error_type}" if job.error_type else "was lost" if job.losses else "failed"
     budget = f"{job.failures} of {job.policy.retries + 1} tries used" if job.failures else f"{job.losses} lost"
     details = {"failures": job.failures, "losses": job.losses, "retries": job.policy.retries, "error": job.error_type}
-    yield Said(
+    yield Finding(
         f"attempt {job.token} {what} ({budget}); {_due(view, due, 'the next try')}", None, due, details=details
     )
 
 
-def _due(view: View, due: datetime, what: str) -> str:
+def _due(view: WhyView, due: datetime, what: str) -> str:
     if due > view.now:
         verb = "starts " if what == "it starts" else "is "
         subject = "it" if what == "it starts" else what
@@ -253,9 +253,9 @@ def _due(view: View, due: datetime, what: str) -> str:
     "unstuck jobs release JOB",
     of=[JobState.PENDING],
 )
-def _held(view: View) -> Iterator[Said]:
+def _held(view: WhyView) -> Iterator[Finding]:
     if view.job.on_hold and not _entries(view):
-        yield Said("it is held until somebody releases it", view.job.created_at)
+        yield Finding("it is held until somebody releases it", view.job.created_at)
 
 
 @_rule(
@@ -265,7 +265,7 @@ def _held(view: View) -> Iterator[Said]:
     "unstuck jobs release JOB --force",
     of=[JobState.PENDING],
 )
-def _waiting_dependencies(view: View) -> Iterator[Said]:
+def _waiting_dependencies(view: WhyView) -> Iterator[Finding]:
     waited_for = view.facts.dependencies
     if not waited_for:
         return
@@ -274,9 +274,9 @@ def _waiting_dependencies(view: View) -> Iterator[Said]:
     if unfinished:
         some = ", ".join(f"{d.job} ({d.state or 'unknown'})" for d in unfinished[:3])
         more = " …" if len(unfinished) > 3 else ""
-        yield Said(f"{_unfinished(len(unfinished), len(waited_for))} not ended: {some}{more}", details=details)
+        yield Finding(f"{_unfinished(len(unfinished), len(waited_for))} not ended: {some}{more}", details=details)
     else:
-        yield Said("the jobs that it comes after have ended; the next look releases or fails it", details=details)
+        yield Finding("the jobs that it comes after have ended; the next look releases or fails it", details=details)
 
 
 def _unfinished(some: int, all_: int) -> str:
@@ -286,10 +286,10 @@ def _unfinished(some: int, all_: int) -> str:
 
 
 @_rule(Code.UNPLACED, "it is between two places, or something is wrong with the database", Actor.OPERATOR)
-def _unplaced(view: View) -> Iterator[Said]:
+def _unplaced(view: WhyView) -> Iterator[Finding]:
     facts = view.facts
     if not facts.is_ready and facts.place is None and facts.due_at is None:
-        yield Said(
+        yield Finding(
             "it is QUEUED, but neither ready, nor in a line, nor on a timer; ask again, and report it if it stays so",
             remedy=view.command(f"unstuck jobs show {view.job.id}"),
         )
@@ -337,13 +337,13 @@ _THINGS: dict[JobState, set[LockKind]] = {
     "SELECT pg_terminate_backend(PID)",
     of=list(_TABLES),
 )
-def _row_locked(view: View) -> Iterator[Said]:
+def _row_locked(view: WhyView) -> Iterator[Finding]:
     for lock in view.facts.locks:
         if not _is_needed(view, lock):
             continue
         (thing, then), by = _HELD_THINGS[lock.what], lock.by
         mode = f" in {lock.mode}" if lock.mode else ""
-        yield Said(
+        yield Finding(
             f"{thing.format(name=lock.name)} held by {session_named(by)}{mode}{_for_how_long(view, by)}; until its "
             f"transaction ends {then}. Commit or roll back there; ending that session is the last resort",
             by.since_at,
@@ -360,7 +360,7 @@ def _row_locked(view: View) -> Iterator[Said]:
         )
 
 
-def _is_needed(view: View, lock: Lock) -> bool:
+def _is_needed(view: WhyView, lock: Lock) -> bool:
     """Whether what its next move needs is held: a queued job needs other rows than one that runs."""
     state = view.job.state
     if state is not JobState.QUEUED:
@@ -386,7 +386,7 @@ def session_named(by: Locker) -> str:
     return f"session {by.pid}{f' ({rest})' if rest else ''}"
 
 
-def _for_how_long(view: View, by: Locker) -> str:
+def _for_how_long(view: WhyView, by: Locker) -> str:
     if by.since_at is None:
         return " (for how long, the database does not tell this user)"
     return f" for {lasting(view.now - by.since_at)} (more than {HELD_TOO_LONG:g}s, and ours take milliseconds)"
@@ -396,6 +396,7 @@ def _for_how_long(view: View, by: Locker) -> str:
 
 #: Of each duty: what could not be done.
 _SET_ASIDE = {
+    "claim": "a worker has a slot for it, and that it takes it cannot be written",
     "settle": "its handler has ended, and its result cannot be written",
     "recover": "its worker was lost, and it cannot be taken back",
     "overdue": "it ran beyond its time, and the verdict cannot be written",
@@ -419,10 +420,10 @@ _OF_ATTEMPTS = {"settle", "recover", "overdue"}
     "unstuck quarantine retry JOB",
     of=[JobState.QUEUED, JobState.PENDING, JobState.WAITING, JobState.PAUSED, JobState.RUNNING],
 )
-def _quarantined(view: View) -> Iterator[Said]:
+def _quarantined(view: WhyView) -> Iterator[Finding]:
     for aside in _aside(view):
         again = "its worker tries again" if aside.duty == "settle" else "every sweep tries it again, alone"
-        yield Said(
+        yield Finding(
             f"{_SET_ASIDE[aside.duty]}{_since(aside.since_at)} (tried {_times(aside.tries)}): "
             f"{_first_line(aside.error)}; {again}",
             aside.since_at,
@@ -431,7 +432,7 @@ def _quarantined(view: View) -> Iterator[Said]:
         )
 
 
-def _aside(view: View, *duties: str) -> list[SetAside]:
+def _aside(view: WhyView, *duties: str) -> list[SetAside]:
     """Of these duties, or of all that can concern it now: what was about another attempt is over."""
     is_running = view.job.state is JobState.RUNNING
     return [
@@ -441,7 +442,7 @@ def _aside(view: View, *duties: str) -> list[SetAside]:
     ]
 
 
-def _keeps(view: View, aside: SetAside) -> bool:
+def _keeps(view: WhyView, aside: SetAside) -> bool:
     """A queued job can be claimed all the same, unless this is what must bring it into the queue."""
     facts = view.facts
     match aside.duty:
@@ -449,6 +450,8 @@ def _keeps(view: View, aside: SetAside) -> bool:
             return facts.due_at is not None
         case "target":
             return not facts.is_ready
+        case "claim":
+            return facts.is_ready
         case "blacklist":
             return bool(_entries(view))
         case _:
@@ -462,7 +465,7 @@ def _keeps(view: View, aside: SetAside) -> bool:
     "unstuck workers",
     of=[JobState.QUEUED, JobState.RUNNING],
 )
-def _worker_failing(view: View) -> Iterator[Said]:
+def _worker_failing(view: WhyView) -> Iterator[Finding]:
     if view.job.state is JobState.RUNNING:
         for role in view.facts.worker_roles:
             if role.name == _SETTLE and _has_lease(view):
@@ -478,9 +481,9 @@ def _worker_failing(view: View) -> Iterator[Said]:
 _SETTLE, _CLAIM = "settle", "claim"
 
 
-def _failing(view: View, role: FailingRole, what: str) -> Said:
+def _failing(view: WhyView, role: FailingRole, what: str) -> Finding:
     span = timedelta(seconds=role.failing_for)
-    return Said(
+    return Finding(
         f"{what}: {role.name} has failed there for {lasting(span)} ({_times(role.failures)}): {role.error}",
         view.now - span,
         details={"role": role.name, "failures": role.failures, "error": role.error},
@@ -490,7 +493,7 @@ def _failing(view: View, role: FailingRole, what: str) -> Said:
 # --- parked: what it waits for ------------------------------------------------------------------------------------
 
 
-def _open_wait(view: View, kind: WaitKind) -> WaitRecord | None:
+def _open_wait(view: WhyView, kind: WaitKind) -> WaitRecord | None:
     record = view.facts.wait
     return record if record is not None and record.answer is None and record.wait.kind is kind else None
 
@@ -502,13 +505,13 @@ def _open_wait(view: View, kind: WaitKind) -> WaitRecord | None:
     "unstuck events send JOB EVENT",
     of=[JobState.WAITING],
 )
-def _waiting_event(view: View) -> Iterator[Said]:
+def _waiting_event(view: WhyView) -> Iterator[Finding]:
     record = _open_wait(view, WaitKind.EVENT)
     if record is None:
         return
     wait = record.wait
     where = "" if wait.topic is None else f" on topic {wait.topic}"
-    yield Said(
+    yield Finding(
         f"it waits for event {wait.name}{where}; {_unanswered(view, record)}",
         record.asked_at,
         record.until_at,
@@ -524,13 +527,13 @@ def _waiting_event(view: View) -> Iterator[Said]:
     "unstuck approvals approve JOB",
     of=[JobState.WAITING],
 )
-def _waiting_approval(view: View) -> Iterator[Said]:
+def _waiting_approval(view: WhyView) -> Iterator[Finding]:
     record = _open_wait(view, WaitKind.APPROVAL)
     if record is None:
         return
     wait = record.wait
     who = ", ".join(wait.who) or "somebody"
-    yield Said(
+    yield Finding(
         f'it waits for {who} to decide "{_first_line(wait.name)}"; {_unanswered(view, record)}',
         record.asked_at,
         record.until_at,
@@ -551,7 +554,7 @@ def _waiting_approval(view: View) -> Iterator[Said]:
     "unstuck jobs tree JOB",
     of=[JobState.WAITING],
 )
-def _waiting_children(view: View) -> Iterator[Said]:
+def _waiting_children(view: WhyView) -> Iterator[Finding]:
     record = _open_wait(view, WaitKind.CHILDREN)
     if record is None:
         return
@@ -562,7 +565,7 @@ def _waiting_children(view: View) -> Iterator[Said]:
     stand = f"{left} of {_count(all_, 'child job')} {'has' if left == 1 else 'have'} not ended{named}"
     if not left:
         stand = "all of its children have ended, and the next look wakes it"
-    yield Said(
+    yield Finding(
         f"{stand}; {_unanswered(view, record)}",
         record.asked_at,
         record.until_at,
@@ -571,7 +574,7 @@ def _waiting_children(view: View) -> Iterator[Said]:
 
 
 @_rule(Code.WAITING_TIME, "it parked itself until a time that has not come", Actor.ENGINE, of=[JobState.WAITING])
-def _waiting_time(view: View) -> Iterator[Said]:
+def _waiting_time(view: WhyView) -> Iterator[Finding]:
     record = _open_wait(view, WaitKind.TIME)
     if record is None:
         return
@@ -579,24 +582,24 @@ def _waiting_time(view: View) -> Iterator[Said]:
     when = (
         f"{view.soon(until)}, at {clock(until)}" if until > view.now else f"with the next sweep: {_came(view, until)}"
     )
-    yield Said(f"it parked itself and goes on {when}", record.asked_at, until, details=_waited(record))
+    yield Finding(f"it parked itself and goes on {when}", record.asked_at, until, details=_waited(record))
 
 
 @_rule(Code.WAITING, "what it waited for has come; it is being woken", Actor.ENGINE, of=[JobState.WAITING])
-def _waiting(view: View) -> Iterator[Said]:
+def _waiting(view: WhyView) -> Iterator[Finding]:
     record = view.facts.wait
     if record is None:
-        yield Said("it is parked: it holds no slot and wakes by itself", until=view.facts.due_at)
+        yield Finding("it is parked: it holds no slot and wakes by itself", until=view.facts.due_at)
     elif record.answer is not None:
         by = f" by {record.by}" if record.by else ""
-        yield Said(
+        yield Finding(
             f"{_answered(record)}{by}{view.ago(record.answered_at)}; the next look wakes it",
             record.answered_at,
             details=_waited(record) | {"answer": record.answer, "by": record.by},
         )
 
 
-def _unanswered(view: View, record: WaitRecord) -> str:
+def _unanswered(view: WhyView, record: WaitRecord) -> str:
     """What becomes of it when nobody answers."""
     then = what_then(record.wait.on_timeout)
     if record.until_at > view.now:
@@ -604,7 +607,7 @@ def _unanswered(view: View, record: WaitRecord) -> str:
     return f"{_came(view, record.until_at)}: with the next sweep {then}"
 
 
-def _came(view: View, until: datetime) -> str:
+def _came(view: WhyView, until: datetime) -> str:
     return f"its time came{view.ago(until)}"
 
 
@@ -663,24 +666,24 @@ def of_tenant(tenant: str) -> str:
 
 
 @_rule(Code.PAUSED, "it was interrupted", Actor.OWNER, "unstuck jobs resume JOB", of=[JobState.PAUSED])
-def _paused(view: View) -> Iterator[Said]:
-    yield Said(f"it was interrupted, and goes on when somebody resumes it{_blocks(view)}", details=_blocking(view))
+def _paused(view: WhyView) -> Iterator[Finding]:
+    yield Finding(f"it was interrupted, and goes on when somebody resumes it{_blocks(view)}", details=_blocking(view))
 
 
-def _blocks(view: View) -> str:
+def _blocks(view: WhyView) -> str:
     target = view.facts.target
     if target is None or not view.job.is_blocker:
         return ""
     return f"; until then target {target.name} is blocked, {_count(target.waiting, 'job')} behind it"
 
 
-def _blocking(view: View) -> dict[str, Any]:
+def _blocking(view: WhyView) -> dict[str, Any]:
     target = view.facts.target
     return {"blocks": target.name, "waiting": target.waiting} if target and view.job.is_blocker else {}
 
 
 @_rule(Code.BODY_MAY_LIVE, "an old body of it, or of a job on its target, may still live", Actor.ENGINE)
-def _body_may_live(view: View) -> Iterator[Said]:
+def _body_may_live(view: WhyView) -> Iterator[Finding]:
     hold = view.facts.hold
     if hold is None:
         return
@@ -701,7 +704,7 @@ def _body_may_live(view: View) -> Iterator[Said]:
     "unstuck stack JOB",
     of=[JobState.FAILED],
 )
-def _stuck(view: View) -> Iterator[Said]:
+def _stuck(view: WhyView) -> Iterator[Finding]:
     hold, job = view.facts.hold, view.job
     if hold is None or hold.job != job.id:
         return
@@ -715,18 +718,18 @@ def _stuck(view: View) -> Iterator[Said]:
     yield _held_up(view, hold, f"it ignored its cancel for {job.policy.grace:g} s; {ending}")
 
 
-def _is_kept(view: View, hold: Hold) -> bool:
+def _is_kept(view: WhyView, hold: Hold) -> bool:
     """Whether the worker that must see the body die is there to see it."""
     return hold.lease_until is not None and hold.lease_until > view.now
 
 
-def _held_up(view: View, hold: Hold, sentence: str) -> Said:
+def _held_up(view: WhyView, hold: Hold, sentence: str) -> Finding:
     """While its worker lives the hold has no end of its own: only after a lost one does time lift it."""
     until = None
     if hold.lease_until is not None and not _is_kept(view, hold):
         until = hold.lease_until + timedelta(seconds=view.times.margin + view.times.sweep)
     details = {"job": hold.job, "worker": hold.worker, "pid": hold.pid}
-    return Said(sentence, hold.since_at, until if until and until > view.now else None, details=details)
+    return Finding(sentence, hold.since_at, until if until and until > view.now else None, details=details)
 
 
 # --- the gates: its target ----------------------------------------------------------------------------------------
@@ -735,12 +738,12 @@ def _held_up(view: View, hold: Hold, sentence: str) -> Said:
 @_rule(
     Code.TARGET_BLOCKED, "a job that failed or paused blocks its target", Actor.OWNER, "unstuck jobs resume BLOCKER"
 )
-def _target_blocked(view: View) -> Iterator[Said]:
+def _target_blocked(view: WhyView) -> Iterator[Finding]:
     target = view.facts.target
     if target is None or target.blocked_by is None or target.blocked_by == view.job.id:
         return
     error = f" ({target.blocker_error})" if target.blocker_error else ""
-    yield Said(
+    yield Finding(
         f"target {target.name} is blocked by {target.head_state} job {target.blocked_by}{error}"
         f"{_since(target.blocked_at)}; {_count(target.waiting, 'job')} behind it. Resume, resolve or skip that one",
         target.blocked_at,
@@ -759,7 +762,7 @@ def _target_blocked(view: View) -> Iterator[Said]:
 
 
 @_rule(Code.TARGET_PAUSED, "an operator paused its target", Actor.OPERATOR, "unstuck targets unpause TARGET")
-def _target_paused(view: View) -> Iterator[Said]:
+def _target_paused(view: WhyView) -> Iterator[Finding]:
     target = view.facts.target
     if target is None or target.pause is None or view.facts.is_ready:
         return
@@ -768,11 +771,11 @@ def _target_paused(view: View) -> Iterator[Said]:
         yield _pause(view, target.pause, "target")
     elif not target.is_expected:
         sentence = f"the pause of target {target.name} ended{view.ago(until)}; the next sweep lets its jobs go on"
-        yield Said(sentence, target.pause.since_at, until, _lift(target.pause, "target"), Actor.ENGINE)
+        yield Finding(sentence, target.pause.since_at, until, _lift(target.pause, "target"), Actor.ENGINE)
 
 
 @_rule(Code.TARGET_BUSY, "it is another job's turn on its target", Actor.ENGINE, "unstuck why OTHER")
-def _target_busy(view: View) -> Iterator[Said]:
+def _target_busy(view: WhyView) -> Iterator[Finding]:
     target = view.facts.target
     if target is None or target.blocked_by is not None or _is_its_turn(view.facts, target):
         return
@@ -782,7 +785,7 @@ def _target_busy(view: View) -> Iterator[Said]:
     doing = _doing(view, target) if other == target.head else "is next"
     ahead = target.ahead - (other == target.first and other != target.head)
     behind = f", {_count(ahead, 'other job')} before this one" if ahead > 0 else ""
-    yield Said(
+    yield Finding(
         f"target {target.name} runs one job at a time; job {other} {doing}{behind}",
         target.head_since,
         remedy=view.command(f"unstuck why {other}"),
@@ -790,7 +793,7 @@ def _target_busy(view: View) -> Iterator[Said]:
     )
 
 
-def _doing(view: View, target: TargetFacts) -> str:
+def _doing(view: WhyView, target: TargetFacts) -> str:
     """What the head does with its turn."""
     match target.head_state:
         case JobState.RUNNING:
@@ -834,14 +837,14 @@ def _whose_turn(facts: Facts, target: TargetFacts) -> str | None:
 # --- the gates: its route -----------------------------------------------------------------------------------------
 
 
-def _pause(view: View, shut: Shut, kind: str) -> Said:
+def _pause(view: WhyView, shut: Shut, kind: str) -> Finding:
     """Sentence and remedy of any pause."""
     everywhere = " for every tenant" if shut.tenant == _EVERY and kind != "tenant" else ""
     until = f", until {clock(shut.until_at)}" if shut.until_at else ", until somebody lifts it"
     reason = f' ("{shut.reason}")' if shut.reason else ""
     sentence = f"{kind} {shut.name} is paused{everywhere} by {shut.by or '?'}{_since(shut.since_at)}{reason}{until}"
     details = {"kind": kind, "name": shut.name, "tenant": shut.tenant, "by": shut.by, "reason": shut.reason}
-    return Said(sentence, shut.since_at, shut.until_at, _lift(shut, kind), details=details)
+    return Finding(sentence, shut.since_at, shut.until_at, _lift(shut, kind), details=details)
 
 
 def _lift(shut: Shut, kind: str) -> str:
@@ -856,7 +859,7 @@ def _whose(shut: Shut, kind: str) -> str:
 
 
 def _pauses(code: Code, kind: str) -> Find:
-    def find(view: View) -> Iterator[Said]:
+    def find(view: WhyView) -> Iterator[Finding]:
         return (_pause(view, shut, kind) for shut in view.facts.gates if shut.code is code)
 
     return find
@@ -878,7 +881,7 @@ for _code, _kind in (
     "unstuck blacklist remove WORKFLOW",
     of=[JobState.QUEUED, JobState.PENDING],
 )
-def _blacklisted(view: View) -> Iterator[Said]:
+def _blacklisted(view: WhyView) -> Iterator[Finding]:
     """A queued one waits only for the next sweep to fail or hold it; a held one is released when the entry goes."""
     for shut in _entries(view):
         whose = " for every tenant" if shut.tenant == _EVERY else ""
@@ -886,7 +889,7 @@ def _blacklisted(view: View) -> Iterator[Said]:
         if view.job.state is JobState.QUEUED:
             then = "holds" if view.job.policy.on_blacklist == "hold" else "fails"
             after = f"the next sweep {then} it"
-        yield Said(
+        yield Finding(
             f"workflow {shut.name} is blacklisted{whose} by {shut.by or '?'}{_since(shut.since_at)} ({shut.reason}); "
             f"{after}",
             shut.since_at,
@@ -895,15 +898,15 @@ def _blacklisted(view: View) -> Iterator[Said]:
         )
 
 
-def _entries(view: View) -> list[Shut]:
+def _entries(view: WhyView) -> list[Shut]:
     return [shut for shut in view.facts.gates if shut.code is Code.BLACKLISTED]
 
 
 @_rule(Code.CONCURRENCY_LIMIT, "as many run already as a limit allows", Actor.ENGINE)
-def _concurrency_limit(view: View) -> Iterator[Said]:
+def _concurrency_limit(view: WhyView) -> Iterator[Finding]:
     for shut in _limits(view, Code.CONCURRENCY_LIMIT):
         used = f"{shut.used} of {shut.most}" if shut.used is not None else f"all {shut.most}"
-        yield Said(
+        yield Finding(
             f"{_limited(shut)} has {used} running; it starts when one of them ends",
             remedy=_change_limit(shut, "--concurrency N"),
             details=_limit_details(shut),
@@ -911,10 +914,10 @@ def _concurrency_limit(view: View) -> Iterator[Said]:
 
 
 @_rule(Code.RATE_LIMITED, "as many started lately as a limit allows", Actor.ENGINE)
-def _rate_limited(view: View) -> Iterator[Said]:
+def _rate_limited(view: WhyView) -> Iterator[Finding]:
     for shut in _limits(view, Code.RATE_LIMITED):
         free = f"; the next may start {view.soon(shut.free_at)}" if shut.free_at else ""
-        yield Said(
+        yield Finding(
             f"{_limited(shut)} has used {shut.used} of the {shut.most} starts that its rate allows{free}",
             until=shut.free_at,
             remedy=_change_limit(shut, "--rate N/PERIOD"),
@@ -922,7 +925,7 @@ def _rate_limited(view: View) -> Iterator[Said]:
         )
 
 
-def _limits(view: View, code: Code) -> Iterator[Shut]:
+def _limits(view: WhyView, code: Code) -> Iterator[Shut]:
     return (shut for shut in view.facts.gates if shut.code is code)
 
 
@@ -943,31 +946,31 @@ def _limit_details(shut: Shut) -> dict[str, Any]:
 # --- the gates: workers -------------------------------------------------------------------------------------------
 
 
-def _unserved(view: View) -> bool:
+def _unserved(view: WhyView) -> bool:
     return not any(worker.serves for worker in view.facts.workers)
 
 
-def _draining(view: View) -> list[WorkerFacts]:
+def _draining(view: WhyView) -> list[WorkerFacts]:
     return [w for w in view.facts.workers if w.is_live and w.state == "draining" and w.is_loaded and w.knows_workflow]
 
 
-def _lacking(view: View) -> list[WorkerFacts]:
+def _lacking(view: WhyView) -> list[WorkerFacts]:
     return [
         w for w in view.facts.workers if w.is_live and w.state == "active" and w.is_loaded and not w.knows_workflow
     ]
 
 
-def _loading(view: View) -> list[WorkerFacts]:
+def _loading(view: WhyView) -> list[WorkerFacts]:
     return [w for w in view.facts.workers if w.is_live and w.state == "active" and not w.is_loaded]
 
 
 @_rule(Code.NO_WORKER, "no live worker serves its queue", Actor.OPERATOR, "unstuck worker MODULE:APP")
-def _no_worker(view: View) -> Iterator[Said]:
+def _no_worker(view: WhyView) -> Iterator[Finding]:
     if not _unserved(view) or _draining(view) or _lacking(view) or _loading(view):
         return
     seen = max((w.beat_at for w in view.facts.workers), default=None)
     last = f"the last one was seen{view.ago(seen)}" if seen else "none ever did"
-    yield Said(
+    yield Finding(
         f"no live worker serves queue {view.job.queue}; {last}",
         seen,
         remedy=f"unstuck worker MODULE:APP {given('--queues', view.job.queue)}",
@@ -981,7 +984,7 @@ def _no_worker(view: View) -> Iterator[Said]:
     Actor.OPERATOR,
     "unstuck workers",
 )
-def _worker_lacks_code(view: View) -> Iterator[Said]:
+def _worker_lacks_code(view: WhyView) -> Iterator[Finding]:
     lacking = _lacking(view)
     if not lacking or not _unserved(view):
         return
@@ -992,7 +995,7 @@ def _worker_lacks_code(view: View) -> Iterator[Said]:
         if facts.known_version
         else ""
     )
-    yield Said(
+    yield Finding(
         f"{_count(len(lacking), 'live worker')} on queue {job.queue}, none has workflow {job.workflow} "
         f"(code {', '.join(versions)}){known}",
         facts.known_at,
@@ -1006,7 +1009,7 @@ def _worker_lacks_code(view: View) -> Iterator[Said]:
     Actor.OPERATOR,
     "unstuck workers",
 )
-def _app_not_loaded(view: View) -> Iterator[Said]:
+def _app_not_loaded(view: WhyView) -> Iterator[Finding]:
     loading = _loading(view)
     if not loading or not _unserved(view):
         return
@@ -1015,21 +1018,21 @@ def _app_not_loaded(view: View) -> Iterator[Said]:
         who = (
             "a worker that may serve it imports its" if len(loading) == 1 else f"{len(loading)} workers import their"
         )
-        yield Said(f"{who} app; what they serve is known after that", actor=Actor.ENGINE)
+        yield Finding(f"{who} app; what they serve is known after that", actor=Actor.ENGINE)
         return
     last_line = (failed.problem or "").strip().splitlines()[-1][:200]
-    yield Said(
+    yield Finding(
         f"worker {failed.name} cannot import its app, and tries again: {last_line}",
         details={"worker": failed.name, "problem": failed.problem},
     )
 
 
 @_rule(Code.WORKERS_DRAINING, "the workers that serve it are shutting down", Actor.OPERATOR, "unstuck workers")
-def _workers_draining(view: View) -> Iterator[Said]:
+def _workers_draining(view: WhyView) -> Iterator[Finding]:
     draining = _draining(view)
     if draining and _unserved(view):
         names = ", ".join(w.name for w in draining[:3])
-        yield Said(
+        yield Finding(
             f"{_serving(len(draining))} {_be(len(draining))} shutting down ({names})",
             details={"workers": [w.name for w in draining]},
         )
@@ -1042,7 +1045,7 @@ def _workers_draining(view: View) -> Iterator[Said]:
     "unstuck health",
     of=[JobState.QUEUED, JobState.PENDING, JobState.WAITING, JobState.RUNNING],
 )
-def _engine_stalled(view: View) -> Iterator[Said]:
+def _engine_stalled(view: WhyView) -> Iterator[Finding]:
     """Timers, lost workers and dependants need somebody who sweeps; one of them is late by three sweeps."""
     facts, job = view.facts, view.job
     late_after = timedelta(seconds=3 * view.times.sweep + view.times.lost_grace)
@@ -1056,7 +1059,7 @@ def _engine_stalled(view: View) -> Iterator[Said]:
     alive = (
         "no worker is alive" if not facts.sweepers else f"{_count(facts.sweepers, 'worker')} alive, but none sweeps"
     )
-    yield Said(
+    yield Finding(
         f"{alive}: timers, lost workers and dependants are looked after by workers, and one is needed",
         overdue,
         remedy=None if facts.sweepers else "unstuck worker MODULE:APP",
@@ -1073,56 +1076,58 @@ def _wake_due(facts: Facts) -> datetime | None:
 # --- details of runnable ------------------------------------------------------------------------------------------
 
 
-def _slots(view: View) -> tuple[int, int, int]:
+def _slots(view: WhyView) -> tuple[int, int, int]:
     serving = [w for w in view.facts.workers if w.serves]
     known = [w for w in serving if w.slots is not None]
     return len(serving), sum(w.running for w in known), sum(w.slots or 0 for w in known)
 
 
-def _is_full(view: View) -> bool:
+def _is_full(view: WhyView) -> bool:
     _, busy, total = _slots(view)
     return 0 < total <= busy
 
 
 @_rule(Code.WORKERS_FULL, "all slots of the workers that serve it are busy", Actor.ENGINE, shuts=False)
-def _workers_full(view: View) -> Iterator[Said]:
+def _workers_full(view: WhyView) -> Iterator[Finding]:
     count, busy, total = _slots(view)
     if _is_full(view):
-        yield Said(
+        yield Finding(
             f"all {total} slots of {_serving(count)} are busy; it starts when one is free",
             details={"busy": busy, "slots": total, "before": view.facts.before},
         )
 
 
 @_rule(Code.LOWER_PRIORITY, "jobs with a higher priority go first", Actor.ENGINE, shuts=False)
-def _lower_priority(view: View) -> Iterator[Said]:
+def _lower_priority(view: WhyView) -> Iterator[Finding]:
     count = view.facts.before_by_priority
     if count:
         verb = "goes" if count == 1 else "go"
-        yield Said(
+        yield Finding(
             f"{_count(count, 'job')} of its workflow with a higher priority {verb} first", details={"jobs": count}
         )
 
 
 @_rule(Code.OTHERS_FIRST, "jobs that have waited longer go first", Actor.ENGINE, shuts=False)
-def _others_first(view: View) -> Iterator[Said]:
+def _others_first(view: WhyView) -> Iterator[Finding]:
     count = view.facts.before - view.facts.before_by_priority
     if count > 0:
         verb = "goes" if count == 1 else "go"
-        yield Said(f"{_count(count, 'job')} of its workflow that waited longer {verb} first", details={"jobs": count})
+        yield Finding(
+            f"{_count(count, 'job')} of its workflow that waited longer {verb} first", details={"jobs": count}
+        )
 
 
 @_rule(Code.CLAIMABLE, "nothing keeps it", Actor.NOBODY, shuts=False)
-def _claimable(view: View) -> Iterator[Said]:
+def _claimable(view: WhyView) -> Iterator[Finding]:
     if _is_full(view) or view.facts.before:
         return
     count, _, _ = _slots(view)
     within = lasting(timedelta(seconds=view.times.poll))
-    yield Said(f"nothing keeps it; {'' if count == 1 else 'one of '}{_serving(count)} takes it within {within}")
+    yield Finding(f"nothing keeps it; {'' if count == 1 else 'one of '}{_serving(count)} takes it within {within}")
 
 
 @_rule(Code.RUNS_ALONE, "its next attempt gets a process for itself", Actor.NOBODY, shuts=False)
-def _runs_alone(view: View) -> Iterator[Said]:
+def _runs_alone(view: WhyView) -> Iterator[Finding]:
     job = view.job
     if not job.alone:
         return
@@ -1131,7 +1136,7 @@ def _runs_alone(view: View) -> Iterator[Said]:
         if job.suspects
         else "in a process that died"
     )
-    yield Said(
+    yield Finding(
         f"its next attempt runs alone in a process: it was {why}",
         details={"suspects": job.suspects, "suspect_runs": job.policy.suspect_runs, "losses": job.losses},
     )
@@ -1142,20 +1147,20 @@ def _runs_alone(view: View) -> Iterator[Said]:
 _RUNNING = [JobState.RUNNING]
 
 
-def _has_lease(view: View) -> bool:
+def _has_lease(view: WhyView) -> bool:
     lease = view.job.lease_until
     return lease is not None and lease > view.now
 
 
 @_rule(Code.RUNNING, "it is running", Actor.NOBODY, of=_RUNNING)
-def _running(view: View) -> Iterator[Said]:
+def _running(view: WhyView) -> Iterator[Finding]:
     job = view.job
     if not _has_lease(view) or job.request is not None or _aside(view, "settle"):
         return
     timeout, started = job.policy.timeout, job.started_at
     until = started + timedelta(seconds=float(timeout)) if started and timeout != "unlimited" else None
     doing = f"runs on worker {job.worker}, begun" if started else f"was claimed by worker {job.worker}"
-    yield Said(
+    yield Finding(
         f"attempt {job.token} {doing}{view.ago(started or job.claimed_at)}; last beat{view.ago(job.heartbeat_at)}"
         f"{_if_it_stays_silent(view)}",
         started or job.claimed_at,
@@ -1165,7 +1170,7 @@ def _running(view: View) -> Iterator[Said]:
 
 
 @_rule(Code.CANCELLING, "its handler was asked to stop and has not stopped yet", Actor.ENGINE, of=_RUNNING)
-def _cancelling(view: View) -> Iterator[Said]:
+def _cancelling(view: WhyView) -> Iterator[Finding]:
     job = view.job
     if not _has_lease(view) or job.request is None or _aside(view, "settle"):
         return
@@ -1174,7 +1179,7 @@ def _cancelling(view: View) -> Iterator[Said]:
         until = None
     by = f" by {view.facts.request_by}" if view.facts.request_by else ""
     why = f' ("{job.request_reason}")' if job.request_reason else ""
-    yield Said(
+    yield Finding(
         f"its handler was asked to stop ({job.request}){by}{view.ago(job.requested_at)}{why}, and has not yet"
         f"{_grace_left(view, until)}{_if_it_stays_silent(view)}",
         job.requested_at,
@@ -1189,7 +1194,7 @@ def _cancelling(view: View) -> Iterator[Said]:
     )
 
 
-def _grace_left(view: View, until: datetime | None) -> str:
+def _grace_left(view: WhyView, until: datetime | None) -> str:
     if until is None:
         return ""
     if until > view.now:
@@ -1200,7 +1205,7 @@ def _grace_left(view: View, until: datetime | None) -> str:
     return f"; its grace is over, and its worker ends it now, or any other {view.soon(backstop)} at the latest"
 
 
-def _if_it_stays_silent(view: View) -> str:
+def _if_it_stays_silent(view: WhyView) -> str:
     """Two beats that did not come: its worker may be frozen or cut off, although its lease still holds."""
     job, times = view.job, view.times
     if job.heartbeat_at is None or job.lease_until is None:
@@ -1213,22 +1218,22 @@ def _if_it_stays_silent(view: View) -> str:
     )
 
 
-def _recovery(view: View, lease: datetime) -> datetime:
+def _recovery(view: WhyView, lease: datetime) -> datetime:
     return lease + timedelta(seconds=view.times.lost_grace + view.times.sweep + view.times.store_call)
 
 
-def _at_the_latest(view: View, lease: datetime) -> str:
+def _at_the_latest(view: WhyView, lease: datetime) -> str:
     return f"{view.soon(_recovery(view, lease))} at the latest"
 
 
 @_rule(Code.LEASE_EXPIRED, "its worker fell silent; any other recovers it", Actor.ENGINE, of=_RUNNING)
-def _lease_expired(view: View) -> Iterator[Said]:
+def _lease_expired(view: WhyView) -> Iterator[Finding]:
     job = view.job
     if _has_lease(view):
         return
     lease = job.lease_until
     until = None if lease is None else _recovery(view, lease)
-    yield Said(
+    yield Finding(
         f"worker {job.worker} has been silent since its beat{view.ago(job.heartbeat_at)}, and its lease ended"
         f"{view.ago(lease)}; {_recovered(view, until)}",
         lease,
@@ -1237,7 +1242,7 @@ def _lease_expired(view: View) -> Iterator[Said]:
     )
 
 
-def _recovered(view: View, until: datetime | None) -> str:
+def _recovered(view: WhyView, until: datetime | None) -> str:
     if not view.facts.sweepers:
         return "a worker must live to recover the job, and none does"
     if _aside(view, "recover", "overdue"):
@@ -1248,14 +1253,14 @@ def _recovered(view: View, until: datetime | None) -> str:
 
 
 @_rule(Code.ENDED, "it has ended", Actor.NOBODY, of=FINAL - {JobState.DEAD})
-def _ended(view: View) -> Iterator[Said]:
+def _ended(view: WhyView) -> Iterator[Finding]:
     job = view.job
     error = f" with {job.error_type}: {_first_line(job.error_message)}" if job.error_type else ""
     remedy, actor = None, Actor.NOBODY
     if job.state in (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED):
         remedy = view.command(f"unstuck jobs resume {job.id}")
         actor = Actor.OWNER
-    yield Said(
+    yield Finding(
         f"{job.state}{error}{view.ago(job.finished_at)}{_blocks(view)}{_anew(job)}",
         job.finished_at,
         remedy=remedy,
@@ -1275,10 +1280,10 @@ def _larger(job: JobRecord) -> dict[str, Any]:
 
 
 @_rule(Code.DEAD, "a dead letter: it was never run", Actor.OPERATOR, "unstuck jobs show JOB", of=[JobState.DEAD])
-def _dead(view: View) -> Iterator[Said]:
+def _dead(view: WhyView) -> Iterator[Finding]:
     job = view.job
     error = f": {job.error_type}: {_first_line(job.error_message)}" if job.error_type else ""
-    yield Said(
+    yield Finding(
         f"it is a dead letter and was never run{error}", job.finished_at, details={"error_type": job.error_type}
     )
 

@@ -8,7 +8,7 @@ through here. Pure: the store reads the standing and applies the settlement in o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from unstuck.model.errors import NEVER_RETRIED, ErrorType
@@ -89,10 +89,14 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """It ignored its request for the whole grace; its body may still live, in the executor with this pid."""
+    """It ignored its request for the whole grace; its body may still live, in the executor with this pid, unless it
+    `is_gone` with its process. Not `is_proven`: that process was silent as a whole, beside others, and nothing says
+    whose doing that was."""
 
     error: ErrorInfo
     pid: int | None = None
+    is_gone: bool = False
+    is_proven: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +135,28 @@ INTERRUPTED_BY_USER = "Job was interrupted by user"
 
 def settle(standing: Standing, outcome: Outcome, jitter: float = 0.0) -> Settlement:
     """Decide what an attempt's outcome means for its job; jitter in [0, 1)."""
+    settlement = _settle(standing, outcome, jitter)
+    return settlement if isinstance(outcome, NotStarted) else _within_retries(standing, settlement)
+
+
+def _within_retries(standing: Standing, settlement: Settlement) -> Settlement:
+    """`max_retries` counts every time that a handler begins anew, also where nobody else would charge the job."""
+    most = standing.policy.max_retries
+    if most is None or settlement.move not in (Move.RETRY, Move.LOSE, Move.GIVE_BACK):
+        return settlement
+    if not (settlement.failure or settlement.loss or settlement.suspect):
+        settlement = replace(settlement, loss=1)
+    if standing.failures + standing.losses + standing.suspects < most:
+        return settlement
+    return replace(settlement, move=Move.FAIL, delay=0.0, alone=False)
+
+
+def _settle(standing: Standing, outcome: Outcome, jitter: float) -> Settlement:
     asked = outcome.asked if isinstance(outcome, Stopped) else None
     request = stronger(standing.request, asked)
     match outcome:
         case Stuck(error):
-            return Settlement(Move.STICK, error=error, hold=True)
+            return Settlement(Move.STICK, error=error, hold=not outcome.is_gone)
         case Returned(result):
             return _returned(standing, request, result)
         case NotStarted():
@@ -192,20 +213,27 @@ def _stopped(standing: Standing, request: RequestKind, outcome: Raised | Stopped
     """It stopped, raised or was lost while a request was pending: the request's kind decides."""
     match request:
         case RequestKind.CANCEL:
-            return Settlement(Move.CANCEL, error=_cancelled(standing))
+            return Settlement(Move.CANCEL, error=_by(outcome, _cancelled(standing)))
         case RequestKind.BUDGET:
             return Settlement(Move.FAIL, error=_over_budget(standing))
         case RequestKind.INTERRUPT:
-            return Settlement(Move.INTERRUPT, error=_INTERRUPTED)
+            return Settlement(Move.INTERRUPT, error=_by(outcome, _INTERRUPTED))
         case RequestKind.TIMEOUT:
-            return _timed_out(standing, jitter)
+            return _timed_out(standing, outcome, jitter)
         case RequestKind.DRAIN:
             return _drained(standing, outcome, jitter)
 
 
-def _timed_out(standing: Standing, jitter: float) -> Settlement:
+def _by(outcome: Outcome, error: ErrorInfo) -> ErrorInfo:
+    """Who did not stop by itself but lost its process or worker meanwhile says so, and where it was."""
+    if not isinstance(outcome, Lost):
+        return error
+    return replace(error, message=f"{error.message}; {outcome.error.message}", stack=outcome.error.stack)
+
+
+def _timed_out(standing: Standing, outcome: Outcome, jitter: float) -> Settlement:
     limit = standing.policy.timeout
-    error = ErrorInfo(ErrorType.TIMEOUT, f"stopped after its time limit of {limit} seconds")
+    error = _by(outcome, ErrorInfo(ErrorType.TIMEOUT, f"stopped after its time limit of {limit} seconds"))
     if standing.policy.retry_on_timeout and standing.failures < standing.policy.retries:
         delay = standing.policy.backoff.delay(standing.failures + 1, jitter)
         return Settlement(Move.RETRY, error=error, delay=delay, failure=1)
@@ -214,11 +242,13 @@ def _timed_out(standing: Standing, jitter: float) -> Settlement:
 
 def _drained(standing: Standing, outcome: Raised | Stopped | Lost, jitter: float) -> Settlement:
     error = _error_of(outcome, "its worker was shutting down")
+    if standing.policy.on_drain_timeout == "expire":
+        return _lost(standing, Lost(error, "worker"), jitter)
+    if isinstance(outcome, Lost):  # that its process died was our doing, and no news about the job
+        error = ErrorInfo(ErrorType.INTERRUPTED, "its worker was shutting down, and it did not stop in time")
     match standing.policy.on_drain_timeout:
         case "pause":
             return Settlement(Move.INTERRUPT, error=error)
-        case "expire" if isinstance(outcome, Lost):
-            return _lost(standing, outcome, jitter)
         case _:
             return Settlement(Move.GIVE_BACK, error=error)
 

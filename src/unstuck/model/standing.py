@@ -157,7 +157,7 @@ class Lock:
 
 
 @dataclass(frozen=True, slots=True)
-class Dependency:
+class AwaitedJob:
     job: str
     state: JobState | None
 
@@ -180,6 +180,11 @@ class FailingRole:
     failing_for: float
     failures: int
     error: str
+
+
+def settle_of(job: int) -> str:
+    """The role of a worker that holds the end of this job and can write it nowhere."""
+    return f"settle/job {job}"
 
 
 def failing_roles(said: object) -> tuple[FailingRole, ...]:
@@ -247,7 +252,7 @@ class Facts:
     hold: Hold | None = None
     target: TargetFacts | None = None
     gates: tuple[Shut, ...] = ()
-    dependencies: tuple[Dependency, ...] = ()
+    dependencies: tuple[AwaitedJob, ...] = ()
     workers: tuple[WorkerFacts, ...] = ()
     #: Live workers of any kind: whoever lives, sweeps.
     sweepers: int = 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +145,28 @@ _POSITIVE = {
 
 def _is_duration(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+
+
+def seconds(value: Any) -> float:
+    """600, "600", "90s", "5m", "2h", "1h30m"."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    text = str(value).strip().lower().replace(" ", "")
+    parts = _AMOUNT.findall(text)
+    if parts and "".join(number + unit for number, unit in parts) == text:
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return plain_float(text)
+    except ValueError:
+        raise ValueError('not a duration; write 600, "90s", "5m" or "2h"') from None
+
+
+def plain_float(text: str) -> float:
+    """Python takes 1_000 and the digits of every script."""
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return float(text)

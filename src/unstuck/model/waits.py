@@ -23,6 +23,8 @@ TOO_MANY_WAITS: Final = (
     f"one wait too many: a run of a job waits {MOST_WAITS:,} times at most. For what never ends make each round a "
     "job of its own: a step at its end enqueues the next one, using(delay=…)"
 )
+#: Behind a name that nobody gave: whose shell a command was typed into.
+BY_SHELL: Final = " (cli)"
 #: What becomes of a wait whose time has passed: the job fails, or goes on with an answer that was agreed beforehand.
 OnTimeout = Literal["fail", "reject", "approve", "default"]
 

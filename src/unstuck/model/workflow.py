@@ -7,13 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from unstuck.model.errors import InvalidInput, UnknownWorkflowName
+from unstuck.model.errors import InvalidInput, InvalidPolicy, UnknownWorkflowName
 from unstuck.model.job import DEFAULT_QUEUE, WorkflowRecord
 from unstuck.model.policy import Policy
 
 #: Wraps every attempt, sync or async: what it does before and after its yield runs beside the handler.
 Middleware = Callable[[Any], AbstractContextManager[object]]
 Hook = Callable[[], object]
+#: Until the app's code was imported as a whole, and its digest is known.
+UNVERSIONED = "unversioned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Handler:
     unpack: Callable[[str], tuple[list[Any], dict[str, Any]]]
     pack: Callable[[Any], str]
     policy: Policy = field(default_factory=Policy)
+    #: Of the policy what the decorator says itself.
+    said: dict[str, Any] = field(default_factory=dict)
     queue: str = DEFAULT_QUEUE
     target: str | None = None
     limit_key: str | None = None
@@ -36,12 +40,21 @@ class Handler:
     schema: dict[str, Any] = field(default_factory=dict)
     doc: str | None = None
 
-    def record(self, code_version: str) -> WorkflowRecord:
+    def record(
+        self, code_version: str, base: Policy | None = None, max_timeout: float | None = None
+    ) -> WorkflowRecord:
+        """`base`: what its worker gives to jobs that say nothing; else as the app's own settings have it."""
+        owner = f"workflow {self.name}"
+        policy = self.policy if base is None else base.with_(owner, self.said)
+        if max_timeout is not None and (problems := policy.problems(max_timeout)):
+            raise InvalidPolicy(owner, problems)
         return WorkflowRecord(
             name=self.name,
             code_version=code_version,
             queue=self.queue,
-            policy=self.policy,
+            policy=policy,
+            max_timeout=max_timeout,
+            said=self.said,
             schema=self.schema,
             target=self.target,
             limit_key=self.limit_key,
@@ -55,7 +68,7 @@ class Handler:
 class Registry:
     """Everything an app has told us, in the order it told it."""
 
-    code_version: str = "unversioned"
+    code_version: str = UNVERSIONED
     handlers: dict[str, Handler] = field(default_factory=dict)
     middleware: list[Middleware] = field(default_factory=list)
     on_start: list[Hook] = field(default_factory=list)
@@ -72,5 +85,5 @@ class Registry:
         except KeyError:
             raise UnknownWorkflowName(name, self.handlers) from None
 
-    def records(self) -> tuple[WorkflowRecord, ...]:
-        return tuple(handler.record(self.code_version) for handler in self.handlers.values())
+    def records(self, base: Policy | None = None, max_timeout: float | None = None) -> tuple[WorkflowRecord, ...]:
+        return tuple(handler.record(self.code_version, base, max_timeout) for handler in self.handlers.values())

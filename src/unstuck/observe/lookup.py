@@ -13,9 +13,9 @@ from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRec
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_instant, check_wording
-from unstuck.model.standing import Dependency
+from unstuck.model.standing import AwaitedJob
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
-from unstuck.store.port import ATTEMPTS_PAGE, JobFilter, Page, Store, Tally, TallyBy, TargetRecord
+from unstuck.store.port import ATTEMPTS_PAGE, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
 
 CEILING = 10_000
 MOST_JOBS = 100_000
@@ -100,7 +100,7 @@ class Lookup:
         newest_first: bool = True,
         limit: int = 50,
         after: str | None = None,
-    ) -> Page:
+    ) -> JobPage:
         _check_limit(limit)
         wanted = JobFilter(
             states=tuple(as_shown(s) for s in _states(state)),
@@ -115,14 +115,14 @@ class Lookup:
         )
         return self._filled(wanted, limit, _cursor(after))
 
-    def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> Page:
+    def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> JobPage:
         """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
         page = self._store.jobs(self._tenant, wanted, limit, after)
         for _ in range(PATIENCE):
             if page.next is None or len(page.jobs) == limit:
                 break
             more = self._store.jobs(self._tenant, wanted, limit - len(page.jobs), page.next)
-            page = Page(page.jobs + more.jobs, more.next)
+            page = JobPage(page.jobs + more.jobs, more.next)
         return page
 
     def history(self, job: str, after: int = 0, limit: int | None = None) -> list[EventRecord]:
@@ -191,25 +191,24 @@ class Lookup:
         """Who waits for a turn there, the next first."""
         return self._store.line(self._tenant, target, limit)
 
-    def dependencies(self, job: str) -> tuple[Dependency, ...]:
+    def dependencies(self, job: str) -> tuple[AwaitedJob, ...]:
         """The jobs that a PENDING one waits for, with their states."""
         facts = self._store.standing(self._tenant, job)
         return () if facts is None else facts.dependencies
 
     def workers(self, ended_within: float | None = WORKERS_SHOWN) -> list[WorkerRecord]:
-        """Each as it reported itself; one that has been silent for too long is shown as offline. Those that ended
-        longer ago than this are left out; None: all whose rows are kept."""
+        """Each with its state as others see it. Those that ended longer ago than this are left out; None: all whose
+        rows are kept."""
         now = self._store.now()
         return [self._as_seen(worker, now) for worker in every_worker(self._store, ended_within)]
 
     def stats(self, *, all_tenants: bool = False) -> Stats:
-        workers = self.workers()
-        silent = sum(worker.state == "offline" for worker in workers)
+        seen = [worker.state for worker in self.workers()]
         found = self._store.tally(None if all_tenants else self._tenant, CEILING)
         return Stats(
             states=found.states,
-            workers=len(workers) - silent,
-            offline=silent,
+            workers=sum(state in ("active", "draining") for state in seen),
+            offline=seen.count("offline"),
             scheduled=found.scheduled,
             blocked=found.blocked,
             oldest_due_at=found.oldest_due_at,
@@ -221,8 +220,16 @@ class Lookup:
         return self._store.tallies(by, self._tenant, after=after, limit=limit, ceiling=CEILING)
 
     def _as_seen(self, worker: WorkerRecord, now: datetime) -> WorkerRecord:
-        silent = now - worker.heartbeat_at > timedelta(seconds=self._offline)
-        return replace(worker, state="offline") if silent else worker
+        return replace(worker, state=seen_state(worker, now, self._offline))
+
+
+def seen_state(worker: WorkerRecord, now: datetime, offline: float) -> str:
+    """As others see it: active, draining, lost (its lease is over), offline (silent for so long), gone (it left)."""
+    if worker.state == "gone":
+        return "gone"
+    if now - worker.heartbeat_at > timedelta(seconds=offline):
+        return "offline"
+    return worker.state if worker.lease_until > now else "lost"
 
 
 def every_worker(store: Store, ended_within: float | None) -> Iterator[WorkerRecord]:

@@ -11,7 +11,7 @@ from unstuck.observe.lookup import Lookup
 PAGE: Final = 100
 
 
-class Parts:
+class PartialsReader:
     """One reader of one job's partial results. Both colours of following ask it."""
 
     def __init__(self, lookup: Lookup, job: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from unstuck.clock import boot
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
@@ -25,7 +26,7 @@ ANSWER_LOST = "the claim's answer was lost"
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class BeatFacts:
     """What a worker says about itself."""
 
     lease: float
@@ -37,14 +38,22 @@ class Holding:
     info: Mapping[str, Any] | None
 
 
-def renew(database: Database, worker: int, holding: Holding) -> Beat:
+def renew(database: Database, worker: int, holding: BeatFacts) -> Beat:
     info = None if holding.info is None else packed(holding.info)
-    facts = {"worker": worker, "lease": span(holding.lease), "state": holding.state, "info": info}
-    renewed = database.once("renew_lease", **facts)
-    if not renewed:
+    facts: dict[str, Any] = {"worker": worker, "lease": span(holding.lease), "state": holding.state, "info": info}
+    row = _renew(database, facts)
+    if row is None:  # the lease is over, or the clock has leapt
+        database.check_clock()
+        row = _renew(database, facts)
+    if row is None:
         return Beat(alive=False)
-    (row,) = renewed
     return Beat(alive=True, lease_until=instant(row["lease_until"]), state=row["state"])
+
+
+def _renew(database: Database, facts: Mapping[str, Any]) -> Row | None:
+    earliest, latest = database.expected_now()
+    renewed = database.once("renew_lease", boot_at=span(boot()), earliest=earliest, latest=latest, **facts)
+    return renewed[0] if renewed else None
 
 
 def look(t: Transaction, worker: int) -> dict[AttemptRef, Row]:
@@ -52,7 +61,7 @@ def look(t: Transaction, worker: int) -> dict[AttemptRef, Row]:
     return {ref_of(row): row for row in t.all("granted", worker=worker)}
 
 
-def compare(beat: Beat, granted: Mapping[AttemptRef, Row], holding: Holding) -> Beat:
+def compare(beat: Beat, granted: Mapping[AttemptRef, Row], holding: BeatFacts) -> Beat:
     """What the worker has to hear of it. Starts are known once they are written, be it by a beat whose answer was
     lost; those of attempts that are gone interest nobody."""
     unstarted = {ref.job for ref, row in granted.items() if row["started_at"] is None}
@@ -69,7 +78,7 @@ def write_starts(t: Transaction, worker: int, started: Mapping[int, datetime]) -
     return t.run("start_attempts", worker=worker, rows=packed(rows))
 
 
-def strays(granted: Mapping[AttemptRef, object], holding: Holding) -> list[AttemptRef]:
+def strays(granted: Mapping[AttemptRef, object], holding: BeatFacts) -> list[AttemptRef]:
     known = {*holding.held, *holding.settling}
     pending = set(holding.pending_claims)
     return [ref for ref in granted if ref not in known and ref.claim not in pending]

@@ -45,7 +45,7 @@ class Changes:
         """True if something became claimable, or will as soon as somebody looks into the inbox."""
         told = 0
         if self.closed:
-            t.run("close_attempts", jobs=packed(self.closed))
+            t.run("close_attempts", jobs=self.closed)
         if self.rests:
             t.run("rest_jobs", rows=packed(self.rests))
         if self.ends:
@@ -58,7 +58,7 @@ class Changes:
         if self.line:
             t.run("add_line", rows=packed(self.line))
         if self.ready:
-            t.run("add_ready", jobs=packed(self.ready))
+            t.run("add_ready", jobs=self.ready)
         if self.timers:
             t.run("add_timers", rows=packed(self.timers))
         if self.holds:
@@ -122,7 +122,8 @@ def cleaned(error: ErrorInfo | None) -> tuple[str | None, str | None]:
     """Type and message as they can be stored: a handler may raise anything."""
     if error is None:
         return None, None
-    return clean_text(str(error.type), MAX_ERROR_TYPE), clean_text(str(error.message), MAX_MESSAGE)
+    kind = " ".join(str(error.type).split())[:MAX_ERROR_TYPE]  # lists show it in a line
+    return clean_text(kind, MAX_ERROR_TYPE), clean_text(str(error.message), MAX_MESSAGE)
 
 
 def rest_of(row: Row, state: JobState, **changed: Any) -> Columns:
@@ -137,6 +138,13 @@ def done_of(job: int, row: Row, state: JobState, now: int, **said: Any) -> Colum
     kept = {name: row[name] for name in ("route", "run", "token")}
     blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result", "error_type", "error_message"))
     return {**blank, **kept, "job": job, "state": state, "n": row["n"] + 1, "finished_at": now, "late": 0, **said}
+
+
+def ahead_of(t: Transaction) -> int:
+    """How far the engine's time is from the database's clock: an instant of that clock is so much later there."""
+    row = t.one("ahead")
+    assert row is not None
+    return int(row["ahead"])
 
 
 def moment(t: Transaction) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from unstuck.model.address import masked
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
 from unstuck.store.database import Database
+from unstuck.store.leaps import Witness
 
 _POSTGRES = ("postgresql://", "postgres://")
 _PREPARE = re.compile(r"(?<=[?&])prepare=([^&]*)(?:&|$)")
@@ -23,11 +24,13 @@ def open_database(
     max_connections: int = 8,
     now_offset: float = 0.0,
     prepare: int | None = 5,
+    witness: Witness | None = None,
 ) -> Database:
     """Reaches nothing yet: the first call connects. `?prepare=off` in a PostgreSQL URL suits transaction poolers;
-    `now_offset` moves the clock of a SQLite store (PostgreSQL has its own)."""
+    `now_offset` moves the clock of a SQLite store (PostgreSQL has its own); `witness` notices that PostgreSQL's has
+    leapt, one for all that a worker opens."""
     if url.startswith(_POSTGRES):
-        return _open_postgres(url, store_call, application, max_connections, prepare)
+        return _open_postgres(url, store_call, application, max_connections, prepare, witness)
     from unstuck.store.sqlite import SqliteDatabase
 
     return SqliteDatabase(sqlite_path(url), store_call=store_call, now_offset=now_offset)
@@ -48,7 +51,12 @@ def sqlite_path(url: str) -> Path:
 
 
 def _open_postgres(
-    url: str, store_call: float, application: str, max_connections: int, prepare: int | None
+    url: str,
+    store_call: float,
+    application: str,
+    max_connections: int,
+    prepare: int | None,
+    witness: Witness | None,
 ) -> Database:
     if importlib.util.find_spec("psycopg") is None:
         raise StoreUnavailable('PostgreSQL needs its driver: pip install "unstuck[postgres]"')
@@ -61,6 +69,7 @@ def _open_postgres(
         application=application,
         max_connections=max_connections,
         prepare=prepare if asked is None else _threshold(asked),
+        witness=witness,
     )
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from unstuck.model.errors import StoreBusy
+
 Row = Mapping[str, Any]
 """Rows are read by name on both databases."""
 
 T = TypeVar("T")
+
+
+class StoreSlow(StoreBusy):
+    """A statement took too long for the server, although it waited for nobody. Nothing was written."""
 
 
 class Transaction(Protocol):
@@ -44,18 +50,38 @@ class Database(Protocol):
     store_call: float  # seconds that one call may take
 
     def write(
-        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+        self,
+        work: Callable[[Transaction], T],
+        within: float | None = None,
+        *,
+        patience: float | None = None,
+        stop_after: float | None = None,
     ) -> T:
         """One transaction: commits, or rolls back on an exception. `patience`: how long it waits for a lock that
-        somebody else holds before it gives up with StoreBusy, at the first try; SQLite has no such locks."""
+        somebody else holds before it gives up with StoreBusy, at the first try. It gives up so, too, about what is
+        slow: a statement that takes a third of a call, on SQLite a transaction of half a second. `stop_after`: a
+        statement that takes longer is stopped (StoreSlow); SQLite, where none waits for another, does not ask."""
         ...
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         """SQLite gives the closure one snapshot, PostgreSQL one per statement: read what must agree in one."""
         ...
 
-    def once(self, statement: str, /, **values: Any) -> list[Row]:
+    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
         """One statement that writes: a transaction by itself, in one round trip where the database allows it."""
+        ...
+
+    def remember(self, worker: str, boot_id: str) -> None:
+        """A worker begins, under this name: what the clock did while none of its machine was there is looked up."""
+        ...
+
+    def expected_now(self) -> tuple[int, int]:
+        """Between which instants of the engine's time this process thinks that it is; what is refused for it is for
+        `check_clock`."""
+        ...
+
+    def check_clock(self) -> bool:
+        """Look whether the clock has leapt, and take that out of the engine's time: whether it had."""
         ...
 
     def hint(self) -> None:

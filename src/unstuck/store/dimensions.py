@@ -8,30 +8,50 @@ number whose row is gone, without a lock that every submit would have to take:
 3. Only what was last meant two days ago (KEPT) or longer goes. By then whatever was begun with the number has ended:
    it is in the table of jobs, and keeps its row, or it was rolled back.
 The database's clock may leap: who forgets goes by what it said two lives ago (see `janitor/retention.py`).
+
+What a job says of its policy is filled in here, from the row of its workflow. That row is looked up once and used
+until a worker registers something (a submit compares the newest registration after its insert), a minute at most.
+While there is no row, the policy is open: its number stands for what the first registration makes of it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from unstuck.clock import boot
+from unstuck.model.errors import InvalidPolicy
 from unstuck.model.job import NewJob
 from unstuck.model.names import LIFE, NAMED_EVERY
-from unstuck.model.policy import Policy
+from unstuck.model.policy import Policy, filled
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.rows import packed, span
+from unstuck.telemetry import emit
 
 #: Names kept in memory, of each kind; targets and limit keys may be as many as a program has customers.
 MOST_KEPT = 100_000
 
+#: For so long a workflow's row is used without another look: the worker whose version it is may have ended since.
+RULES_LIFE = 60.0
+
 RouteName = tuple[str, str, str, str]
 TargetName = tuple[str, str]
+#: A workflow, and what is said of a policy of it.
+Asked = tuple[str, str]
 Expect = Callable[[Transaction], None]
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class Terms(NamedTuple):
+    """A policy as it is stored. `asked`: of jobs whose workflow nobody has registered yet."""
+
+    policy: Policy
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +60,17 @@ class Numbers:
 
     routes: Mapping[RouteName, int]
     targets: Mapping[TargetName, int]
-    policies: Mapping[Policy, int]
+    policies: Mapping[Terms, int]
     #: By the database's clock: at that instant all of them were there.
     as_of: int
+    terms: Mapping[Asked, Terms] = field(default_factory=dict)
+    #: The newest registration when the workflows' rows were read.
+    seen: int = 0
 
-    def check(self, now: int) -> None:
-        """Rolls back a submit that was stopped so long on its way that its names may be gone."""
-        if now - self.as_of > span(LIFE):
+    def check(self, now: int, seen: int) -> None:
+        """Rolls back a submit that was stopped so long on its way that its names may be gone, or whose workflow was
+        registered anew meanwhile."""
+        if now - self.as_of > span(LIFE) or (self.terms and seen != self.seen):
             raise StaleNames
 
     def route(self, job: NewJob) -> int:
@@ -56,7 +80,13 @@ class Numbers:
         return None if job.target is None else self.targets[job.tenant, job.target]
 
     def policy(self, job: NewJob) -> int:
-        return self.policies[job.policy]
+        return self.policies[self._terms(job)]
+
+    def stay(self, job: NewJob) -> float | None:
+        return self._terms(job).policy.expires_after
+
+    def _terms(self, job: NewJob) -> Terms:
+        return Terms(job.policy) if job.said is None else self.terms[job.workflow, job.said]
 
 
 class StaleNames(Exception):
@@ -89,7 +119,7 @@ class _Memory:
         self.as_of: int | None = None
         self.routes: _Kept[RouteName, int] = _Kept()
         self.targets: _Kept[TargetName, int] = _Kept()
-        self.policies: _Kept[Policy, int] = _Kept()
+        self.policies: _Kept[Terms, int] = _Kept()
 
     def keep(self, found: Numbers) -> int:
         self.as_of = found.as_of if self.as_of is None else min(self.as_of, found.as_of)
@@ -99,16 +129,42 @@ class _Memory:
         return self.as_of
 
 
+class _Rules:
+    """What workflows' rows make of what is said, as of one registration."""
+
+    def __init__(self, seen: int | None, now: float) -> None:
+        self.seen = seen
+        self.begun_at = now
+        self.terms: _Kept[Asked, Terms] = _Kept()
+
+
 class Dimensions:
     """Shared by threads without a lock: two that miss at once read the same rows."""
 
     def __init__(self, clock: Callable[[], float] = boot) -> None:
         self._clock = clock
         self._memory = _Memory(clock())
+        self._rules = _Rules(None, clock())
         self._policies: _Kept[int, Policy] = _Kept()
 
     def forget(self) -> None:
         self._memory = _Memory(self._clock())
+        self._rules = _Rules(None, self._clock())
+
+    def _terms(self, database: Database, jobs: Iterable[NewJob]) -> tuple[dict[Asked, Terms], int]:
+        """What the workflows' rows make of what these jobs say, and as of which registration."""
+        asked = {(job.workflow, job.said): job for job in jobs if job.said is not None}
+        if not asked:
+            return {}, 0
+        rules = self._rules
+        known = rules.terms.of(asked) if self._clock() - rules.begun_at <= RULES_LIFE else {}
+        if rules.seen is not None and len(known) == len(asked):
+            return known, rules.seen
+        seen, found = database.read(partial(_read_terms, asked=asked))
+        if seen != rules.seen or not known:
+            rules = self._rules = _Rules(seen, self._clock())
+        rules.terms.keep(found)
+        return found, seen
 
     def ensure(self, database: Database, jobs: Iterable[NewJob], expect: Expect | None = None) -> Numbers:
         """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody.
@@ -120,9 +176,12 @@ class Dimensions:
         memory = self._memory
         routes = {route_name(job) for job in wanted}
         targets = {(job.tenant, job.target) for job in wanted if job.target is not None}
-        policies = {job.policy for job in wanted}
+        terms, seen = self._terms(database, wanted)
+        policies = {Terms(job.policy) for job in wanted if job.said is None} | set(terms.values())
         as_of = memory.as_of or 0
-        known = Numbers(memory.routes.of(routes), memory.targets.of(targets), memory.policies.of(policies), as_of)
+        known = Numbers(
+            memory.routes.of(routes), memory.targets.of(targets), memory.policies.of(policies), as_of, terms, seen
+        )
         lacking = _Lacking(
             routes - known.routes.keys(), targets - known.targets.keys(), policies - known.policies.keys()
         )
@@ -130,12 +189,14 @@ class Dimensions:
             return known
         found = lacking.numbers(database, expect)
         as_of = memory.keep(found)
-        self._policies.keep({number: policy for policy, number in found.policies.items()})
+        self._policies.keep({n: terms.policy for terms, n in found.policies.items() if terms.asked is None})
         return Numbers(
             {**known.routes, **found.routes},
             {**known.targets, **found.targets},
             {**known.policies, **found.policies},
             as_of,
+            terms,
+            seen,
         )
 
     def policies(self, database: Database, numbers: Iterable[int]) -> dict[int, Policy]:
@@ -149,8 +210,10 @@ class Dimensions:
     def policy(self, transaction: Transaction, number: int) -> Policy:
         known = self._policies.get(number)
         if known is None:
-            known = Policy.from_json(_must(transaction.one("policy", policy=number))["body"])
-            self._policies.keep({number: known})
+            row = transaction.one("policy", policy=number)
+            known = _readable(number, row)
+            if row is not None and not row["is_open"]:
+                self._policies.keep({number: known})
         return known
 
 
@@ -160,7 +223,7 @@ class _Lacking:
 
     routes: set[RouteName]
     targets: set[TargetName]
-    policies: set[Policy]
+    policies: set[Terms]
 
     def __bool__(self) -> bool:
         return bool(self.routes or self.targets or self.policies)
@@ -203,7 +266,7 @@ class _Lacking:
         if self.targets:
             t.run("add_targets", rows=packed(list(_target_columns(self.targets))))
         if self.policies:
-            t.run("add_policies", rows=packed([_columns(policy) for policy in sorted(self.policies, key=_digest)]))
+            t.run("add_policies", rows=packed([_columns(terms) for terms in sorted(self.policies, key=_digest)]))
         return self._found(t)[0]
 
     def _found(self, t: Transaction) -> tuple[Numbers, _Old]:
@@ -259,22 +322,64 @@ def _route_of(row: Row) -> RouteName:
     return (row["tenant"], row["queue"], row["workflow"], row["limit_key"])
 
 
-def _found_policies(t: Transaction, policies: set[Policy]) -> dict[Policy, int]:
+def _read_terms(t: Transaction, asked: Mapping[Asked, NewJob]) -> tuple[int, dict[Asked, Terms]]:
+    """The registration first: a row that is newer than it is looked up again, one that is older never used."""
+    seen = _must(t.one("newest_registration"))["seen"]
+    names = sorted({workflow for workflow, _ in asked})
+    rules = {row["name"]: row for row in t.all("rules_of_workflows", names=names)}
+    return seen, {key: _terms_of(key, job, rules.get(key[0])) for key, job in asked.items()}
+
+
+def _terms_of(asked: Asked, job: NewJob, rule: Row | None) -> Terms:
+    owner, said = f"workflow {asked[0]}", asked[1]
+    if rule is None:
+        if problems := job.policy.problems(job.max_timeout):
+            raise InvalidPolicy(owner, problems)
+        return Terms(job.policy, asked)
+    return Terms(filled(owner, Policy.from_json(rule["policy"]), said, rule["max_timeout"]))
+
+
+def close_policies(t: Transaction, workflow: str, base: Policy) -> None:
+    """The workflow has a row now: what its jobs left open is known. What was accepted is not refused any more."""
+    for row in t.all("open_policies", workflow=workflow):
+        columns = _columns(Terms(filled(workflow, base, row["said"])))
+        t.run(
+            "close_policy", policy=row["id"], **{name: columns[name] for name in ("body", "timeout_us", "grace_us")}
+        )
+
+
+def _found_policies(t: Transaction, policies: set[Terms]) -> dict[Terms, int]:
     if not policies:
         return {}
-    by_digest = {_digest(policy): policy for policy in policies}
+    by_digest = {_digest(terms): terms for terms in policies}
     rows = t.all("find_policies", rows=packed([{"digest": digest} for digest in by_digest]))
     return {by_digest[row["digest"]]: row["id"] for row in rows}
 
 
-def _columns(policy: Policy) -> dict[str, Any]:
+def _columns(terms: Terms) -> dict[str, Any]:
+    policy, (workflow, said) = terms.policy, terms.asked or (None, None)
     limit = None if policy.timeout == "unlimited" else span(float(policy.timeout))
     return {
-        "digest": _digest(policy),
+        "digest": _digest(terms),
         "body": policy.to_json(),
         "timeout_us": limit,
         "grace_us": span(policy.grace),
+        "workflow": workflow,
+        "said": said,
     }
+
+
+def _readable(number: int, row: Row | None) -> Policy:
+    """One that somebody has damaged must keep no job from its end: then the defaults hold."""
+    try:
+        policy = Policy.from_json(_must(row)["body"])
+        problems = "; ".join(policy.problems())
+    except Exception as error:
+        problems = repr(error)
+    if not problems:
+        return policy
+    emit("policy_unreadable", level=logging.WARNING, policy=number, problem=problems)
+    return Policy()
 
 
 def _must(row: Row | None) -> Row:
@@ -282,5 +387,6 @@ def _must(row: Row | None) -> Row:
     return row
 
 
-def _digest(policy: Policy) -> str:
-    return hashlib.sha256(policy.to_json().encode()).hexdigest()
+def _digest(terms: Terms) -> str:
+    body = terms.policy.to_json()
+    return hashlib.sha256((body if terms.asked is None else packed([*terms.asked, body])).encode()).hexdigest()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 
-from unstuck.model.errors import InvalidInput, StaleCursor, quoted
+from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy, StoreError, quoted
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import FeedBounds, FeedEvent, FeedFilter, FeedPage
+from unstuck.store.quarantine import reason
 from unstuck.store.rows import event_of, span
 
 #: About so many events get their positions in one transaction; it takes some tens of milliseconds.
@@ -24,7 +25,12 @@ def sequence(database: Database, kept: float) -> int:
     """How many events got their positions now; -1: somebody else is just giving them."""
     if database.dialect == "sqlite":
         return 0
-    [row] = database.once("sequence", most=PASS, kept=span(kept))
+    try:
+        [row] = database.once("sequence", most=PASS, kept=span(kept))
+    except StoreError:
+        raise
+    except Exception as error:  # a trigger that refuses its rows, say: who reads is told, and comes again
+        raise StoreBusy(f"the feed takes no new events: {reason(error)}") from error
     return int(row["taken"])
 
 

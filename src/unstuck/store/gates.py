@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, get_args
 
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable, UnknownTarget, UnknownTenant
 from unstuck.model.job import DEFAULT_TENANT, WorkflowRecord
-from unstuck.model.limits import Room, parse_rate
+from unstuck.model.limits import parse_rate
 from unstuck.model.payload import clean_text
+from unstuck.model.policy import Policy
 from unstuck.store import targets
 from unstuck.store.changes import MAX_MESSAGE
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.dimensions import close_policies
 from unstuck.store.port import (
     BY_CODE,
     EVERY,
@@ -30,8 +32,9 @@ from unstuck.store.port import (
     PauseKind,
     TenantRecord,
     Waiting,
-    Waits,
+    WaitingRoutes,
 )
+from unstuck.store.rooms import limited
 from unstuck.store.rows import instant, instant_or_none, microseconds, packed, span
 from unstuck.telemetry import emit
 
@@ -41,27 +44,28 @@ from unstuck.telemetry import emit
 def look(t: Transaction, after: int, limit: int) -> tuple[Fronts, bool]:
     """One page of open routes, and whether there are limits at all. Who uses no gates pays for none."""
     rows = t.all("fronts", after=after, most=limit)
+    return _open_ones(t, rows, _looked_to(rows, limit) if rows else 0)
+
+
+def look_at(t: Transaction, routes: Sequence[int]) -> tuple[Fronts, bool]:
+    """The same of these routes."""
+    return _open_ones(t, t.all("fronts_of", routes=list(routes)), 0)
+
+
+def _open_ones(t: Transaction, rows: Sequence[Row], looked_to: int) -> tuple[Fronts, bool]:
     if not rows:
         return Fronts(), False
     has_limits = bool(rows[0]["has_limits"])
     routes = [row["route"] for row in rows]
     paused = of_routes(t, "paused_routes", routes) if rows[0]["has_pauses"] else []
-    rooms = rooms_of(t, routes) if has_limits else []
-    limited = {room.route for room in rooms}
-    shut = {row["route"] for row in paused if row["probe"] is None} | {room.route for room in rooms if not room.left}
-    fronts = [Front(row["route"], row["rank"], row["route"] in limited) for row in rows if row["route"] not in shut]
-    return Fronts(fronts, _looked_to(rows, limit)), has_limits
+    limits = limited(t, routes) if has_limits else {}
+    shut = {row["route"] for row in paused if row["probe"] is None} | {route for route in limits if limits[route]}
+    fronts = [_front(row, row["route"] in limits) for row in rows if row["route"] not in shut]
+    return Fronts(fronts, looked_to), has_limits
 
 
-def rooms_of(t: Transaction, routes: Sequence[int]) -> list[Room]:
-    """What each limit of these routes leaves to them."""
-    return [_room(row) for row in of_routes(t, "limit_room", routes)]
-
-
-def _room(row: Row) -> Room:
-    bodies = None if row["concurrency"] is None else row["concurrency"] - row["running"]
-    starts = None if row["rate"] is None else row["rate"] - row["started"]
-    return Room(row["route"], row["limit_id"], row["bucket"], bodies, starts)
+def _front(row: Row, is_limited: bool) -> Front:
+    return Front(row["route"], row["rank"], is_limited, row["job"])
 
 
 def of_routes(t: Transaction, statement: str, routes: Sequence[int]) -> list[Row]:
@@ -76,10 +80,12 @@ def _looked_to(rows: Sequence[Row], limit: int) -> int:
     return int(rows[-1]["route"]) if len(rows) >= limit else 0
 
 
-def waits(t: Transaction, after: int, limit: int) -> Waits:
+def waits(t: Transaction, after: int, limit: int) -> WaitingRoutes:
     rows = t.all("waits", after=after, most=limit)
     # A route whose last job was taken between two steps of the statement has nothing to show.
-    return Waits([_waiting(row) for row in rows if row["uid"] is not None], _looked_to(rows, limit) if rows else 0)
+    return WaitingRoutes(
+        [_waiting(row) for row in rows if row["uid"] is not None], _looked_to(rows, limit) if rows else 0
+    )
 
 
 def _waiting(row: Row) -> Waiting:
@@ -285,16 +291,17 @@ def _lacking(t: Transaction, workflows: Sequence[WorkflowRecord]) -> list[_Write
         columns = _columns(workflow)
         row = known.get((workflow.name, workflow.code_version))
         if row is None or not row["is_newest"] or any(row[name] != columns[name] for name in columns):
-            lacking.append(_Write(workflow.name, partial(_register, columns=columns)))
+            lacking.append(_Write(workflow.name, partial(_register, columns=columns, policy=workflow.policy)))
         if _is_unlike(limits.get(workflow.name), _code_limit(workflow)):
             lacking.append(_Write(workflow.name, partial(_limit_by_code, workflow=workflow)))
     return lacking
 
 
-def _register(t: Transaction, columns: dict[str, Any]) -> bool:
+def _register(t: Transaction, columns: dict[str, Any], policy: Policy) -> bool:
     if _is_held(t, "free_workflow", name=columns["name"], code_version=columns["code_version"]):
         return False
     t.run("register_workflow", **columns)
+    close_policies(t, columns["name"], policy)
     return True
 
 
@@ -315,6 +322,7 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
         "code_version": workflow.code_version,
         "queue": workflow.queue,
         "policy": workflow.policy.to_json(),
+        "max_timeout": workflow.max_timeout,
         "schema": packed(workflow.schema),
         "target": workflow.target,
         "limit_key": workflow.limit_key,

@@ -10,7 +10,7 @@ beside an entry that is just being made is met at the claim's own gate.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ from unstuck.model.guard import (
     SETTINGS,
     SYSTEM,
     TITLE,
-    Entry,
+    BlacklistEntry,
     Harm,
     Rules,
     SettingRecord,
@@ -46,7 +46,7 @@ _LAST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StuckMark:
     """What an attempt's end says against its workflow."""
 
     job: int
@@ -57,34 +57,44 @@ class Mark:
 # --- the breaker --------------------------------------------------------------------------------------------------
 
 
-def count(t: Transaction, marks: Sequence[Mark]) -> int:
+def count(t: Transaction, marks: Sequence[StuckMark]) -> int:
     """Called last by every settlement: how many workflows went on the blacklist by it."""
     if not marks:
         return 0
     rules = rules_in_force(t)
     by_key = _by_workflow(t, [mark for mark in marks if mark.harm in rules.counted])
-    for tenant, workflow in sorted(by_key):
+    common = {(EVERY, workflow) for _, workflow in by_key} if rules.tenants else set()
+    for tenant, workflow in sorted(by_key.keys() | common):
         t.run("lock_breaker", tenant=tenant, workflow=workflow)
     for key in sorted(by_key):
         t.run("add_stucks", rows=packed([_columns(key, mark) for mark in by_key[key]]))
         for mark in by_key[key]:
             t.run("renew_entry", job=mark.job)
-    due = {key: found for key in sorted(by_key) if rules.trips(found := rules.counting(_window(t, key, rules)))}
-    return sum(_trip(t, key, found, rules) for key, found in due.items()) if due else 0
+    tripped = sum(_trip(t, key, rules) for key in sorted(by_key))
+    return tripped + sum(_trip_for_all(t, workflow, rules) for _, workflow in sorted(common))
 
 
-def _by_workflow(t: Transaction, marks: Sequence[Mark]) -> dict[Key, list[Mark]]:
+def _by_workflow(t: Transaction, marks: Sequence[StuckMark]) -> dict[Key, list[StuckMark]]:
     if not marks:
         return {}
     of = {mark.job: mark for mark in marks}
-    found: dict[Key, list[Mark]] = defaultdict(list)
+    found: dict[Key, list[StuckMark]] = defaultdict(list)
     for row in t.all("workflows_of_jobs", jobs=sorted(of)):
         found[row["tenant"], row["workflow"]].append(of[row["job"]])
     return found
 
 
-def _columns(key: Key, mark: Mark) -> dict[str, Any]:
-    return {"tenant": key[0], "workflow": key[1], "job": mark.job, "token": mark.token, "kind": mark.harm}
+def _columns(key: Key, mark: StuckMark) -> dict[str, Any]:
+    is_proven = mark.harm != "freeze"
+    kind = mark.harm if is_proven else "stuck"
+    return {
+        "tenant": key[0],
+        "workflow": key[1],
+        "job": mark.job,
+        "token": mark.token,
+        "kind": kind,
+        "is_proven": int(is_proven),
+    }
 
 
 def _window(t: Transaction, key: Key, rules: Rules) -> dict[Harm, int]:
@@ -92,9 +102,24 @@ def _window(t: Transaction, key: Key, rules: Rules) -> dict[Harm, int]:
     return {row["kind"]: row["marks"] for row in rows}
 
 
-def _trip(t: Transaction, key: Key, marks: dict[Harm, int], rules: Rules) -> int:
+def _trip(t: Transaction, key: Key, rules: Rules) -> int:
+    marks = rules.counting(_window(t, key, rules))
+    return _bar(t, *key, marks, rules) if rules.trips(marks) else 0
+
+
+def _trip_for_all(t: Transaction, workflow: str, rules: Rules) -> int:
+    """The marks of several tenants together: a tenant alone must never shut out another."""
+    rows = t.all("count_stucks_of_all", workflow=workflow, span=span(rules.window))
+    marks: Counter[Harm] = Counter()
+    for row in rows:
+        marks[row["kind"]] += row["marks"]
+    tenants = len({row["tenant"] for row in rows if row["kind"] in rules.counted})
+    found = rules.counting(marks)
+    return _bar(t, EVERY, workflow, found, rules, tenants) if rules.trips_for_all(found, tenants) else 0
+
+
+def _bar(t: Transaction, tenant: str, workflow: str, marks: dict[Harm, int], rules: Rules, tenants: int = 1) -> int:
     """At most one entry stands against a workflow of a tenant; it makes no difference who asked for it."""
-    tenant, workflow = key
     if _against(t, tenant, workflow) is not None:
         return 0
     entry = _enter(t, tenant, workflow, auto_reason(marks), SYSTEM, total(marks))
@@ -103,7 +128,7 @@ def _trip(t: Transaction, key: Key, marks: dict[Harm, int], rules: Rules) -> int
     t.run(
         "add_notification",
         title=TITLE,
-        message=notice(tenant, workflow, marks, rules),
+        message=notice(tenant, workflow, marks, rules, tenants),
         severity="warning",
         link=LINK,
         tenant=tenant,
@@ -115,7 +140,7 @@ def _trip(t: Transaction, key: Key, marks: dict[Harm, int], rules: Rules) -> int
 
 def _enter(
     t: Transaction, tenant: str, workflow: str, reason: str, by: str, stuck_count: int | None = None
-) -> Entry | None:
+) -> BlacklistEntry | None:
     """Under the breaker's lock; None: there was one already."""
     t.all("shut_guard")
     row = t.one("add_entry", tenant=tenant, workflow=workflow, reason=reason, by=by, stuck_count=stuck_count)
@@ -128,7 +153,7 @@ def _enter(
 # --- the blacklist ------------------------------------------------------------------------------------------------
 
 
-def add(t: Transaction, tenant: str, workflow: str, reason: str, by: str) -> tuple[Entry, bool]:
+def add(t: Transaction, tenant: str, workflow: str, reason: str, by: str) -> tuple[BlacklistEntry, bool]:
     """By a person. An entry that stands already stays as it is: then the second answer is False."""
     if tenant not in (EVERY, DEFAULT_TENANT) and t.one("tenant_is_known", tenant=tenant) is None:
         raise UnknownTenant(tenant)
@@ -141,7 +166,7 @@ def add(t: Transaction, tenant: str, workflow: str, reason: str, by: str) -> tup
 
 def lift(
     t: Transaction, tenant: str | None, workflow: str, by: str, why: str | None = None, entry: int | None = None
-) -> list[Entry]:
+) -> list[BlacklistEntry]:
     """The entry of one tenant (EVERY: that of all tenants) or, with None, whatever stands against the workflow; with
     `entry` no other than this. The marks so far count no more."""
     cleared = None if tenant == EVERY else tenant
@@ -157,12 +182,14 @@ def lift(
     return entries
 
 
-def active(t: Transaction, tenant: str | None) -> list[Entry]:
+def active(t: Transaction, tenant: str | None) -> list[BlacklistEntry]:
     found = [entry_of(row) for row in t.all("active_entries", tenant=tenant)]
     return sorted(found, key=lambda entry: entry.number)
 
 
-def history(t: Transaction, tenant: str | None, workflow: str | None, before: int | None, limit: int) -> list[Entry]:
+def history(
+    t: Transaction, tenant: str | None, workflow: str | None, before: int | None, limit: int
+) -> list[BlacklistEntry]:
     rows = t.all("blacklist_history", tenant=tenant, workflow=workflow, before=before or _LAST, most=limit)
     return [entry_of(row) for row in rows]
 
@@ -173,8 +200,8 @@ def marks_against(t: Transaction, tenant: str, workflow: str) -> int:
     return total(rules.counting(_window(t, (tenant, workflow), rules)))
 
 
-def entry_of(row: Row) -> Entry:
-    return Entry(
+def entry_of(row: Row) -> BlacklistEntry:
+    return BlacklistEntry(
         number=row["id"],
         tenant=row["tenant"],
         workflow=row["workflow"],
@@ -211,7 +238,7 @@ def admit(t: Transaction, born: Sequence[tuple[int, NewJob]]) -> None:
     one that its entry lets through to see how it fares."""
     numbers = {job.id: number for number, job in born}
     asked: dict[int, list[NewJob]] = defaultdict(list)
-    entries: dict[int, Entry] = {}
+    entries: dict[int, BlacklistEntry] = {}
     for job, entry in _barred(t, [job for _, job in born]):
         asked[entry.number].append(job)
         entries[entry.number] = entry
@@ -220,12 +247,12 @@ def admit(t: Transaction, born: Sequence[tuple[int, NewJob]]) -> None:
             raise refused(entries[number])
 
 
-def _barred(t: Transaction, jobs: Sequence[NewJob]) -> list[tuple[NewJob, Entry]]:
+def _barred(t: Transaction, jobs: Sequence[NewJob]) -> list[tuple[NewJob, BlacklistEntry]]:
     entries = _entries(t, sorted({job.workflow for job in jobs}))
     return [(job, entry) for job in jobs for entry in entries if entry.bars(job.tenant, job.workflow)]
 
 
-def _may_probe(t: Transaction, entry: Entry, jobs: Sequence[NewJob]) -> bool:
+def _may_probe(t: Transaction, entry: BlacklistEntry, jobs: Sequence[NewJob]) -> bool:
     """One job alone, that can start now."""
     if not entry.is_auto or entry.probe is not None or len(jobs) != 1:
         return False
@@ -234,7 +261,7 @@ def _may_probe(t: Transaction, entry: Entry, jobs: Sequence[NewJob]) -> bool:
     return is_due and is_probe_due(entry, rules_in_force(t), moment(t))
 
 
-def is_probe_due(entry: Entry, rules: Rules, now: int) -> bool:
+def is_probe_due(entry: BlacklistEntry, rules: Rules, now: int) -> bool:
     if rules.probe_after is None or not entry.is_auto or entry.probe is not None:
         return False
     since = entry.renewed_at or entry.blacklisted_at
@@ -246,11 +273,11 @@ def let_through(t: Transaction, entry: int, job: int) -> bool:
     return t.run("let_probe_through", entry=entry, job=job) == 1
 
 
-def _against(t: Transaction, tenant: str, workflow: str) -> Entry | None:
+def _against(t: Transaction, tenant: str, workflow: str) -> BlacklistEntry | None:
     return next((entry for entry in _entries(t, [workflow]) if entry.bars(tenant, workflow)), None)
 
 
-def _entries(t: Transaction, workflows: list[str]) -> list[Entry]:
+def _entries(t: Transaction, workflows: list[str]) -> list[BlacklistEntry]:
     return [entry_of(row) for row in t.all("entries_against", workflows=workflows)] if workflows else []
 
 

@@ -36,7 +36,7 @@ Errors = dict[QuarantineDuty, dict[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InboxEntry:
     """A target whose line grew, or a job that has news."""
 
     seq: int
@@ -54,7 +54,7 @@ def ingest(
     return _work_off(t, tools, t.all("take_inbox", after=after, batch=batch), after, is_careful=is_careful)
 
 
-def _ingest_these(t: Transaction, tools: Settling, entries: Sequence[Entry]) -> tuple[Ingested, bool]:
+def _ingest_these(t: Transaction, tools: Settling, entries: Sequence[InboxEntry]) -> tuple[Ingested, bool]:
     """Those of them that are still there."""
     found = t.all("take_entries", entries=[entry.seq for entry in entries])
     return _work_off(t, tools, found, 0, is_careful=True)
@@ -143,7 +143,7 @@ class Inbox:
         done = Ingested(0, 0, after)
         woke = False
 
-        def write(some: Sequence[Entry]) -> None:
+        def write(some: Sequence[InboxEntry]) -> None:
             nonlocal done, woke
             found, has_woken = self._database.write(lambda t: _ingest_these(t, self._tools, some))
             done, woke = _sum(done, found), woke or has_woken
@@ -153,15 +153,15 @@ class Inbox:
             self._database.hint()
         return _sum(done, self._each(after, list(failed.items())))
 
-    def _entries(self, after: int, batch: int) -> list[Entry]:
+    def _entries(self, after: int, batch: int) -> list[InboxEntry]:
         rows = self._database.read(lambda t: t.all("inbox_entries", after=after, batch=batch))
-        return [Entry(row["seq"], row["target"], row["job"]) for row in rows]
+        return [InboxEntry(row["seq"], row["target"], row["job"]) for row in rows]
 
-    def _each(self, after: int, failed: Sequence[tuple[Entry, Exception]]) -> Ingested:
+    def _each(self, after: int, failed: Sequence[tuple[InboxEntry, Exception]]) -> Ingested:
         moved = sum(self._alone(entry, problem) for entry, problem in failed)
         return Ingested(len(failed), moved, max((entry.seq for entry, _ in failed), default=after))
 
-    def _alone(self, entry: Entry, problem: Exception) -> int:
+    def _alone(self, entry: InboxEntry, problem: Exception) -> int:
         """All that it asks for, each for itself; then it goes, and what failed is set aside."""
         errors: Errors = {}
         moved, later = 0, list[int]()
@@ -213,7 +213,7 @@ class Inbox:
         return late + awake, is_late or woke
 
 
-def _leave(t: Transaction, entry: Entry, errors: Errors, later: Sequence[int]) -> None:
+def _leave(t: Transaction, entry: InboxEntry, errors: Errors, later: Sequence[int]) -> None:
     for duty, said in errors.items():
         if said:
             quarantine.put(t, duty, said, BY)

@@ -15,6 +15,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from unstuck.clock import boot
 from unstuck.model.errors import StoreBusy
 from unstuck.model.payload import clean_text
 from unstuck.store import quarantine
@@ -95,9 +96,13 @@ class Sweep:
         return moved
 
     def again(self, items: Iterable[I], act: Move[I, T]) -> list[T]:
-        """These were set aside: each by itself, and out of the quarantine once it has moved."""
+        """These were set aside: each by itself, and out of the quarantine once it has moved. What is slow has its
+        end, those behind it come first the next time."""
         moved: list[T] = []
+        until = boot() + IMPATIENCE * RETRIED
         for item in items:
+            if boot() >= until:
+                break
             try:
                 answers = self._write(act, [item], IMPATIENCE)
             except AWAY:

@@ -51,7 +51,7 @@ def promote(t: Transaction, targets: Iterable[int]) -> int:
         rows = packed([dict(row) for row in heads])
         t.run("leave_line", rows=rows)
         t.run("seat_heads", rows=rows)
-        t.run("add_ready", jobs=packed([row["job"] for row in heads]))
+        t.run("add_ready", jobs=[row["job"] for row in heads])
     return len(heads)
 
 

@@ -11,7 +11,7 @@ from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
-from unstuck.store.port import JobFilter, Page
+from unstuck.store.port import JobFilter, JobPage
 from unstuck.store.rows import job_of, microseconds, span, worker_of
 from unstuck.store.sources import Search, merged
 
@@ -46,7 +46,7 @@ def job_row(t: Transaction, tenant: str, uid: str) -> Row:
 
 def page(
     t: Transaction, dimensions: Dimensions, tenant: str, filter: JobFilter, limit: int, after: str | None
-) -> Page:
+) -> JobPage:
     """Candidates in batches, until the page is full, or the sources are empty, or the budget is spent."""
     numbers = _candidates(t, tenant, filter, after)
     wanted = _wanted(tenant, filter)
@@ -64,9 +64,9 @@ def page(
     return _page_of(t, dimensions, rows, None)
 
 
-def _page_of(t: Transaction, dimensions: Dimensions, rows: list[Row], last: int | None) -> Page:
+def _page_of(t: Transaction, dimensions: Dimensions, rows: list[Row], last: int | None) -> JobPage:
     jobs = tuple(job_of(row, dimensions.policy(t, row["policy"])) for row in rows)
-    return Page(jobs, next=None if last is None else str(last))
+    return JobPage(jobs, next=None if last is None else str(last))
 
 
 def workers(t: Transaction, after: int, limit: int, ended_within: float | None) -> list[WorkerRecord]:

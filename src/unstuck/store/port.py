@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, Protocol
 
 from unstuck.model.guard import EVERY as EVERY
-from unstuck.model.guard import Action, Entry, Notification, SettingRecord
+from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.model.job import (
     AttemptRecord,
     AttemptRef,
@@ -70,11 +70,12 @@ class Route:
 @dataclass(frozen=True, slots=True)
 class Front:
     """The first job that waits on a route none of whose gates is shut. Lower rank goes first: time of submission,
-    less a minute per priority. `is_limited`: a claim from it must count first."""
+    less a minute per priority; of one rank the lower `job`. `is_limited`: a claim from it must count first."""
 
     route: int
     rank: int
     is_limited: bool = False
+    job: int = 0
 
 
 class Fronts(list[Front]):
@@ -87,7 +88,7 @@ class Fronts(list[Front]):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ServerSession:
     """One of ours with a database server, and since when it tries to answer."""
 
     pid: int
@@ -108,7 +109,7 @@ class Waiting:
     is_paused: bool = False
 
 
-class Waits(list[Waiting]):
+class WaitingRoutes(list[Waiting]):
     """One page of them, as Fronts."""
 
     def __init__(self, waits: Iterable[Waiting] = (), looked_to: int = 0) -> None:
@@ -119,12 +120,13 @@ class Waits(list[Waiting]):
 @dataclass(frozen=True, slots=True)
 class Share:
     """How many a claim may take from a route. `floor` (rank, number): look from there on; what
-    others took a moment ago need not be walked over again."""
+    others took a moment ago need not be walked over again. `last`: look no further than there."""
 
     route: int
     limit: int
     floor: tuple[int, int] | None = None
     is_limited: bool = False
+    last: tuple[int, int] | None = None
 
 
 class Claimed(list[ClaimedJob]):
@@ -278,7 +280,7 @@ OrderKind = Literal["recycle", "drain", "stack", "kill"]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkerOrder:
     """What somebody asks of a worker itself. `subject`: "" for the whole worker, a pid, or "JOBNUMBER:TOKEN"."""
 
     number: int
@@ -381,7 +383,7 @@ class JobFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class JobPage:
     """`next` is the cursor of the page after this one; a page may be short and still have one."""
 
     jobs: tuple[JobRecord, ...]
@@ -477,6 +479,7 @@ def never() -> bool:
 
 #: What can fail for one thing alone while the store answers: the settle of an attempt, one item of a sweep or ingest.
 QuarantineDuty = Literal[
+    "claim",
     "settle",
     "recover",
     "overdue",
@@ -534,6 +537,18 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockStand:
+    """What the database's clock did: by how many seconds it leapt last, when (before or after, all distances are what
+    they were), who noticed, and how often so far. `ahead`: how far our time is from that clock since."""
+
+    ahead: float
+    leaps: int
+    leap: float
+    leapt_at: datetime | None
+    noticed: str
+
+
+@dataclass(frozen=True, slots=True)
 class InboxStand:
     """Since when its oldest entry has stood there, and how many there are, up to a ceiling."""
 
@@ -572,6 +587,10 @@ class WorkerPort(Protocol):
     def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
         """Of the next `limit` routes above `after` on which work is due those that no gate shuts, each with its first
         job; reads one row per route."""
+        ...
+
+    def fronts_of(self, routes: Sequence[int]) -> Fronts:
+        """The same of these routes, whatever else waits."""
         ...
 
     def weights(self) -> dict[str, int]:
@@ -653,7 +672,7 @@ class WorkerPort(Protocol):
         park. TargetDeadlock when they cannot while it waits, InvalidInput for what is not its child."""
         ...
 
-    def orders(self, worker: int) -> list[Order]:
+    def orders(self, worker: int) -> list[WorkerOrder]:
         """What people asked of this worker and it has not answered yet, the oldest first; costs next to nothing."""
         ...
 
@@ -717,11 +736,11 @@ class Store(WorkerPort, Protocol):
         """Let the target of a job that blocks it move on, and leave the job as it is."""
         ...
 
-    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> Order:
+    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> WorkerOrder:
         """Ask a worker whose lease holds; UnknownWorker for any other. The same order, still open, is that order."""
         ...
 
-    def order(self, number: int) -> Order | None: ...
+    def order(self, number: int) -> WorkerOrder | None: ...
 
     def holder(self, tenant: str, job: str) -> Holder | None:
         """None: it is not RUNNING."""
@@ -813,23 +832,23 @@ class Store(WorkerPort, Protocol):
         ...
 
     # --- guard: blacklist, settings, notifications, audit ------------------------------------------------------
-    def blacklist(self, tenant: str | None = None) -> list[Entry]:
+    def blacklist(self, tenant: str | None = None) -> list[BlacklistEntry]:
         """The active entries that bar something of this tenant (None: all there are), the oldest first."""
         ...
 
-    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[Entry, bool]:
+    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[BlacklistEntry, bool]:
         """No claim that commits after this returns a job of it. `tenant` may be EVERY. An entry that stands already
         stays as it is, and then the second answer is False."""
         ...
 
-    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[Entry]:
+    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[BlacklistEntry]:
         """The entry of this tenant (EVERY: that of all tenants), or with None all that stand against the workflow.
         The window begins anew, and what was held goes on."""
         ...
 
     def blacklist_history(
         self, tenant: str | None = None, workflow: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[Entry]:
+    ) -> list[BlacklistEntry]:
         """All there ever were, the newest first."""
         ...
 
@@ -906,8 +925,9 @@ class Store(WorkerPort, Protocol):
     # What a sweep finds held is left for the next one; what it cannot move alone goes to quarantine, out of its
     # batches, and is tried again by itself each time.
 
-    def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
-        """Attempts whose worker's lease has ended are settled as lost."""
+    def recover_lost(self, lost_grace: float, batch: int = 500, *, enough: Enough = never) -> list[Recovered]:
+        """Attempts whose worker's lease has ended are settled as lost. `enough` ends what comes after that early:
+        marking the workers, and tidying the quarantine up."""
         ...
 
     def convict_overdue(self, kill_grace: float, lease: float, batch: int = 500) -> list[Recovered]:
@@ -925,11 +945,11 @@ class Store(WorkerPort, Protocol):
         """Delayed starts and retries that came due become claimable; stays in the queue that lasted too long fail."""
         ...
 
-    def unread_sessions(self, unread_for: float) -> list[Session]:
+    def unread_sessions(self, unread_for: float) -> list[ServerSession]:
         """Those of ours, of any process, whose answer nobody has taken for so long; they may hold locks."""
         ...
 
-    def end_unread_session(self, session: Session) -> bool:
+    def end_unread_session(self, session: ServerSession) -> bool:
         """If it still waits with the same answer. Its client finds a lost connection, should it ever look."""
         ...
 
@@ -954,13 +974,15 @@ class Store(WorkerPort, Protocol):
         """The same for the oldest there are."""
         ...
 
-    def forget_keys(self, retention: float, batch: int = 1000) -> int: ...
+    def forget_keys(self, batch: int = 1000) -> int:
+        """Keys whose life, as given by whoever submitted them, and whose jobs are over."""
+        ...
 
     def forget_starts(self, batch: int = 1000) -> int:
         """Starts that no rate limit counts any more."""
         ...
 
-    def waits(self, after: int = 0, limit: int = 1000) -> Waits:
+    def waits(self, after: int = 0, limit: int = 1000) -> WaitingRoutes:
         """The first job of each of the next `limit` routes above `after` on which jobs wait, ready or in a line."""
         ...
 
@@ -1052,7 +1074,7 @@ class Store(WorkerPort, Protocol):
 
     def progress_of(self, tenant: str, job: str) -> str | None: ...
 
-    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> Page: ...
+    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage: ...
 
     def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
         """Jobs per state, each counted up to the ceiling (a value equal to it means: at least that many)."""
@@ -1091,6 +1113,8 @@ class Store(WorkerPort, Protocol):
         ...
 
     def inbox_stand(self, ceiling: int = 10_000) -> InboxStand: ...
+
+    def clock_stand(self) -> ClockStand: ...
 
     def probe(self) -> None:
         """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""

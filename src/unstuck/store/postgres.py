@@ -25,17 +25,28 @@ from psycopg.rows import DictRow
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store import migrations
-from unstuck.store.database import Row, T, Transaction
+from unstuck.store import leaps, migrations
+from unstuck.store.database import Row, StoreSlow, T, Transaction
+from unstuck.store.leaps import Leapt, Witness
 from unstuck.store.migrations import SchemaTransaction
-from unstuck.store.postgres_pool import LOCK_SHARE, Dialler, Pool, PooledConnection, conninfo_of, one_line
+from unstuck.store.postgres_pool import (
+    LOCK_SHARE,
+    Dialler,
+    Pool,
+    PooledConnection,
+    conninfo_of,
+    one_line,
+    usual_stop_after,
+)
 from unstuck.store.statements import Statements
-from unstuck.store.watchdog import Watchdog
+from unstuck.store.watchdog import CallWatchdog
 from unstuck.telemetry import emit
 
 CHANNEL = "unstuck"
 MIGRATE_WITHIN = 60.0
 DEAF = 5.0  # how long not to try again after listening was refused
+#: Of a call's time one statement may take where patience is asked for: what is slower is the fault of one of many.
+SLOW_SHARE = 1 / 3
 TRIES = 3  # of a transaction that lost a deadlock, a serialization or a lock
 CONTENTION = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 FULL = (errors.DiskFull, errors.ReadOnlySqlTransaction, errors.TooManyConnections, errors.OutOfMemory)
@@ -48,19 +59,26 @@ _never = threading.Event()
 class _Transaction:
     """A connection between BEGIN and COMMIT, or in autocommit mode for reads."""
 
-    __slots__ = ("_connection", "_statements")
+    __slots__ = ("_connection", "_statements", "_witness")
 
     split = False
 
-    def __init__(self, connection: psycopg.Connection[DictRow], statements: Statements) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[DictRow], statements: Statements, witness: Witness | None = None
+    ) -> None:
         self._connection = connection
         self._statements = statements
+        self._witness = witness
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
-        return cast(list[Row], self._execute(statement, values).fetchall())
+        sent = 0.0 if self._witness is None else boot()
+        rows = cast(list[Row], self._execute(statement, values).fetchall())
+        if self._witness is not None:
+            leaps.check(self._witness, rows, sent)
+        return rows
 
     def one(self, statement: str, /, **values: Any) -> Row | None:
-        rows = self._execute(statement, values).fetchall()
+        rows = self.all(statement, **values)
         if len(rows) > 1:
             raise LookupError(f"{statement} gave {len(rows)} rows where at most one was expected")
         return rows[0] if rows else None
@@ -72,6 +90,9 @@ class _Transaction:
         self._connection.execute(sql, prepare=False)
 
     def _execute(self, statement: str, values: dict[str, Any]) -> psycopg.Cursor[DictRow]:
+        for name, value in values.items():
+            if isinstance(value, list) and value and isinstance(value[0], int):
+                values[name] = f"{{{','.join(map(str, value))}}}"  # the driver's own way takes 12 µs for each number
         # Always with parameters, even none: only then does the driver read %% as the percent sign it stands for.
         return self._connection.execute(self._statements[statement], values)
 
@@ -79,19 +100,28 @@ class _Transaction:
 class _Call:
     """One transaction on one connection, and how far it got."""
 
-    def __init__(self, connection: PooledConnection, statements: Statements, deadline: float) -> None:
+    def __init__(
+        self,
+        connection: PooledConnection,
+        statements: Statements,
+        store_call: float,
+        deadline: float,
+        witness: Witness | None,
+    ) -> None:
         self._connection = connection
         self._driver = connection.driver
         self._statements = statements
+        self._store_call = store_call
         self._deadline = deadline
+        self._witness = witness
         self.commit_sent = False
 
-    def write(self, work: Callable[[Any], T], limit: float | None, patience: float | None = None) -> T:
-        self._command(b"BEGIN" if patience is None else _patient(patience))
+    def write(self, work: Callable[[Any], T], limit: float | None, begin: bytes = b"BEGIN") -> T:
+        self._command(begin)
         try:
             if limit is not None:
                 self._allow(limit)
-            answer = work(_Transaction(self._driver, self._statements))
+            answer = work(_Transaction(self._driver, self._statements, self._witness))
         except BaseException:
             self._roll_back()
             raise
@@ -102,12 +132,19 @@ class _Call:
         """READ COMMITTED gives each statement its own snapshot, in a transaction or not: so none is opened."""
         if limit is not None:
             return self.write(work, limit)
-        return work(_Transaction(self._driver, self._statements))
+        return work(_Transaction(self._driver, self._statements, self._witness))
 
     def once(self, statement: str, values: dict[str, Any]) -> list[Row]:
         """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent."""
         self.commit_sent = True
         return _Transaction(self._driver, self._statements).all(statement, **values)
+
+    def stop_after(self, milliseconds: int | None) -> None:
+        """For the session: a round trip by itself, unless it is so already. The pool sees to that."""
+        if self._connection.stop_after != milliseconds:
+            usual = usual_stop_after(self._store_call)
+            self._command(b"SET statement_timeout = %d" % (usual if milliseconds is None else milliseconds))
+            self._connection.stop_after = milliseconds
 
     def _commit(self) -> None:
         if boot() >= self._deadline:
@@ -142,7 +179,7 @@ class _Call:
 class _Listener:
     """The connection that hears hints; its idle row tells others that a notification is worth its price."""
 
-    def __init__(self, dialler: Dialler, watchdog: Watchdog, statements: Statements, store_call: float) -> None:
+    def __init__(self, dialler: Dialler, watchdog: CallWatchdog, statements: Statements, store_call: float) -> None:
         self._dialler = dialler
         self._watchdog = watchdog
         self._statements = statements
@@ -261,8 +298,10 @@ class PostgresDatabase:
         max_connections: int = 8,
         prepare: int | None = 5,
         statements: Statements | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self.store_call = store_call
+        self.witness = witness
         self._conninfo = conninfo_of(url, store_call, application)
         self._prepare = prepare
         self._max_connections = max_connections
@@ -271,22 +310,61 @@ class PostgresDatabase:
         _databases.add(self)
 
     def _start(self) -> None:
-        self._watchdog = Watchdog()
+        self._watchdog = CallWatchdog()
         dialler = Dialler(self._conninfo, self.store_call, self._prepare, self._watchdog)
         self._pool = Pool(dialler, self._max_connections)
         self._listener = _Listener(dialler, self._watchdog, self._statements, self.store_call)
         self._waiting = threading.Lock()
 
     def write(
-        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+        self,
+        work: Callable[[Transaction], T],
+        within: float | None = None,
+        *,
+        patience: float | None = None,
+        stop_after: float | None = None,
     ) -> T:
-        return self._call(lambda call, limit: call.write(work, limit, patience), within, is_patient=patience is None)
+        slow = self.store_call * SLOW_SHARE if stop_after is None and patience is not None else stop_after
+        begin = _begin(patience, slow)
+        return self._call(lambda call, limit: call.write(work, limit, begin), within, is_patient=patience is None)
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return self._call(lambda call, limit: call.read(work, limit), within)
 
-    def once(self, statement: str, /, **values: Any) -> list[Row]:
-        return self._call(lambda call, _: call.once(statement, values), None)
+    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
+        """What it did stands, whatever its answer says about the clock; the next one is to know."""
+        if stop_after is not None and self._prepare is None:
+            # Behind a pooler a session's settings would soon be somebody else's; a transaction's end with it.
+            return self.write(lambda t: t.all(statement, **values), stop_after=stop_after)
+        sent = boot()
+        stop = None if stop_after is None else _milliseconds(stop_after)
+        rows = self._call(lambda call, _: call.once(statement, values), None, stop_after=stop)
+        try:
+            if self.witness is not None:
+                leaps.check(self.witness, rows, sent)
+        except Leapt:
+            self.check_clock()
+        return rows
+
+    def remember(self, worker: str, boot_id: str) -> None:
+        if self.witness is None:
+            return
+        self.witness.name, self.witness.boot_id = worker, boot_id
+        left, stand = self.read(lambda t: (t.one("last_reading", boot_id=boot_id), t.one("clock_stand")))
+        self.witness.leaps = stand["leaps"] if stand is not None else None
+        if left is not None:
+            self.witness.inherit(left["beat_at"], left["boot_at"])
+        self.read(lambda t: t.one("now"))  # what has leapt is known before a lease is taken by it
+
+    def expected_now(self) -> tuple[int, int]:
+        expected = self.witness.expected() if self.witness is not None else None
+        if expected is None:
+            return leaps.EVER
+        # It may take its time until it is executed, but no longer than we would wait for its answer.
+        return expected[0], expected[1] + round(self.store_call * 1_000_000)
+
+    def check_clock(self) -> bool:
+        return self.witness is not None and leaps.mend(self, self.witness)
 
     def hint(self) -> None:
         """What it belongs to is committed: nothing that goes wrong here, even a lack of threads, is its failure."""
@@ -338,17 +416,26 @@ class PostgresDatabase:
         _inherited.extend((self._pool, self._listener, self._watchdog))
         self._start()
 
-    def _call(self, act: Callable[[_Call, float | None], T], within: float | None, is_patient: bool = True) -> T:
+    def _call(
+        self,
+        act: Callable[[_Call, float | None], T],
+        within: float | None,
+        is_patient: bool = True,
+        stop_after: int | None = None,
+    ) -> T:
         """One transaction by its deadline; tried again where nothing was written and the cause may have passed."""
         deadline = boot() + (self.store_call if within is None else within)
         limit = within if within is not None and within > self.store_call else None
-        tries = 0
+        tries = leapt = 0
         while True:
-            connection = self._pool.take(deadline)
-            call = _Call(connection, self._statements, deadline)
+            if leapt:
+                self.check_clock()
+            connection = self._pool.take(deadline, stop_after)
+            call = _Call(connection, self._statements, self.store_call, deadline, self.witness)
             was_used = connection.is_used
             self._watchdog.watch(connection.line, deadline)
             try:
+                call.stop_after(stop_after)
                 return act(call, limit)
             except CONTENTION as error:
                 tries += 1
@@ -357,6 +444,11 @@ class PostgresDatabase:
                 if has_waited or tries >= TRIES or boot() + again >= deadline:
                     raise StoreBusy(f"PostgreSQL is contended: {one_line(error)}; nothing was written") from error
                 pause = 0.05 * _chance.fraction()
+            except Leapt as error:
+                leapt += 1
+                if leapt > TRIES or boot() >= deadline:
+                    raise StoreBusy("PostgreSQL's clock leaps to and fro; nothing was written") from error
+                pause = 0.0
             except psycopg.Error as error:
                 if _says_hung_up(error):
                     connection.driver.close()
@@ -372,9 +464,15 @@ class PostgresDatabase:
                 _never.wait(min(pause, max(0.0, deadline - boot())))
 
 
-def _patient(seconds: float) -> bytes:
-    """In one round trip with the BEGIN; it ends with the transaction."""
-    return b"BEGIN; SET LOCAL lock_timeout = %d" % max(1, round(seconds * 1000))
+def _begin(patience: float | None, stop_after: float | None) -> bytes:
+    """What it sets comes in one round trip with the BEGIN, and ends with the transaction."""
+    settings = {b"lock_timeout": patience, b"statement_timeout": stop_after}
+    given = [b"; SET LOCAL %s = %d" % (name, _milliseconds(s)) for name, s in settings.items() if s is not None]
+    return b"BEGIN" + b"".join(given)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
 
 
 def _says_hung_up(error: psycopg.Error) -> bool:
@@ -393,7 +491,7 @@ def _in_our_words(error: psycopg.Error, connection: PooledConnection, commit_sen
     if isinstance(error, FULL):
         return StoreBusy(f"PostgreSQL cannot write: {one_line(error)}; nothing was written")
     if isinstance(error, errors.QueryCanceled):
-        return StoreBusy(f"PostgreSQL stopped the statement: {one_line(error)}; nothing was written")
+        return StoreSlow(f"PostgreSQL stopped the statement: {one_line(error)}; nothing was written")
     if isinstance(error, ELSEWHERE):
         return SchemaMismatch(
             f"the database's schema does not fit this version ({one_line(error)}); run: unstuck db migrate"

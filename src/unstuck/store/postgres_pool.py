@@ -17,20 +17,30 @@ from psycopg.rows import DictRow, dict_row
 from unstuck.clock import boot
 from unstuck.model.address import masked
 from unstuck.model.errors import InvalidSettings, StoreBusy, StoreUnavailable
-from unstuck.store.watchdog import Line, Watchdog
+from unstuck.store.watchdog import CallWatchdog, Line
 
 LOCK_SHARE = 0.4  # of a call's time may go into waiting for one lock: so that there is time to try again
+#: The server gives up before we do. Then nothing was written for certain, the session lives, and who wrote a batch
+#: knows that one of its items is slow; a line that we cut looks like a store that is away.
+STATEMENT_SHARE = 0.8
+
+
+def usual_stop_after(store_call: float) -> int:
+    """In milliseconds."""
+    return max(1, round(math.ceil(store_call * 1000) * STATEMENT_SHARE))
 
 
 class PooledConnection:
     """A psycopg connection with its line to the watchdog."""
 
-    __slots__ = ("driver", "is_used", "line")
+    __slots__ = ("driver", "is_used", "line", "stop_after")
 
     def __init__(self, driver: psycopg.Connection[DictRow]) -> None:
         self.driver = driver
         self.line = Line(driver.pgconn.socket)
         self.is_used = False
+        #: After how many milliseconds the server stops a statement of this session; None: as it was introduced.
+        self.stop_after: int | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -46,7 +56,7 @@ class PooledConnection:
 class Dialler:
     """Makes connections, each on a thread of its own that may outlive the caller's patience."""
 
-    def __init__(self, conninfo: str, store_call: float, prepare: int | None, watchdog: Watchdog) -> None:
+    def __init__(self, conninfo: str, store_call: float, prepare: int | None, watchdog: CallWatchdog) -> None:
         self._conninfo = conninfo
         self._store_call = store_call
         self._prepare = prepare
@@ -100,9 +110,10 @@ class Dialler:
     def _introduce(self, driver: psycopg.Connection[DictRow]) -> None:
         """Settings by SET and not by startup options, which poolers refuse; then: is this a writable primary?"""
         limit = math.ceil(self._store_call * 1000)
+        statement, lock = usual_stop_after(self._store_call), max(1, round(limit * LOCK_SHARE))
         driver.execute(
             (
-                f"SET statement_timeout = {limit}; SET lock_timeout = {max(1, round(limit * LOCK_SHARE))};"
+                f"SET statement_timeout = {statement}; SET lock_timeout = {lock};"
                 f"SET idle_in_transaction_session_timeout = {limit}; SET synchronous_commit = on;"
                 # Compiling a claim costs more than running it, and a long queue makes the planner want to.
                 "SET jit = off;"
@@ -110,8 +121,10 @@ class Dialler:
                 # A backend that waits for a lock should notice that its client has left (PostgreSQL 14 or newer), and
                 # one that sends, that nobody takes it: no other timeout ends that. It is 0 on a unix socket.
                 "SELECT set_config(name, CASE name WHEN 'tcp_user_timeout' THEN '"
-                f"{limit}' ELSE '1000' END, false) FROM pg_settings"
-                " WHERE name IN ('client_connection_check_interval', 'tcp_user_timeout')"
+                f"{limit}' ELSE '1000' END, false)"
+                # By their names: the view pg_settings makes all of them, and takes a millisecond for it.
+                " FROM (VALUES ('client_connection_check_interval'), ('tcp_user_timeout')) AS setting (name)"
+                " WHERE current_setting(name, true) IS NOT NULL"
             ),
             prepare=False,
         )
@@ -121,7 +134,8 @@ class Dialler:
 
 
 class Pool:
-    """Idle connections, the last used first; at most so many in all."""
+    """Idle connections, the last used first, at most so many in all. Who wants his statements stopped early gets the
+    one that does so already, if there is one: in a worker it is always the claims' own."""
 
     def __init__(self, dialler: Dialler, limit: int) -> None:
         self._dialler = dialler
@@ -131,7 +145,7 @@ class Pool:
         self._changed = threading.Condition()
         self._closed = False
 
-    def take(self, deadline: float) -> PooledConnection:
+    def take(self, deadline: float, stop_after: int | None = None) -> PooledConnection:
         with self._changed:
             while not self._idle and self._open >= self._limit:
                 if not self._changed.wait(deadline - boot()) and boot() >= deadline:
@@ -139,13 +153,17 @@ class Pool:
             if self._closed:
                 raise StoreUnavailable("this store was closed")
             if self._idle:
-                return self._idle.pop()
+                return self._idle.pop(self._place_of_fitting(stop_after))
             self._open += 1
         try:
             return self._dialler.dial(deadline, self.adopt)
         except BaseException:
             self._one_less()
             raise
+
+    def _place_of_fitting(self, stop_after: int | None) -> int:
+        last = len(self._idle) - 1
+        return next((n for n in range(last, -1, -1) if self._idle[n].stop_after == stop_after), last)
 
     def give_back(self, connection: PooledConnection) -> None:
         connection.is_used = True

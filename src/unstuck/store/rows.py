@@ -26,10 +26,15 @@ from unstuck.store.port import Asked
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST_DAY, _LAST_DAY = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 
 
 def instant(microseconds: int) -> datetime:
-    return EPOCH + timedelta(microseconds=microseconds)
+    """One that no calendar has, because its row was damaged, is its first or last day, but one."""
+    try:
+        return EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return _LAST_DAY if microseconds > 0 else _FIRST_DAY
 
 
 def instant_or_none(microseconds: int | None) -> datetime | None:
@@ -81,6 +86,14 @@ def claimed_of(row: Row, claim: str, policy: Policy) -> ClaimedJob:
     )
 
 
+def _tags(text: str) -> tuple[str, ...]:
+    """What cannot be read, because its row was damaged, is one tag as it stands."""
+    try:
+        return tuple(json.loads(text))
+    except ValueError:
+        return (text,)
+
+
 def job_of(row: Row, policy: Policy) -> JobRecord:
     return JobRecord(
         number=row["number"],
@@ -109,7 +122,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         claim=row["claim"],
         worker=row["worker"],
         claimed_at=instant_or_none(row["claimed_at"]),
-        started_at=instant_or_none(row["started_at"]),
+        started_at=instant_or_none(row["started_at"]) or _began(row),
         heartbeat_at=instant_or_none(row["heartbeat_at"]),
         lease_until=instant_or_none(row["lease_until"]),
         finished_at=instant_or_none(row["finished_at"]),
@@ -120,13 +133,20 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         error_message=row["error_message"],
         held=bool(row["held"]),
         limit_key=row["limit_key"] or None,
-        tags=tuple(json.loads(row["tags"])) if row["tags"] else (),
+        tags=_tags(row["tags"]) if row["tags"] else (),
         on_hold=bool(row["on_hold"]) and row["state"] == JobState.PENDING,
         started=bool(row["started"]),
         is_blocker=bool(row["is_blocker"]),
         is_blocked=bool(row["is_blocked"]),
         replay_of=row["replay_of"],
     )
+
+
+def _began(row: Row) -> datetime | None:
+    """Of a job that has ended: its last attempt's beginning, from its end and how long it took."""
+    if row["finished_at"] is None or row["duration_ms"] is None:
+        return None
+    return instant(row["finished_at"] - row["duration_ms"] * 1000)
 
 
 def event_of(row: Row) -> EventRecord:
@@ -174,6 +194,7 @@ def workflow_of(row: Row) -> WorkflowRecord:
         limit_key=row["limit_key"],
         registered_at=instant(row["registered_at"]),
         doc=row["doc"],
+        max_timeout=row["max_timeout"],
     )
 
 

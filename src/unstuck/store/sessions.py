@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 
 from unstuck.store.database import Database
-from unstuck.store.port import Session
+from unstuck.store.port import ServerSession
 from unstuck.store.rows import instant, microseconds, span
 from unstuck.telemetry import emit
 
 
-def unread(database: Database, unread_for: float) -> list[Session]:
+def unread(database: Database, unread_for: float) -> list[ServerSession]:
     if database.dialect == "sqlite":
         return []
     rows = database.read(lambda t: t.all("unread_sessions", unread_for=span(unread_for)))
-    return [Session(row["pid"], instant(row["asked_at"]), row["application"]) for row in rows]
+    return [ServerSession(row["pid"], instant(row["asked_at"]), row["application"]) for row in rows]
 
 
-def end(database: Database, session: Session) -> bool:
+def end(database: Database, session: ServerSession) -> bool:
     """Whether it was still the one that was seen, and was told to end."""
     if database.dialect == "sqlite":
         return False

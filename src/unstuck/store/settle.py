@@ -66,7 +66,7 @@ class Outcomes:
     #: Of those that parked: in how many seconds their time is up.
     ahead: dict[AttemptRef, float] = field(default_factory=dict)
     #: Against their workflows: whoever closed the attempts has them counted, last of all.
-    marks: list[guard.Mark] = field(default_factory=list)
+    marks: list[guard.StuckMark] = field(default_factory=list)
 
 
 def settle(
@@ -204,7 +204,7 @@ def _close_by_steps(t: Transaction, rows: list[dict[str, Any]]) -> int:
     jobs = [row["job"] for row in rows]
     t.run("settle_returned_done", rows=packed(rows), now=now["now"])
     t.run("settle_returned_events", rows=packed(rows))
-    t.run("close_attempts", jobs=packed(jobs))
+    t.run("close_attempts", jobs=jobs)
     return t.run("tell_dependants", jobs=jobs)
 
 
@@ -229,7 +229,7 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
         (row, report, decide(_standing(t, tools, row), report.outcome, tools.chance.fraction()))
         for row, report in _unless_too_many(t, attempts)
     ]
-    parked = waits.ask(t, [waits.Asking(row, s.wait, _policy(t, tools, row)) for row, _, s in decided if s.wait])
+    parked = waits.ask(t, [waits.ParkingJob(row, s.wait, _policy(t, tools, row)) for row, _, s in decided if s.wait])
     for row, report, settlement in decided:
         wait = parked.get(row["job"])
         _apply(changes, t, tools, row, report, settlement, wait, by, own)
@@ -237,7 +237,7 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
         if wait is not None and wait["answer"] is None:
             outcomes.ahead[report.ref] = max(0, wait["until_at"] - row["now"]) / 1_000_000
         if (harm := harm_of(report.outcome, settlement)) is not None:
-            outcomes.marks.append(guard.Mark(row["job"], row["token"], harm))
+            outcomes.marks.append(guard.StuckMark(row["job"], row["token"], harm))
     outcomes.woke = changes.write(t) or any(wait["kind"] == WaitKind.CHILDREN for wait in parked.values())
     children.left(t, changes.ends)
     return outcomes
@@ -310,7 +310,7 @@ def _apply(
         },
     )
     if wait is not None:
-        n += _answered_early(changes, row, wait)
+        n += _answered_early(changes, row, wait, settlement.wait.until if settlement.wait else None)
     if settlement.hold:
         changes.holds.append(_hold(t, row, report.outcome, error_message or "its body may still live"))
     if settlement.state.is_final:
@@ -343,10 +343,11 @@ def _turn(settlement: Settlement, started: bool, policy: Policy) -> Turn:
     return turn_after(settlement.state, started=started, policy=policy)
 
 
-def _answered_early(changes: Changes, row: Row, wait: Row) -> int:
+def _answered_early(changes: Changes, row: Row, wait: Row, appointed: int | None) -> int:
     """It goes on at once if its answer was there before it asked; else its time runs. How many events that makes."""
     if wait["answer"] is None:
-        changes.timers.append({"kind": "wait", "due_at": wait["until_at"], "job": row["job"], "route": row["route"]})
+        timer = {"kind": "wait", "due_at": wait["until_at"], "job": row["job"], "route": row["route"]}
+        changes.timers.append({**timer, "appointed": appointed})
         return 0
     facts = waits.answered_facts(wait)
     changes.tell(row["job"], row["n"] + 2, row["now"], EventKind.WOKEN, row["run"], row["token"], facts)

@@ -32,7 +32,7 @@ def check(child: NewChild) -> None:
     submit.check([child.job])
 
 
-def spawn(t: Transaction, child: NewChild, numbers: Numbers) -> Child | None:
+def spawn(t: Transaction, child: NewChild, numbers: Numbers, key_life: float) -> Child | None:
     """The parent's running row is locked first: it cannot end meanwhile, nor spawn the same child twice."""
     ref = child.ref
     running = t.one("lock_running", job=ref.job)
@@ -43,7 +43,7 @@ def spawn(t: Transaction, child: NewChild, numbers: Numbers) -> Child | None:
         return children.child_of(known)
     rows = t.all("ancestors", job=ref.job)
     _check_birth(t, child, rows, numbers)
-    (answer,) = submit.submit(t, [child.job], numbers)
+    (answer,) = submit.submit(t, [child.job], numbers, key_life)
     if not answer.created:
         return _known_already(t, child, answer.id)
     t.run("set_child_apart", parent=ref.job, name=child.name, ordinal=child.ordinal)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from unstuck.chance import Chance, SystemChance
+from unstuck.clock import boot
 from unstuck.model.budget import check_amounts
 from unstuck.model.errors import (
     IllegalMove,
@@ -19,7 +20,7 @@ from unstuck.model.errors import (
     UnknownJob,
     UnknownWorker,
 )
-from unstuck.model.guard import Action, Entry, Notification, SettingRecord
+from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.model.job import (
     AttemptRecord,
     AttemptRef,
@@ -34,11 +35,12 @@ from unstuck.model.parts import MOST_PARTS, Part, check_part
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.settlement import Stuck
 from unstuck.model.standing import Facts
+from unstuck.model.times import Times
 from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
 from unstuck.store import (
     audit,
-    barred,
     beat,
+    blacklist_sweep,
     children,
     control,
     feed,
@@ -46,14 +48,15 @@ from unstuck.store import (
     guard,
     inbox,
     isolation,
+    leaps,
     locks,
     lookup,
     orders,
     orphans,
+    output,
     parts,
     pending,
     quarantine,
-    remark,
     sessions,
     settle,
     spawn,
@@ -67,7 +70,7 @@ from unstuck.store import (
 )
 from unstuck.store import claim as claims
 from unstuck.store import steps as journals
-from unstuck.store.beat import Holding
+from unstuck.store.beat import BeatFacts
 from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.dimensions import Dimensions, Numbers, StaleNames
@@ -81,6 +84,7 @@ from unstuck.store.port import (
     Asked,
     Beat,
     Claimed,
+    ClockStand,
     Ended,
     Enough,
     FeedBounds,
@@ -91,6 +95,7 @@ from unstuck.store.port import (
     InboxStand,
     Ingested,
     JobFilter,
+    JobPage,
     Limit,
     LimitKind,
     LimitPart,
@@ -99,10 +104,8 @@ from unstuck.store.port import (
     NewChild,
     NewStep,
     NewWorker,
-    Order,
     OrderKind,
     Overdue,
-    Page,
     Pause,
     PauseKind,
     Quarantined,
@@ -111,7 +114,7 @@ from unstuck.store.port import (
     Remark,
     Report,
     Route,
-    Session,
+    ServerSession,
     Settled,
     Share,
     Submitted,
@@ -120,7 +123,8 @@ from unstuck.store.port import (
     TargetRecord,
     TenantRecord,
     Verdict,
-    Waits,
+    WaitingRoutes,
+    WorkerOrder,
     never,
 )
 from unstuck.store.rows import (
@@ -153,11 +157,15 @@ BY_JANITOR = "janitor"
 class SqlStore:
     """Safe to share between threads; as safe across a fork as its database is."""
 
-    def __init__(self, database: Database, chance: Chance | None = None) -> None:
+    def __init__(
+        self, database: Database, chance: Chance | None = None, *, key_retention: float = Times().key_retention
+    ) -> None:
         self._database = database
+        self._key_life = key_retention
         self._dimensions = Dimensions()
         self._tools = Settling(self._dimensions, chance or SystemChance())
         self._inbox = inbox.Inbox(database, self._tools)
+        self._claims = claims.Claims(database, self._dimensions)
         self._isolation = Isolation(database)
         self._named: dict[int, Row] = {}
         self._versions: dict[int, str] = {}
@@ -169,6 +177,7 @@ class SqlStore:
         return instant(self._database.read(lambda t: _only(t.one("now"))["now"]))
 
     def register_worker(self, worker: NewWorker) -> WorkerRecord:
+        self._database.remember(worker.name, worker.boot_id)
         return self._database.write(partial(_register_worker, worker=worker))
 
     def register_workflows(
@@ -199,6 +208,11 @@ class SqlStore:
         fronts, self._has_limits = self._database.read(lambda t: gates.look(t, after, limit))
         return fronts
 
+    def fronts_of(self, routes: Sequence[int]) -> Fronts:
+        fronts, has_limits = self._database.read(lambda t: gates.look_at(t, routes))
+        self._has_limits = self._has_limits or has_limits
+        return fronts
+
     def weights(self) -> dict[str, int]:
         return {row["name"]: row["weight"] for row in self._database.read(lambda t: t.all("weights"))}
 
@@ -208,7 +222,7 @@ class SqlStore:
             return Claimed()
         version = self._versions.get(worker, known["code_version"])
         data = packed({"by": known["name"], "claim": claim, "code_version": version})
-        claimed = claims.claim(self._database, worker, claim, shares, data, self._dimensions)
+        claimed = self._claims.claim(worker, claim, shares, data)
         if claimed.left_out:
             self._give_back(worker, claimed.left_out)
         return claimed
@@ -217,7 +231,9 @@ class SqlStore:
         emit("store.claim.left_out", attempts=len(refs))
         try:
             self._waking(lambda t: beat.give_back(t, self._tools, worker, refs, claims.NOT_READ))
-        except StoreError as problem:  # the next beat does it: these are nowhere in what the worker says it holds
+        except Exception as problem:
+            # The claim stands, and what it brought must reach its worker. The next beat gives the rest back: it is
+            # nowhere in what the worker says it holds.
             emit("store.claim.give_back_failed", attempts=len(refs), problem=str(problem)[:200])
 
     def beat(
@@ -232,9 +248,10 @@ class SqlStore:
         state: str = "active",
         info: Mapping[str, Any] | None = None,
     ) -> Beat:
-        holding = Holding(lease, held, pending_claims, settling, started or {}, state, info)
+        holding = BeatFacts(lease, held, pending_claims, settling, started or {}, state, info)
         renewed = beat.renew(self._database, worker, holding)
         if not renewed.alive:
+            self.probe()  # who loses its lease begins anew, and must be able to say first that it left
             return renewed
         try:
             return self._reconcile(renewed, worker, holding)
@@ -242,7 +259,7 @@ class SqlStore:
             emit("store.beat.unreconciled", level=logging.WARNING, worker=worker, problem=isolation.problem_of(error))
             return replace(renewed, unstarted=frozenset(holding.started))
 
-    def _reconcile(self, renewed: Beat, worker: int, holding: Holding) -> Beat:
+    def _reconcile(self, renewed: Beat, worker: int, holding: BeatFacts) -> Beat:
         """Each part by itself: none of them must cost another, as none may cost the lease."""
         if holding.started:
             self._write_starts(worker, holding.started)
@@ -316,8 +333,10 @@ class SqlStore:
 
         known = self._known_worker(worker)
         by = known["name"] if known else f"worker {worker}"
-        # What returned and said nothing closes by one statement; whatever that does not close takes the long way.
-        closed = settle.close_plainly(self._database, worker, by, reports)
+        # What returned and said nothing closes by one statement; whatever that does not close takes the long way, and
+        # so does what failed before: there a slow one costs less time.
+        is_first = patience > isolation.IMPATIENCE
+        closed = settle.close_plainly(self._database, worker, by, reports) if is_first else {}
         rest = [report for report in reports if report.ref not in closed]
         answers = {answer.ref: answer for answer in self._waking(work, patience)} if rest else {}
         self._lift_after(worker, reports, answers, patience)
@@ -343,7 +362,7 @@ class SqlStore:
 
         def act(refs: Sequence[AttemptRef], patience: float) -> None:
             some = [one for ref in refs for one in said[ref]]
-            answers = self._database.write(lambda t: remark.remark(t, some), patience=patience)
+            answers = self._database.write(lambda t: output.remark(t, some), patience=patience)
             verdicts.update(zip((one.ref for one in some), answers, strict=True))
 
         failed = isolation.in_parts(list(said), act)
@@ -376,7 +395,9 @@ class SqlStore:
     def spawn(self, child: NewChild) -> Child | None:
         spawn.check(child)
         answer = self._with_numbers(
-            [child.job], lambda t, numbers: spawn.spawn(t, child, numbers), patience=isolation.IMPATIENCE
+            [child.job],
+            lambda t, numbers: spawn.spawn(t, child, numbers, self._key_life),
+            patience=isolation.IMPATIENCE,
         )
         self._database.hint()  # of a repeat too, as after a submit
         return answer
@@ -387,7 +408,7 @@ class SqlStore:
             raise InvalidInput("these are not the ids of children")
         return self._database.read(lambda t: spawn.gather(t, ref, wanted, release_target))
 
-    def orders(self, worker: int) -> list[Order]:
+    def orders(self, worker: int) -> list[WorkerOrder]:
         return self._database.read(lambda t: orders.waiting(t, worker))
 
     def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
@@ -399,7 +420,7 @@ class SqlStore:
         after = 0
         while jobs := self._attempts_of(worker, after):
             isolation.Sweep(self._database, "recover").move(
-                [sweep.Lost(worker, job) for job in jobs],
+                [sweep.LostAttempt(worker, job) for job in jobs],
                 lambda t, some: beat.leave_behind(t, self._tools, worker, [one.job for one in some]),
             )
             after = jobs[-1]
@@ -421,7 +442,7 @@ class SqlStore:
         if not jobs:
             return []
         submit.check(jobs)
-        answers = self._with_numbers(jobs, lambda t, numbers: submit.submit(t, jobs, numbers))
+        answers = self._with_numbers(jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life))
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
 
@@ -522,12 +543,12 @@ class SqlStore:
                 return record
         raise StoreBusy(f"job {job} kept moving between states; nothing was written, try again")
 
-    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> Order:
+    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> WorkerOrder:
         return self._audited(
             lambda t: orders.give(t, worker, kind, subject, by), by, f"workers.{kind}", subject or str(worker)
         )
 
-    def order(self, number: int) -> Order | None:
+    def order(self, number: int) -> WorkerOrder | None:
         return self._database.read(lambda t: orders.given(t, number))
 
     def holder(self, tenant: str, job: str) -> Holder | None:
@@ -657,13 +678,13 @@ class SqlStore:
 
     # --- guard: blacklist, settings, notifications, audit ----------------------------------------------------------
 
-    def blacklist(self, tenant: str | None = None) -> list[Entry]:
+    def blacklist(self, tenant: str | None = None) -> list[BlacklistEntry]:
         return self._database.read(lambda t: guard.active(t, tenant)) if lookup.can_exist(tenant) else []
 
-    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[Entry, bool]:
+    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[BlacklistEntry, bool]:
         return self._database.write(lambda t: guard.add(t, tenant, workflow, reason, by))
 
-    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[Entry]:
+    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[BlacklistEntry]:
         if not lookup.can_exist(tenant, workflow):
             return []
         removed = self._database.write(lambda t: guard.lift(t, tenant, workflow, by))
@@ -676,7 +697,7 @@ class SqlStore:
 
     def blacklist_history(
         self, tenant: str | None = None, workflow: str | None = None, *, before: int | None = None, limit: int = 100
-    ) -> list[Entry]:
+    ) -> list[BlacklistEntry]:
         if not lookup.can_exist(tenant, workflow):
             return []
         return self._database.read(lambda t: guard.history(t, tenant, workflow, before, limit))
@@ -818,22 +839,24 @@ class SqlStore:
         return moved + (self._release_barred(batch, enough) if use["has_held"] else 0)
 
     def _refuse_barred(self, batch: int, enough: Enough = never) -> int:
-        return self._rounds(barred.at_the_gate, barred.refuse, batch, enough)
+        return self._rounds(blacklist_sweep.at_the_gate, blacklist_sweep.refuse, batch, enough)
 
     def _release_barred(self, batch: int, enough: Enough = never) -> int:
-        return self._rounds(barred.freed, barred.release, batch, enough)
+        return self._rounds(blacklist_sweep.freed, blacklist_sweep.release, batch, enough)
 
     def _tend_probes(self) -> int:
         """A transaction each: whoever holds an entry asks for no lock that comes before it."""
-        probes, due = self._database.read(lambda t: (t.all("probes"), barred.due_for_probe(t)))
-        moved = sum(self._tend_probe(partial(barred.judge, probe=probe)) for probe in probes)
-        return moved + sum(self._tend_probe(partial(barred.send, tools=self._tools, entry=one)) for one in due)
+        probes, due = self._database.read(lambda t: (t.all("probes"), blacklist_sweep.due_for_probe(t)))
+        moved = sum(self._tend_probe(partial(blacklist_sweep.judge, probe=probe)) for probe in probes)
+        return moved + sum(
+            self._tend_probe(partial(blacklist_sweep.send, tools=self._tools, entry=one)) for one in due
+        )
 
     def _tend_probe(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
         """One that cannot be judged now keeps neither the others nor the blacklist from their turn."""
         try:
             return self._waking(work, isolation.PATIENCE)
-        except barred.Lifted:
+        except blacklist_sweep.Lifted:
             return 0  # rolled back; the next sweep sees how things stand then
         except AWAY:
             raise
@@ -843,15 +866,15 @@ class SqlStore:
 
     def _rounds(
         self,
-        look: Callable[..., list[barred.Barred]],
-        act: Callable[[Transaction, Settling, Sequence[barred.Barred]], tuple[list[int], bool]],
+        look: Callable[..., list[blacklist_sweep.Barred]],
+        act: Callable[[Transaction, Settling, Sequence[blacklist_sweep.Barred]], tuple[list[int], bool]],
         batch: int,
         enough: Enough,
     ) -> int:
-        def move(t: Transaction, jobs: Sequence[barred.Barred]) -> tuple[list[int], bool]:
+        def move(t: Transaction, jobs: Sequence[blacklist_sweep.Barred]) -> tuple[list[int], bool]:
             try:
                 return act(t, self._tools, jobs)
-            except barred.Lifted:
+            except blacklist_sweep.Lifted:
                 raise isolation.Undone from None  # the next sweep sees how things stand then
 
         sweeping = isolation.Sweep(self._database, "blacklist")
@@ -869,7 +892,7 @@ class SqlStore:
 
     # --- time -----------------------------------------------------------------------------------------------------
 
-    def recover_lost(self, lost_grace: float, batch: int = 500) -> list[Recovered]:
+    def recover_lost(self, lost_grace: float, batch: int = 500, *, enough: Enough = never) -> list[Recovered]:
         if self._database.dialect == "sqlite":
             # It answers reads while somebody keeps its write lock: a sweep that only looks would miss the outage, and
             # take jobs from workers that could not renew.
@@ -878,33 +901,31 @@ class SqlStore:
         after = 0
         while len(found) < batch and (workers := self._lost_workers(lost_grace, after)):
             for worker in workers:
-                found += self._recover(worker, lost_grace, batch - len(found))
+                found += self._recover(worker["id"], lost_grace, batch - len(found))
             after = workers[-1]["id"]
+            if enough():
+                return found
         found += self._recover_again(lost_grace)
-        for stale in self._database.read(lambda t: t.all("stale_quarantine")):
-            self.leave_quarantine(stale["duty"], stale["item"])
+        self._mark_silent(lost_grace, enough)
+        self._leave_stale(enough)
         return found
 
     def _lost_workers(self, lost_grace: float, after: int) -> list[Row]:
         return self._database.read(lambda t: t.all("lost_workers", grace=span(lost_grace), after=after))
 
-    def _recover(self, worker: Row, lost_grace: float, batch: int) -> list[Recovered]:
+    def _recover(self, worker: int, lost_grace: float, batch: int) -> list[Recovered]:
         """One worker's, some at a time: whatever happens to one of them undoes the rescue of nobody else."""
         found: list[Recovered] = []
         after = 0
-        while len(found) < batch and (jobs := self._attempts_of(worker["id"], after, batch - len(found))):
-            lost = [sweep.Lost(worker["id"], job) for job in jobs]
-            found += isolation.Sweep(self._database, "recover").move(
-                lost, self._recovery_of(worker["id"], lost_grace)
-            )
+        while len(found) < batch and (jobs := self._attempts_of(worker, after, batch - len(found))):
+            lost = [sweep.LostAttempt(worker, job) for job in jobs]
+            found += isolation.Sweep(self._database, "recover").move(lost, self._recovery_of(worker, lost_grace))
             after = jobs[-1]
-        if worker["ended_at"] is None:
-            self._mark_lost(worker["id"], lost_grace)
         return found
 
     def _recovery_of(
         self, worker: int, lost_grace: float
-    ) -> Callable[[Transaction, Sequence[sweep.Lost]], tuple[list[Recovered], bool]]:
+    ) -> Callable[[Transaction, Sequence[sweep.LostAttempt]], tuple[list[Recovered], bool]]:
         return lambda t, some: sweep.recover_lost(t, self._tools, lost_grace, worker, some)
 
     def _recover_again(self, lost_grace: float) -> list[Recovered]:
@@ -915,17 +936,47 @@ class SqlStore:
             found
             for row in rows
             for found in sweeping.again(
-                [sweep.Lost(row["worker"], row["job"])], self._recovery_of(row["worker"], lost_grace)
+                [sweep.LostAttempt(row["worker"], row["job"])], self._recovery_of(row["worker"], lost_grace)
             )
         ]
 
-    def _mark_lost(self, worker: int, lost_grace: float) -> None:
-        try:
-            self._database.write(lambda t: sweep.mark_lost(t, worker, lost_grace), patience=isolation.IMPATIENCE)
-        except AWAY:
-            raise
-        except Exception as error:
-            emit("store.not_marked", level=logging.WARNING, worker=worker, problem=isolation.problem_of(error))
+    def _mark_silent(self, lost_grace: float, enough: Enough) -> None:
+        """After the rescue of their jobs, and many at a time: those that have none keep nobody's rescue waiting."""
+        grace, after = span(lost_grace), 0
+
+        def act(workers: Sequence[int], patience: float) -> None:
+            facts = {"workers": list(workers), "grace": grace}
+            self._database.write(lambda t: t.run("mark_lost", **facts), patience=patience)
+
+        def look(t: Transaction) -> list[Row]:
+            return t.all("silent_workers", grace=grace, after=after, batch=isolation.AT_ONCE)
+
+        while rows := self._database.read(look):
+            for worker, error in isolation.in_parts([row["id"] for row in rows], act).items():
+                emit("store.not_marked", level=logging.WARNING, worker=worker, problem=isolation.problem_of(error))
+            after = rows[-1]["id"]
+            if enough():
+                break
+
+    def _leave_stale(self, enough: Enough) -> None:
+        """What is set aside for something that nobody has to do any more leaves the quarantine."""
+        left = 0
+
+        def act(stale: Sequence[tuple[str, int]], patience: float) -> None:
+            def work(t: Transaction) -> int:
+                by_duty = {duty: [item for of, item in stale if of == duty] for duty, _ in stale}
+                return sum(len(t.all("take_quarantined", duty=duty, items=items)) for duty, items in by_duty.items())
+
+            nonlocal left
+            left += self._database.write(work, patience=patience)
+
+        while rows := self._database.read(lambda t: t.all("stale_quarantine", batch=isolation.AT_ONCE)):
+            left = 0
+            for (duty, item), error in isolation.in_parts([(r["duty"], r["item"]) for r in rows], act).items():
+                problem = isolation.problem_of(error)
+                emit("store.not_left", level=logging.WARNING, duty=duty, item=item, problem=problem)
+            if left < isolation.AT_ONCE or enough():
+                break
 
     def convict_overdue(self, kill_grace: float, lease: float, batch: int = 500) -> list[Recovered]:
         def look(t: Transaction) -> tuple[list[Row], list[Row]]:
@@ -945,6 +996,7 @@ class SqlStore:
         return self._database.write(lambda t: t.run("expire_worker", **facts)) == 1
 
     def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
+        self._keep_appointments(batch, enough)
         # Two transactions: targets are locked before timers, by everybody.
         released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
         released += len(self._ring("start", sweep.release_due, batch, rounds=1))
@@ -956,6 +1008,25 @@ class SqlStore:
             enough=enough,
         )
         return released + sum(expired)
+
+    def _keep_appointments(self, batch: int, enough: Enough) -> None:
+        """The clock has leapt: what was to begin or to end at an instant of it does so by the new one."""
+        if self._database.dialect == "sqlite":
+            self._database.check_clock()
+        writing = span(2 * self._database.store_call)
+        if (unmoved := self._database.read(lambda t: t.one("clock_unmoved", writing=writing))) is None:
+            return
+        after = 0
+        while jobs := self._database.read(partial(leaps.wrong_appointments, after=after, batch=batch)):
+            isolation.in_parts(jobs, self._move_appointments)
+            after = jobs[-1]
+            if enough():
+                return
+        if unmoved["is_settled"] and not after:
+            self._database.write(lambda t: t.run("appointments_moved", ahead=unmoved["ahead"]))
+
+    def _move_appointments(self, jobs: Sequence[int], patience: float) -> None:
+        self._database.write(lambda t: leaps.move_appointments(t, jobs), patience=patience)
 
     def _ring(
         self,
@@ -990,10 +1061,10 @@ class SqlStore:
             found = self._database.read(look)
         return moved + sweeping.again(aside, act)
 
-    def unread_sessions(self, unread_for: float) -> list[Session]:
+    def unread_sessions(self, unread_for: float) -> list[ServerSession]:
         return sessions.unread(self._database, unread_for)
 
-    def end_unread_session(self, session: Session) -> bool:
+    def end_unread_session(self, session: ServerSession) -> bool:
         return sessions.end(self._database, session)
 
     def lift_holds(self, margin: float, batch: int = 500) -> int:
@@ -1028,13 +1099,13 @@ class SqlStore:
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: sweep.forget_ended(t, retention, batch))
 
-    def forget_keys(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_keys", retention=span(retention), batch=batch))
+    def forget_keys(self, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_keys", batch=batch))
 
     def forget_starts(self, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_starts", batch=batch))
 
-    def waits(self, after: int = 0, limit: int = 1000) -> Waits:
+    def waits(self, after: int = 0, limit: int = 1000) -> WaitingRoutes:
         return self._database.read(lambda t: gates.waits(t, after, limit))
 
     def note_known(self) -> int:
@@ -1149,10 +1220,10 @@ class SqlStore:
             raise UnknownJob(clean_text(job, MAX_NAME))
         return self._database.read(look)
 
-    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> Page:
+    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
         if not lookup.can_exist(*names):
-            return Page(())
+            return JobPage(())
         return self._database.read(lambda t: lookup.page(t, self._dimensions, tenant, filter, limit, after))
 
     def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
@@ -1201,6 +1272,12 @@ class SqlStore:
     def inbox_stand(self, ceiling: int = 10_000) -> InboxStand:
         row = _only(self._database.read(lambda t: t.one("inbox_stand", ceiling=ceiling)))
         return InboxStand(instant_or_none(row["since_at"]), row["entries"])
+
+    def clock_stand(self) -> ClockStand:
+        row = _only(self._database.read(lambda t: t.one("clock_stand")))
+        leap = (row["leap"] or 0) / 1_000_000
+        at = instant_or_none(row["leapt_at"])
+        return ClockStand(row["ahead"] / 1_000_000, row["leaps"], leap, at, row["noticed"] or "")
 
     # --- wake-ups and schema --------------------------------------------------------------------------------------
 
@@ -1296,6 +1373,7 @@ def _register_worker(t: Transaction, worker: NewWorker) -> WorkerRecord:
         code_version=worker.code_version,
         lease=span(worker.lease),
         info=packed(worker.info),
+        boot_at=span(boot()),
     )
     row = t.one("worker_by_incarnation", incarnation=worker.incarnation)
     if row is None:

@@ -9,6 +9,9 @@ whoever checkpoints holds it exclusively, taken without waiting.
 SQLite keeps its locks in per-process memory that a fork copies but the kernel does not: a child that opened the file
 anew would believe in locks that only its parent has. Hence all connections are closed before a fork and opened again
 after it, on both sides.
+
+Time is BOOTTIME and an anchor, which the first process of a boot writes down: it goes on while the host's clock
+leaps, and is the same in every process. `ahead` is how far the one is from the other (see `leaps`).
 """
 
 from __future__ import annotations
@@ -23,19 +26,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from unstuck import machine
 from unstuck.clock import boot, wall
-from unstuck.model.errors import StoreUnavailable
-from unstuck.store import migrations
+from unstuck.model.errors import StoreError, StoreUnavailable
+from unstuck.store import leaps, migrations
 from unstuck.store.database import Row, T, Transaction
 from unstuck.store.filesystems import network_filesystem
 from unstuck.store.migrations import SchemaTransaction
 from unstuck.store.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
 from unstuck.store.sqlite_writer import Task, Writer
-from unstuck.store.statements import Statements
+from unstuck.store.statements import Statements, UnknownStatement
 from unstuck.store.wake import Wake
 
 OLDEST_SQLITE = (3, 38, 0)  # RETURNING and ->>
 MIGRATE_WITHIN = 60.0
+#: Of a call's time a transaction may have the write lock: so it is stopped before its caller has left, who then knows
+#: that nothing was written and that the store is there. Where a batch can be taken apart, so many seconds at most:
+#: many times what a batch takes on a busy machine.
+LOCK_SHARE = 0.8
+SLOW = 0.5
 
 
 class _Closed(Exception):
@@ -120,6 +129,9 @@ class SqliteDatabase:
         self.path = Path(os.path.abspath(path))
         self.store_call = store_call
         self.offset_us = round(now_offset * 1_000_000)
+        self._anchor_us: int | None = None
+        self._has_clock = True
+        self._ahead_us = self._noted_us = 0
         _refuse_unusable(self.path)
         self._statements = statements or Statements(self.dialect)
         self.wake = Wake(self.path)
@@ -133,14 +145,25 @@ class SqliteDatabase:
         _databases.add(self)
 
     def write(
-        self, work: Callable[[Transaction], T], within: float | None = None, *, patience: float | None = None
+        self,
+        work: Callable[[Transaction], T],
+        within: float | None = None,
+        *,
+        patience: float | None = None,
+        stop_after: float | None = None,
     ) -> T:
-        return self._hand_over(work, self.store_call if within is None else within)
+        """`patience`, because what is slow keeps everybody from writing: less time with the lock."""
+        self._learn_time()
+        return self._hand_over(work, self.store_call if within is None else within, patience is not None)
 
-    def once(self, statement: str, /, **values: Any) -> list[Row]:
+    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
         return self.write(lambda t: t.all(statement, **values))
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+        self._learn_time()
+        return self._read(work, within)
+
+    def _read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         deadline = boot() + (self.store_call if within is None else within)
         while True:
             self._refuse_closed()
@@ -172,7 +195,9 @@ class SqliteDatabase:
         def work(tx: SchemaTransaction) -> list[str]:
             return migrations.apply(tx, migrations.shipped(self.dialect))
 
-        return self._hand_over(work, MIGRATE_WITHIN)
+        applied = self._hand_over(work, MIGRATE_WITHIN)
+        self._learn_time()
+        return applied
 
     def schema_version(self) -> int:
         def work(tx: Transaction) -> int:
@@ -180,7 +205,7 @@ class SqliteDatabase:
             version = tx.one("schema_version") if found and found["found"] else None
             return int(version["version"]) if version else 0
 
-        return self.read(work)
+        return self._read(work)
 
     def migration_sql(self) -> str:
         return migrations.script(
@@ -199,8 +224,9 @@ class SqliteDatabase:
         self.wake.close()
         _databases.discard(self)
 
-    def _hand_over(self, work: Callable[[Any], T], within: float) -> T:
-        task = Task(work, boot() + within)
+    def _hand_over(self, work: Callable[[Any], T], within: float, is_of_many: bool = False) -> T:
+        limit = within * LOCK_SHARE
+        task = Task(work, boot() + within, min(SLOW, limit) if is_of_many else limit)
         with self._lock:
             self._refuse_closed()
             if self._writer is None:
@@ -240,6 +266,7 @@ class SqliteDatabase:
 
     def _set_up(self, connection: sqlite3.Connection, deadline: float) -> None:
         connection.create_function("unstuck_now", 0, self.now_us)
+        connection.create_function("unstuck_ahead", 0, self.ahead_us)
         mode = patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()[0], deadline)
         if mode != "wal":
             raise StoreUnavailable(f"{self.path} cannot be used in WAL mode (SQLite answered {mode!r})")
@@ -248,8 +275,80 @@ class SqliteDatabase:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("PRAGMA trusted_schema = ON")  # our own unstuck_now() in triggers and defaults
 
+    # --- time -------------------------------------------------------------------------------------------------
     def now_us(self) -> int:
-        return round(wall().timestamp() * 1_000_000) + self.offset_us
+        return self._engine_us() + self.offset_us
+
+    def ahead_us(self) -> int:
+        """How far the engine's time is from the host's clock. What is no leap does not change it."""
+        ahead = self._engine_us() - _wall_us()
+        if abs(ahead - self._ahead_us) > leaps.TOLERANCE:
+            self._ahead_us = ahead
+        return self._ahead_us
+
+    def remember(self, worker: str, boot_id: str) -> None:
+        """Nothing to remember: all processes of a boot have one anchor."""
+
+    def expected_now(self) -> tuple[int, int]:
+        return leaps.EVER
+
+    def check_clock(self) -> bool:
+        """The engine's time has not leapt with the host's clock. That it did is written down by who sees it first."""
+        self._learn_time()
+        ahead = self._engine_us() - _wall_us()
+        if self._anchor_us is None or abs(ahead - self._noted_us) <= leaps.TOLERANCE:
+            return False
+
+        def work(t: Transaction) -> int:
+            row = t.one("read_clock")
+            assert row is not None
+            self._noted_us = row["ahead"]
+            if abs(ahead - row["ahead"]) <= leaps.TOLERANCE:
+                return 0
+            leap: int = row["ahead"] - ahead
+            t.run("move_clock", ahead=ahead, leap=leap, correction=0, by=machine.host())
+            return leap
+
+        leap = self._hand_over(work, self.store_call)
+        if leap:
+            self._noted_us = ahead
+            leaps.tell(leap, ahead, machine.host())
+        return leap != 0
+
+    def _engine_us(self) -> int:
+        return _wall_us() if self._anchor_us is None else self._anchor_us + _boot_us()
+
+    def _learn_time(self) -> None:
+        """Of this boot, once; before there are tables, and where the machine does not say which boot it is, the
+        host's clock has to do."""
+        if self._anchor_us is not None or not self._has_clock or not (this_boot := machine.boot_id()):
+            return
+
+        def learn(t: Transaction) -> Row | None:
+            row = t.one("read_clock")
+            return row if row is not None and row["boot"] == this_boot else None
+
+        def anchor(t: Transaction) -> Row:
+            if (row := learn(t)) is not None:
+                return row
+            before = t.one("read_clock")
+            assert before is not None
+            # Of what was while the machine was off only its clock can tell; but it was not before the last beat.
+            at = _wall_us()
+            ahead = max(0, before["last_beat"] - at)
+            facts = {"boot": this_boot, "anchor": at + ahead - _boot_us(), "ahead": ahead}
+            t.run("anchor_clock", **facts)
+            return facts
+
+        try:
+            row = self._read(learn) or self._hand_over(anchor, self.store_call)
+        except UnknownStatement:
+            self._has_clock = False  # these are not our tables
+            return
+        except StoreError:
+            return  # there are no tables yet; of other trouble who asks next finds out by himself
+        self._ahead_us = self._noted_us = row["ahead"]
+        self._anchor_us = row["anchor"]
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -284,6 +383,14 @@ class SqliteDatabase:
         self.wake.abandon()
         self._waiting = threading.Lock()
         self._lock = threading.Lock()
+
+
+def _wall_us() -> int:
+    return round(wall().timestamp() * 1_000_000)
+
+
+def _boot_us() -> int:
+    return round(boot() * 1_000_000)
 
 
 def _refuse_unusable(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
 from unstuck.store import migrations
 from unstuck.store.database import Row, T
+from unstuck.store.rows import packed
 from unstuck.store.statements import Statements
 
 E = TypeVar("E", bound=BaseException)
@@ -60,7 +60,7 @@ class SqliteTransaction:
     def _execute(self, statement: str, values: dict[str, Any]) -> sqlite3.Cursor:
         for name, value in values.items():
             if isinstance(value, list | tuple):  # arrays travel as JSON text: read them with json_each(:name)
-                values[name] = json.dumps(value)
+                values[name] = packed(value)
         return self._connection.execute(self._statements[statement], values)
 
 
@@ -81,6 +81,10 @@ def name_of(error: sqlite3.Error) -> str:
 
 def is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def is_interrupt(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and name_of(error).startswith("SQLITE_INTERRUPT")
 
 
 def translated(error: BaseException) -> BaseException:

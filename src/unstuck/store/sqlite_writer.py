@@ -15,7 +15,15 @@ from typing import Any
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
-from unstuck.store.sqlite_session import SqliteTransaction, is_busy, lost_commit, name_of, pause, translated
+from unstuck.store.sqlite_session import (
+    SqliteTransaction,
+    is_busy,
+    is_interrupt,
+    lost_commit,
+    name_of,
+    pause,
+    translated,
+)
 from unstuck.store.statements import Statements
 from unstuck.telemetry import emit
 
@@ -35,18 +43,28 @@ def _unopened(error: BaseException) -> BaseException:
     return translated(error)
 
 
-class Overdue(Exception):
+def _too_slow(task: Task) -> StoreBusy:
+    """Not the store is away: something among what was to be written takes too long."""
+    return StoreBusy(f"it was not written within {task.limit:.2g} s and stopped; nothing was written")
+
+
+class WriteOverdue(Exception):
     """The deadline passed while we waited for a lock; nothing was written."""
 
 
 class Task:
     """One closure on its way to the writer: waiting, then begun, then answered; or abandoned by its caller."""
 
-    __slots__ = ("_answered", "_error", "_guard", "_value", "abandoned", "begun", "deadline", "is_answered", "work")
+    __slots__ = (
+        *("_answered", "_error", "_guard", "_value", "abandoned", "begun"),
+        *("deadline", "is_answered", "limit", "work"),
+    )
 
-    def __init__(self, work: Callable[[Any], Any], deadline: float) -> None:
+    def __init__(self, work: Callable[[Any], Any], deadline: float, limit: float) -> None:
+        """`limit`: for so many seconds it may keep the write lock from everybody else."""
         self.work = work
         self.deadline = deadline
+        self.limit = limit
         self.begun = False
         self.abandoned = False
         self.is_answered = False
@@ -199,7 +217,7 @@ class Writer:
         """One transaction for all. Answers those that must be tried again alone: nothing of them was written."""
         try:
             connection = self._begin(group)
-        except Overdue:
+        except WriteOverdue:
             return []
         except BaseException as error:
             self._recover(error)
@@ -237,7 +255,7 @@ class Writer:
                     raise
             self.is_blocked = True
             if boot() >= latest:
-                raise Overdue
+                raise WriteOverdue
             pause(0.0002 + 0.002 * _chance.fraction())
 
     def _run_all(
@@ -250,7 +268,7 @@ class Writer:
         for task in group:
             if not task.begin():
                 continue
-            self._statement_deadline = task.deadline
+            self._statement_deadline = min(task.deadline, boot() + task.limit)
             value, error = self._run(connection, transaction, task, alone)
             if error is not None and (alone or not connection.in_transaction):
                 # Disk full, I/O errors and interrupts make SQLite roll back everything, neighbours included.
@@ -275,7 +293,7 @@ class Writer:
             if not alone and connection.in_transaction:
                 connection.execute("ROLLBACK TO one")
                 connection.execute("RELEASE one")
-            return None, error
+            return None, _too_slow(task) if is_interrupt(error) and boot() < task.deadline else error
         return value, None
 
     def _commit(self, connection: sqlite3.Connection, finished: list[tuple[Task, Any, BaseException | None]]) -> None:

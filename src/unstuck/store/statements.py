@@ -1,9 +1,12 @@
-"""Statements: SQL by the name of its file. A file under a database's name shadows the shared one."""
+"""Statements: SQL by the name of its file, macros expanded. A database's own file shadows the shared one."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
+
+from unstuck.store import macros
 
 SQL = Path(__file__).parent / "sql"
 #: Begins every statement that we send to a server: so it is known whose they are in its list of sessions, whatever
@@ -20,6 +23,11 @@ _PIECES = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# A brace inside quotes or a comment is none of ours.
+_MACRO = re.compile(
+    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | \{(?P<name>[a-z_]+)(?P<body>[^{}]*)\}""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class UnknownStatement(LookupError):
@@ -31,35 +39,34 @@ class UnknownStatement(LookupError):
 
 
 class Statements:
-    """Reads each file once; answers with what the driver of this dialect can send."""
+    """Answers with what the driver of this dialect can send; a process reads each file once."""
 
     def __init__(self, dialect: str, folder: Path = SQL) -> None:
         self._dialect = dialect
         self._folder = folder
-        self._texts: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
-        text = self._texts.get(name)
-        if text is None:
-            text = self._texts[name] = self._load(name)
-        return text
+        return _load(self._folder, self._dialect, name)
 
     def names(self) -> list[str]:
         found = {path.stem for place in ("shared", self._dialect) for path in (self._folder / place).glob("*.sql")}
         return sorted(found)
 
-    def _load(self, name: str) -> str:
-        for place in (self._dialect, "shared"):
-            path = self._folder / place / f"{name}.sql"
-            if path.is_file():
-                text = translate(path.read_text(encoding="utf-8"), self._dialect)
-                return f"{MARK} {text}" if self._dialect == "postgres" else text
-        raise UnknownStatement(name, self._dialect)
+
+@cache
+def _load(folder: Path, dialect: str, name: str) -> str:
+    for place in (dialect, "shared"):
+        path = folder / place / f"{name}.sql"
+        if path.is_file():
+            text = translate(path.read_text(encoding="utf-8"), dialect)
+            return f"{MARK} {text}" if dialect == "postgres" else text
+    raise UnknownStatement(name, dialect)
 
 
 def translate(text: str, dialect: str) -> str:
-    """Without comments, and with parameters as the dialect's driver wants them."""
+    """Without comments, macros expanded, and with parameters as the dialect's driver wants them."""
     postgres = dialect == "postgres"
+    text = _MACRO.sub(lambda found: _expanded(found, postgres), text)
     pieces: list[str] = []
     end = 0
     for found in _PIECES.finditer(text):
@@ -69,6 +76,10 @@ def translate(text: str, dialect: str) -> str:
     pieces.append(_literal(text[end:], postgres))
     lines = (line.rstrip() for line in "".join(pieces).splitlines())
     return "\n".join(line for line in lines if line).strip().rstrip(";").rstrip()
+
+
+def _expanded(found: re.Match[str], postgres: bool) -> str:
+    return found[0] if found["name"] is None else macros.expand(found["name"], found["body"], postgres)
 
 
 def _piece(found: re.Match[str], postgres: bool) -> str:

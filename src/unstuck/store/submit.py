@@ -22,7 +22,6 @@ from unstuck.store.dimensions import Numbers
 from unstuck.store.port import EVERY, Submitted
 from unstuck.store.rows import microseconds, packed, span
 
-KEY_LIFE = 86400.0
 MAX_PRIORITY = 1_000_000  # a step is a minute of age: two years
 MOST_AFTER = 100
 AFTER_FAILURES: tuple[AfterFailure, ...] = ("fail", "run")
@@ -32,14 +31,15 @@ CHUNK_CHARACTERS = 4 << 20
 Key = tuple[str, str]
 
 
-def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted]:
-    owners = _owners(t, jobs)
+def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float) -> list[Submitted]:
+    owners = _owners(t, jobs, key_life)
     fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
     waits = _waits(jobs, {job.id: owners.get(_key(job), job.id) for job in jobs})
     born: dict[str, Row] = {}
     for chunk in _chunks(list(fresh.values())):
         born |= _insert(t, [_columns(place, job, numbers) for place, job in enumerate(chunk)])
-    numbers.check(max((row["created_at"] for row in born.values()), default=0))
+    for row in list(born.values())[:1]:  # one instant and one look for all of them
+        numbers.check(row["created_at"], row["seen"])
     pending.begin(
         t, [pending.Beginning(born[job.id], job, waits[job.id]) for job in fresh.values() if job.id in born]
     )
@@ -77,7 +77,7 @@ def _key(job: NewJob) -> Key | None:
     return None if job.key is None else (job.tenant, job.key)
 
 
-def _owners(t: Transaction, jobs: Sequence[NewJob]) -> dict[Key | None, str]:
+def _owners(t: Transaction, jobs: Sequence[NewJob], key_life: float) -> dict[Key | None, str]:
     """Whom each key belongs to: the first of this batch, or the earlier job that still owns it."""
     first: dict[Key, NewJob] = {}
     for job in jobs:
@@ -89,7 +89,7 @@ def _owners(t: Transaction, jobs: Sequence[NewJob]) -> dict[Key | None, str]:
         {"tenant": key[0], "key": key[1], "fingerprint": job.fingerprint or "", "job": job.id}
         for key, job in sorted(first.items())
     ]
-    ours = {(row["tenant"], row["key"]) for row in t.all("add_keys", rows=packed(rows), life=span(KEY_LIFE))}
+    ours = {(row["tenant"], row["key"]) for row in t.all("add_keys", rows=packed(rows), life=span(key_life))}
     owners: dict[Key | None, str] = {key: job.id for key, job in first.items()}
     theirs = [row for row in rows if (row["tenant"], row["key"]) not in ours]
     for row in t.all("known_keys", rows=packed(theirs)) if theirs else ():
@@ -122,6 +122,9 @@ def _insert(t: Transaction, rows: list[dict[str, Any]]) -> dict[str, Row]:
     born = t.all("submit_jobs", rows=packed(rows))
     if t.split and born:
         _insert_by_steps(t, rows, packed([row["id"] for row in born]))
+    appointed = {row["uid"] for row in rows if row["start_at"] is not None}
+    if appointments := [row["id"] for row in born if row["uid"] in appointed]:
+        t.run("appoint", jobs=appointments)
     return {row["uid"]: row for row in born}
 
 
@@ -140,7 +143,7 @@ def _insert_by_steps(t: Transaction, rows: list[dict[str, Any]], numbers: str) -
 
 def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
     is_pending = job.on_hold or bool(job.after)
-    expires = job.policy.expires_after
+    expires = numbers.stay(job)
     return {
         "place": place,
         "uid": job.id,

@@ -34,7 +34,7 @@ _FORGOTTEN = (
 MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener
 
 
-class Lost(NamedTuple):
+class LostAttempt(NamedTuple):
     """An attempt of a worker that is gone."""
 
     worker: int
@@ -53,7 +53,7 @@ class Queued(NamedTuple):
 
 
 def recover_lost(
-    t: Transaction, tools: Settling, lost_grace: float, worker: int, attempts: Sequence[Lost]
+    t: Transaction, tools: Settling, lost_grace: float, worker: int, attempts: Sequence[LostAttempt]
 ) -> tuple[list[Recovered], bool]:
     """Attempts of one worker, if its lease is still over behind the lock. What somebody holds comes next time."""
     if t.one("lock_lost_worker", worker=worker, grace=span(lost_grace)) is None:
@@ -63,11 +63,6 @@ def recover_lost(
     outcomes = close(t, tools, [(row, report_of(row, _lost(row))) for row in rows], by="recovery", own=False)
     guard.count(t, outcomes.marks)
     return _recovered(rows, outcomes), outcomes.woke
-
-
-def mark_lost(t: Transaction, worker: int, lost_grace: float) -> None:
-    if t.one("lock_lost_worker", worker=worker, grace=span(lost_grace)) is not None:
-        t.run("mark_lost", worker=worker)
 
 
 def _lost(row: Row) -> Outcome:
@@ -201,10 +196,10 @@ def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
     """All of a job's rows in one transaction, the done row first: who finds none of it finds nothing else to keep."""
     if not t.split:
         t.all("lock_briefly")
-    found = [row["job"] for row in t.all("forgettable", jobs=packed(jobs), retention=span(retention))]
+    found = [row["job"] for row in t.all("forgettable", jobs=jobs, retention=span(retention))]
     if not found:
         return 0
-    gone = packed([row["job"] for row in t.all("forget_done", jobs=packed(found), retention=span(retention))])
+    gone = [row["job"] for row in t.all("forget_done", jobs=found, retention=span(retention))]
     for table in _FORGOTTEN:
         t.run(f"forget_{table}", jobs=gone)
     return t.run("forget_jobs", jobs=gone)

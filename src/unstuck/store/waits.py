@@ -19,14 +19,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from unstuck.model.children import MOST_CHILDREN
-from unstuck.model.errors import ErrorType, InvalidInput, NotWaiting, StoreBusy, UnstuckError, told
+from unstuck.model.errors import ErrorType, InvalidInput, NotAsked, NotWaiting, StoreBusy, UnstuckError, told
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
 from unstuck.model.target import FIRST, place_of, turn_after
-from unstuck.model.waits import MOST_WAITS, Answer, Signalled, Wait, WaitKind, WaitRecord, spec_of, timeout_message
+from unstuck.model.waits import (
+    BY_SHELL,
+    MOST_WAITS,
+    Answer,
+    Signalled,
+    Wait,
+    WaitKind,
+    WaitRecord,
+    spec_of,
+    timeout_message,
+)
 from unstuck.store import children
-from unstuck.store.changes import MAX_MESSAGE, Changes, done_of, rest_of
+from unstuck.store.changes import MAX_MESSAGE, Changes, ahead_of, done_of, rest_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.lookup import job_row
 from unstuck.store.rows import address_of, instant, packed, span, wait_of
@@ -105,7 +115,7 @@ def _mutex(tenant: str, address: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ParkingJob:
     """A running job whose row is locked, and what it parks for."""
 
     row: Row
@@ -137,7 +147,7 @@ def full(t: Transaction, parks: Sequence[tuple[Row, Wait]]) -> set[int]:
     return {row["job"] for row in found if row["waits"] >= MOST_WAITS}
 
 
-def ask(t: Transaction, askings: Sequence[Asking]) -> dict[int, Row]:
+def ask(t: Transaction, askings: Sequence[ParkingJob]) -> dict[int, Row]:
     """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row."""
     if not askings:
         return {}
@@ -148,7 +158,10 @@ def ask(t: Transaction, askings: Sequence[Asking]) -> dict[int, Row]:
     fresh = [one for one in askings if one.place not in known]
     events = [one for one in fresh if one.address]
     letters = _take_letters(t, [one.letter for one in events if (one.row["tenant"], one.address) in free])
-    asked = {one.row["job"]: known.get(one.place) or _columns(one, letters.get(one.row["job"])) for one in askings}
+    ahead = ahead_of(t) if any(one.wait.until is not None for one in fresh) else 0
+    asked = {
+        one.row["job"]: known.get(one.place) or _columns(one, letters.get(one.row["job"]), ahead) for one in askings
+    }
     if fresh:
         t.run("add_waits", rows=packed([asked[one.row["job"]] for one in fresh]))
     if late := [one.row["job"] for one in events if (one.row["tenant"], one.address) not in free]:
@@ -158,9 +171,9 @@ def ask(t: Transaction, askings: Sequence[Asking]) -> dict[int, Row]:
     return asked
 
 
-def _columns(one: Asking, letter: Row | None) -> dict[str, Any]:
+def _columns(one: ParkingJob, letter: Row | None, ahead: int) -> dict[str, Any]:
     row, wait = one.row, one.wait
-    until = wait.until if wait.until is not None else row["now"] + span(wait.limit(one.policy))
+    until = wait.until + ahead if wait.until is not None else row["now"] + span(wait.limit(one.policy))
     return {
         "job": row["job"],
         "run": row["run"],
@@ -265,8 +278,11 @@ def decide(
     )
     if not decided:
         raise NotWaiting(_why_not(t, job_row(t, tenant, uid), key))
+    record = wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
+    if record.wait.who and by.removesuffix(BY_SHELL) not in record.wait.who:
+        raise NotAsked(uid, record.wait.name, record.wait.who, by)
     _announce(t, [row["number"]])
-    return wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
+    return record
 
 
 def _why_not(t: Transaction, job: Row, key: str | None) -> str:
@@ -403,18 +419,18 @@ def _wake_all(changes: Changes, t: Transaction, tools: Settling, rows: Sequence[
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedWaits:
     failed: set[int] = field(default_factory=set)
     #: Their targets are in use at this instant: to be looked at again.
     busy: list[int] = field(default_factory=list)
     woke: bool = False
 
 
-def refuse(t: Transaction, tools: Settling, jobs: Iterable[int]) -> Refused:
+def refuse(t: Transaction, tools: Settling, jobs: Iterable[int]) -> RefusedWaits:
     """These jobs, whose rows are locked, have just parked for their children: those whose wait could never end fail.
     Each was looked at before it parked, but two such looks may have passed each other; of two parks the later one is
     looked at here when both are there to be seen."""
-    refused = Refused()
+    refused = RefusedWaits()
     rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=sorted(jobs))} if jobs else {}
     gathers = {row["job"]: row for row in t.all("open_waits_of", jobs=list(rows))} if rows else {}
     for _ in range(MOST_REFUSED):

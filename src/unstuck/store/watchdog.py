@@ -35,7 +35,7 @@ class Line:
         self._socket.close()
 
 
-class Watchdog:
+class CallWatchdog:
     """Starts its thread with the first call it watches."""
 
     def __init__(self) -> None:

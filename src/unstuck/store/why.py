@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 from unstuck.model.lifecycle import FINAL, JobState
 from unstuck.model.standing import (
     CEILING,
+    AwaitedJob,
     Code,
-    Dependency,
     Facts,
     FailingRole,
     Hold,
@@ -18,6 +19,7 @@ from unstuck.model.standing import (
     TargetFacts,
     WorkerFacts,
     failing_roles,
+    settle_of,
 )
 from unstuck.model.target import FIRST
 from unstuck.model.waits import WaitRecord
@@ -33,7 +35,8 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
     row = whom is not None and t.one("standing", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
     if not row:
         return None
-    others = tuple(Dependency(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
+    roles = _roles(row["worker_roles"])
+    others = tuple(AwaitedJob(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
     return Facts(
         at=instant(row["at"]),
         job=job_of(row, dimensions.policy(t, row["policy"])),
@@ -55,8 +58,8 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
         before_by_priority=row["before_by_priority"],
         wait=_wait(row, job),
         children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
-        quarantine=tuple(_set_aside(found) for found in _list(row["quarantine"])),
-        worker_roles=_roles(row["worker_roles"]),
+        quarantine=(*(_set_aside(found) for found in _list(row["quarantine"])), *_kept_by_worker(row, roles)),
+        worker_roles=roles,
         locks=() if t.split or row["state"] in FINAL else locks_on(t, row["number"]),
     )
 
@@ -68,6 +71,15 @@ def _list(found: Any) -> list[dict[str, Any]]:
 
 def _set_aside(found: dict[str, Any]) -> SetAside:
     return SetAside(found["duty"], instant(found["since_at"]), found["tries"], found["error"])
+
+
+def _kept_by_worker(row: Row, roles: tuple[FailingRole, ...]) -> list[SetAside]:
+    """What could not even be entered into the quarantine."""
+    return [
+        SetAside("settle", instant(row["at"]) - timedelta(seconds=role.failing_for), role.failures, role.error)
+        for role in roles
+        if role.name == settle_of(row["number"])
+    ]
 
 
 def _roles(said: Any) -> tuple[FailingRole, ...]:

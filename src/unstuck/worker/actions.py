@@ -40,6 +40,13 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True)
+class Continue:
+    """CONT to a process that somebody has stopped."""
+
+    executor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Convict:
     ref: AttemptRef
 
@@ -98,7 +105,7 @@ class GiveBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Spawn:
+class StartExecutor:
     alone: bool
     slots: int = 1
     is_spare: bool = False
@@ -112,5 +119,18 @@ class Promote:
 
 
 Action = (
-    Kill | Drain | Terminate | Convict | Excuse | Interrupt | Dump | Tell | Ask | Recall | GiveBack | Spawn | Promote
+    Kill
+    | Drain
+    | Terminate
+    | Continue
+    | Convict
+    | Excuse
+    | Interrupt
+    | Dump
+    | Tell
+    | Ask
+    | Recall
+    | GiveBack
+    | StartExecutor
+    | Promote
 )

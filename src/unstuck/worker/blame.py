@@ -6,18 +6,21 @@ from collections.abc import Sequence
 
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import AttemptRef
-from unstuck.model.settlement import Blame, ErrorInfo, Lost, NotStarted, Outcome
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.settlement import Blame, ErrorInfo, Lost, NotStarted, Outcome, Stuck
 from unstuck.store.port import Report
 from unstuck.worker.actions import FROZEN, HANDED_BACK, LEASE_GOING, ORDERED, OVER_MEMORY, STALLED_LOOP, STUCK_INSIDE
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import ExecutorDied
 from unstuck.worker.roster import Post
 
 #: We killed it, for a reason that is none of its jobs' fault.
 _OUR_DOING = {LEASE_GOING, HANDED_BACK, ORDERED}
+#: We killed it for what somebody in it did, or kept others from doing.
+_A_JOBS_DOING = {STUCK_INSIDE, FROZEN, STALLED_LOOP}
 
 
-def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[Holding]) -> list[Report]:
+def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt]) -> list[Report]:
     """`held`: what it had by our books and has not been settled yet."""
     bodies = _bodies(event, held)
     unstarted = [h for h in held if h not in bodies]
@@ -34,12 +37,12 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[Holding]) -
     return reports + [Report(holding.ref, NotStarted(why)) for holding in unstarted]
 
 
-def was_alone(event: ExecutorDied, post: Post, held: Sequence[Holding]) -> bool:
+def was_alone(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt]) -> bool:
     """Whether a single job ran in it: then it is that job's doing."""
     return len({h.ref for h in (*_bodies(event, held), *post.bodies)}) == 1
 
 
-def _bodies(event: ExecutorDied, held: Sequence[Holding]) -> list[Holding]:
+def _bodies(event: ExecutorDied, held: Sequence[HeldAttempt]) -> list[HeldAttempt]:
     return [h for h in held if h.has_body or h.ref in event.running]
 
 
@@ -55,23 +58,66 @@ def _culprits(event: ExecutorDied, post: Post) -> list[AttemptRef]:
 def _outcome(
     event: ExecutorDied,
     post: Post,
-    holding: Holding,
-    bodies: Sequence[Holding],
+    holding: HeldAttempt,
+    bodies: Sequence[HeldAttempt],
     culprits: Sequence[AttemptRef],
 ) -> Outcome:
+    if (stuck := _stuck(event, post, holding, bodies, culprits)) is not None:
+        return stuck
     blame = _blame(event, post, holding, bodies, culprits)
     is_charged = blame in ("own", "suspect")
     is_full = event.out_of_memory or post.killed == OVER_MEMORY
     kind = ErrorType.OUT_OF_MEMORY if is_full and is_charged else ErrorType.PROCESS_DIED
-    stack = (event.stack or holding.stack) if is_charged else None
+    seen = holding.stack if is_charged or holding.told_at is not None else None
+    stack = (event.stack or seen) if is_charged else seen
     return Lost(ErrorInfo(kind, _message(event, post, holding, blame, bodies, culprits), stack), blame)
+
+
+def _stuck(
+    event: ExecutorDied,
+    post: Post,
+    holding: HeldAttempt,
+    bodies: Sequence[HeldAttempt],
+    culprits: Sequence[AttemptRef],
+) -> Stuck | None:
+    """Its own grace was over when its process was killed for another's sake, or because nothing moved in it any more;
+    then nothing says whether it could obey. Alone with what ended jobs left behind, it is as little to blame."""
+    if not _has_ignored(post, holding) or not (culprits or _are_several(post, bodies)):
+        return None
+    blame: Blame = "own" if holding.ref in culprits else "neighbour" if culprits else "suspect"
+    told = _message(event, post, holding, blame, bodies, culprits)
+    message = f"{did_not_respond(holding)} {told[0].upper()}{told[1:]}"
+    stack = holding.stack or no_stack(post)
+    return Stuck(
+        ErrorInfo(ErrorType.EXECUTION_STUCK, message, stack), event.pid, is_gone=True, is_proven=bool(culprits)
+    )
+
+
+def _has_ignored(post: Post, holding: HeldAttempt) -> bool:
+    """By its own clock, which stands still while another is seen to keep it from obeying."""
+    if holding.told_at is None or holding.asked in (None, RequestKind.DRAIN) or post.killed not in _A_JOBS_DOING:
+        return False
+    return post.killed_at >= holding.told_at + holding.job.policy.grace
+
+
+def did_not_respond(holding: HeldAttempt) -> str:
+    grace = holding.job.policy.grace
+    return f"Execution did not respond to cancellation within {grace:g} seconds. Worker process recycled."
+
+
+def no_stack(post: Post | None) -> str:
+    if post is None:
+        return "no stack: its process is gone"
+    if post.is_stopped:
+        return f"no stack: process {post.pid} is stopped (state T)"
+    return f"no stack: process {post.pid} did not show one"
 
 
 def _blame(
     event: ExecutorDied,
     post: Post,
-    holding: Holding,
-    bodies: Sequence[Holding],
+    holding: HeldAttempt,
+    bodies: Sequence[HeldAttempt],
     culprits: Sequence[AttemptRef],
 ) -> Blame:
     if holding.ref in culprits:
@@ -94,12 +140,12 @@ def _blame(
     return "own"
 
 
-def _has_ended_beside(event: ExecutorDied, holding: Holding, bodies: Sequence[Holding]) -> bool:
+def _has_ended_beside(event: ExecutorDied, holding: HeldAttempt, bodies: Sequence[HeldAttempt]) -> bool:
     """Its handler had ended when others still ran; only its end could not be said any more."""
     return holding.ref in event.ended and any(h.ref not in event.ended for h in bodies)
 
 
-def _are_several(post: Post, bodies: Sequence[Holding]) -> bool:
+def _are_several(post: Post, bodies: Sequence[HeldAttempt]) -> bool:
     """Those that were settled before and still ran count as well: any of them may have done it."""
     return len({h.ref for h in (*bodies, *post.bodies)}) > 1
 
@@ -107,9 +153,9 @@ def _are_several(post: Post, bodies: Sequence[Holding]) -> bool:
 def _message(
     event: ExecutorDied,
     post: Post,
-    holding: Holding,
+    holding: HeldAttempt,
     blame: Blame,
-    bodies: Sequence[Holding],
+    bodies: Sequence[HeldAttempt],
     culprits: Sequence[AttemptRef],
 ) -> str:
     died = f"its process {event.pid} died: {event.status}"
@@ -125,11 +171,19 @@ def _message(
         case "bystander":
             return f"{killed}; it was new, as one before it that died, and nothing says whether a job in it did it"
         case "suspect" if _are_several(post, bodies):
-            return f"{killed}; several jobs were in it and nothing says which one did it"
+            number = len({h.ref for h in (*bodies, *post.bodies)})
+            return f"{killed}; {number} jobs were in it and nothing says which one did it{_unanswered(post, holding)}"
         case "uncharged":
             return f"{died}; {post.killed or 'it was being replaced'}"
         case _:
             return killed
+
+
+def _unanswered(post: Post, holding: HeldAttempt) -> str:
+    """Who else was asked to stop and did not: where to look first."""
+    others = [h.ref for h in post.holdings.values() if h is not holding and _has_ignored(post, h)]
+    names = ", ".join(_named(ref, post) for ref in others)
+    return f"; {names} had been asked to stop and did not answer" if names else ""
 
 
 def _named(ref: AttemptRef, post: Post) -> str:

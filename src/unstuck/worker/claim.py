@@ -7,6 +7,9 @@ route ended (its floor): rows that others took a moment ago need not be walked o
 transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim itself decides in
 the database.
 
+A look over very many routes takes several turns. Meanwhile those that gave jobs lately are looked at in each turn:
+thousands of routes that nobody here serves must not keep their jobs waiting.
+
 What no limit counts is claimed first and by itself. Of a limited route whose limit somebody else holds nothing comes;
 it is asked again after a moment, which grows while the limit stays held. All else that is done here beside the claim
 (registering, timers, the inbox, weights) may fail without stopping it: see `troubles`.
@@ -14,6 +17,7 @@ it is asked again after a moment, which grows while the limit stays held. All el
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,20 +28,26 @@ from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, Front, Route, Share, Store
+from unstuck.store.port import Claimed, Front, Fronts, Route, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.asides import Asides
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
-from unstuck.worker.shares import Bid, Room, Turns, divide
+from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
 
 BATCH = 400
 _LOOK_EVERY = 0.5
 #: While there are more routes than one look shows: who waits on the others must not wait for long.
 _TURN_PAGE_EVERY = 0.1
+#: But no oftener than this: so many times what the last look took, which grows with what it has to count.
+_LOOKS_APART = 8.0
 #: A look reads so many routes at a time, and so many times at most, until it meets one that we serve.
 _PAGE = 1000
 _PAGES = 20
+#: For so long, too.
+_LOOK_FOR = 0.25
+#: So many routes that gave jobs lately are looked at first, if a look is not over all of them.
+_FAMILIAR = 100
 _INGESTS = 10
 _INGEST_BATCH = 1000
 _INGEST_BACK = 1000
@@ -50,6 +60,8 @@ _HELD_FOR = 0.002
 _HELD_FOR_LONG = 0.25
 #: So often in vain, about two seconds: that is nobody who claims.
 _HELD_TOO_OFTEN = 14
+#: How often the room is looked at while all known work waits for room of another kind.
+_STAND_BY = 0.05
 _LAST = 1 << 62
 
 
@@ -124,6 +136,8 @@ class Claimer:
         self._bids: dict[int, Bid] = {}
         self._looked_at = float("-inf")
         self._looked_to = 0
+        self._familiar: dict[int, None] = {}
+        self._looked_for = 0.0
         self._released_at = float("-inf")
         self._ingested = 0
         self._turns = Turns()
@@ -183,12 +197,10 @@ class Claimer:
         self._release_due(now)
         self._look(now, served)
         if shares := self._shares(room):
-            self._claim(shares, now)
-        elif self._bids.keys() & self._held and (rest := self._held_until - self._clock.boot()) > 0:
-            return rest
+            gave = self._claim(shares, now)
+            self._look_again([share for share in shares if share.route in gave], served)
         elif self._bids:
-            # There is work, but not for the kind of room we have.
-            self._clock.wait(self._ledger.has_room, self._times.poll)
+            self._stand_by()
         else:
             self._idle()
         return 0.0
@@ -223,14 +235,17 @@ class Claimer:
 
     # --- the look -----------------------------------------------------------------------------------------------
     def _look(self, now: float, served: Served) -> None:
-        every = _TURN_PAGE_EVERY if self._looked_to else _LOOK_EVERY
+        turn = max(_TURN_PAGE_EVERY, _LOOKS_APART * self._looked_for)
+        every = min(turn, _LOOK_EVERY) if self._looked_to else _LOOK_EVERY
         if self._bids and now - self._looked_at < every:
             return
         self._asides.do("inbox", self._ingest)
         self._asides.do("weights", lambda: self._weigh(now))
         if now - self._barren_since >= _BARREN_FOR:
             self._barren.clear()
+        began = self._clock.boot()
         self._bids = self._next_bids(served)
+        self._looked_for = self._clock.boot() - began
         self._looked_at = now
 
     def _ingest(self) -> None:
@@ -249,15 +264,26 @@ class Claimer:
 
     def _next_bids(self, served: Served) -> dict[int, Bid]:
         """Those we serve, from where the last look ended: thousands of routes of others must not hide ours."""
+        until = self._clock.boot() + _LOOK_FOR
+        found: dict[int, Bid] = {}
+        if self._looked_to and self._familiar:
+            found = self._bids_of(self._store.fronts_of(list(self._familiar)), served)
         for _ in range(_PAGES):
             page = self._store.fronts(self._looked_to, _PAGE)
-            self._routes.learn([front.route for front in page])
             self._looked_to = page.looked_to
-            if ours := {front.route: bid for front in page if (bid := self._bid(front, served))}:
-                return ours
-            if self._looked_to == 0:
+            found |= self._bids_of(page, served)
+            if found or self._looked_to == 0 or self._clock.boot() >= until:
                 break
-        return {}
+        return found
+
+    def _look_again(self, shares: Sequence[Share], served: Served) -> None:
+        """Which job comes next, where routes were taken from only as far as others begin."""
+        if asked := [share.route for share in shares if share.last is not None]:
+            self._bids |= self._bids_of(self._store.fronts_of(asked), served)
+
+    def _bids_of(self, page: Fronts, served: Served) -> dict[int, Bid]:
+        self._routes.learn([front.route for front in page])
+        return {front.route: bid for front in page if (bid := self._bid(front, served))}
 
     def _bid(self, front: Front, served: Served) -> Bid | None:
         route = self._routes.get(front.route)
@@ -273,17 +299,18 @@ class Claimer:
             is_quick=self._pace.is_quick(workflow.name),
             is_solo=workflow.policy.isolation == "process",
             is_limited=front.is_limited,
+            job=front.job,
         )
 
     # --- the claim ----------------------------------------------------------------------------------------------
-    def _shares(self, room: Room) -> list[Share]:
+    def _shares(self, room: FreeRoom) -> list[Share]:
         slots = min(room.slots, self._most)
-        room = Room(slots, min(room.ahead, self._most - slots), room.solo)
+        room = replace(room, slots=slots, ahead=min(room.ahead, self._most - slots))
         held = self._held if self._clock.boot() < self._held_until else frozenset()
         return divide([bid for bid in self._bids.values() if bid.route not in held], room, self._turns)
 
-    def _claim(self, shares: Sequence[Share], now: float) -> None:
-        """In two parts: what no limit counts is here before anything can go wrong with the others."""
+    def _claim(self, shares: Sequence[Share], now: float) -> set[int]:
+        """In two parts: what no limit counts is here before anything can go wrong with the others. Who gave."""
         free = [share for share in shares if not share.is_limited]
         limited = [share for share in shares if share.is_limited]
         jobs = self._take(free) if free else Claimed()
@@ -296,6 +323,7 @@ class Claimer:
         # A quarter more each time: what is asked for beyond what can be read was claimed in vain.
         self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
         self._remember(shares, jobs, now)
+        return {job.route for job in jobs}
 
     def _take(self, shares: Sequence[Share]) -> Claimed:
         claim = self._chance.nonce()
@@ -308,6 +336,9 @@ class Claimer:
         self._ledger.admit(claim, jobs, self._clock.boot())
         if jobs:
             self._landed()
+            # A line per claim: at full speed one per job would cost more than running it.
+            first = jobs[0]
+            emit("acquired", level=logging.DEBUG, jobs=len(jobs), job=first.id, workflow=first.workflow)
         return jobs
 
     def _mind_held(self, jobs: Claimed) -> None:
@@ -333,6 +364,7 @@ class Claimer:
             if bid := self._bids.get(route):
                 # What comes next there is not known: behind those of the same age that are known to wait.
                 self._bids[route] = replace(bid, rank=max(bid.rank, job.rank + 1), floor=(job.rank, job.ref.job))
+        self._familiar = dict.fromkeys([*gave, *(route for route in self._familiar if route not in gave)][:_FAMILIAR])
         self._barren -= gave.keys()
         if barren := tenants.keys() - gave.keys():
             self._barren_since = now if not self._barren else self._barren_since
@@ -371,6 +403,12 @@ class Claimer:
             self._ledger.give_up(claim)
             self._most = max(1, self._most // 4)  # what a slow store cannot answer in time would never come
             raise
+
+    def _stand_by(self) -> None:
+        """There is work, but not for the kind of room we have, or its limit is held: it must not hide newcomers."""
+        held_for = self._held_until - self._clock.boot()
+        if self._store.wait_for_work(min(held_for, _STAND_BY) if held_for > 0 else _STAND_BY):
+            self._bids = {}
 
     def _idle(self) -> None:
         self._bids = {}

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from unstuck.model.times import Times
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.roles import describe_roles
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
 
 if TYPE_CHECKING:
-    from unstuck.worker.books import Books
+    from unstuck.worker.state import Books
 
 #: So many jobs of a process are named.
 MOST_JOBS = 50
@@ -66,11 +66,16 @@ def describe_post(post: Post, times: Times, now: float, is_impatient: bool = Fal
         "alone": post.alone,
         "memory": post.memory,
         "jobs_done": post.jobs_done,
-        "reason": post.killed or post.reason,
+        "reason": post.killed or post.reason or _continued(post),
         "running": len(bodies),
         "silent_for": round(post.pulse_age, 1) if post.pulse_age >= times.unresponsive else 0.0,
         "jobs": [_describe_body(post, holding, times, now, is_impatient) for holding in oldest],
     }
+
+
+def _continued(post: Post) -> str:
+    times = "once" if post.continued == 1 else f"{post.continued} times"
+    return f"somebody stopped it (state T), and it was continued, {times}" if post.continued else ""
 
 
 def shown_state(post: Post) -> str:
@@ -87,7 +92,7 @@ def states(posts: Iterable[Post]) -> frozenset[tuple[int, str, str, int]]:
     )
 
 
-def _describe_body(post: Post, holding: Holding, times: Times, now: float, is_impatient: bool) -> dict[str, Any]:
+def _describe_body(post: Post, holding: HeldAttempt, times: Times, now: float, is_impatient: bool) -> dict[str, Any]:
     is_told = holding.told_at is not None and holding.stage is not Stage.STUCK
     ends_at = (holding.told_at or 0.0) + holding.patience(times, is_impatient=is_impatient)
     return {

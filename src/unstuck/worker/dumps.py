@@ -21,7 +21,7 @@ _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "ABRT", "BU
 
 
 @dataclass(slots=True)
-class Dump:
+class StackDump:
     """Of one attempt: where in the file to read on, who was on the main thread then, what was shown since."""
 
     begin: int
@@ -33,7 +33,7 @@ class Dump:
 class Dumps:
     def __init__(self, file: int) -> None:
         self._file = file
-        self._asked: dict[int, Dump] = {}
+        self._asked: dict[int, StackDump] = {}
 
     def ask(self, numbers: Iterable[int], on_loop: int) -> None:
         """What was written before is not theirs; nothing is cut off that a late signal may still write to."""
@@ -42,7 +42,7 @@ class Dumps:
             os.ftruncate(self._file, 0)
             # The executor's descriptor is a copy of ours: it writes where our common offset stands.
             size = os.lseek(self._file, 0, os.SEEK_SET)
-        self._asked.update({number: Dump(size, on_loop) for number in numbers})
+        self._asked.update({number: StackDump(size, on_loop) for number in numbers})
 
     def show(self, number: int, text: str) -> None:
         """What nobody asked for, or of one that has just ended, is not kept."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unstuck.worker.books import Books
 from unstuck.worker.placing import place, room, suspects_to_seat
 from unstuck.worker.processes import FleetPort
-from unstuck.worker.shares import Room
+from unstuck.worker.shares import FreeRoom
 from unstuck.worker.shutdown import Phase
+from unstuck.worker.state import Books
 
 
 class Feeding:
@@ -33,7 +33,8 @@ class Feeding:
             except ValueError as error:
                 books.refuse(holdings, str(error), now)
 
-    def publish(self) -> None:
+    def publish(self, now: float) -> None:
+        """None once the lease is going: what is claimed then cannot start here, and would only come back late."""
         books = self._books
         is_behind = books.cannot_settle or books.ledger.unsettled > 4 * books.seats.ahead
         books.ledger.publish(
@@ -44,6 +45,6 @@ class Feeding:
                 may_fetch_ahead=not books.is_congested,
                 unresponsive=books.times.unresponsive,
             )
-            if books.phase is Phase.WORKING and not is_behind
-            else Room(0)
+            if books.phase is Phase.WORKING and not is_behind and now < books.fence.cancel_at
+            else FreeRoom(0)
         )

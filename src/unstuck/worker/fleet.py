@@ -20,23 +20,24 @@ from unstuck.executor.messages import (
     STACK_SIGNAL,
     Answered,
     Cancel,
-    Drain,
-    Exited,
+    DrainMessage,
+    ExitedMessage,
     Forked,
     NotForked,
-    Recall,
+    RecallMessage,
     Reply,
     Show,
 )
-from unstuck.executor.page import HEADER, Page, memory_file
-from unstuck.executor.zygote import LEASE_OVER, Order
+from unstuck.executor.page import HEADER, SharedPage, memory_file
+from unstuck.executor.zygote import LEASE_OVER, ZygoteOrder
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import clean_text
+from unstuck.model.policy import Policy
 from unstuck.worker import endings, signals
-from unstuck.worker.births import Birth, Births, close_all, conceive
 from unstuck.worker.member import Member
 from unstuck.worker.memory import oom_counters, oom_kills
+from unstuck.worker.pending_forks import Birth, Births, close_all, conceive
 from unstuck.worker.processes import ExecutorDied, ExecutorView, FleetEvent, Recalled
 from unstuck.worker.spill import Spill
 from unstuck.worker.talk import Talk
@@ -62,6 +63,8 @@ class Fleet:
         max_jobs: int | None = None,
         max_memory: int | None = None,
         fork: bool | None = None,
+        policy: Policy | None = None,
+        max_timeout: float | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._slots = slots
@@ -77,9 +80,19 @@ class Fleet:
         self._events: list[FleetEvent] = []
         self._wires = Wires()
         self._guard_fd = memory_file("unstuck-lease", HEADER)
-        self._guard_page = Page(self._guard_fd)
+        self._guard_page = SharedPage(self._guard_fd)
         self._talk = Talk(kill_grace, wires=self._wires, clock=self._clock, say=self._say, kill=self._kill)
-        order = Order(app, incarnation, os.getpid(), pulse, _may_fork(fork), control=-1, page=self._guard_fd)
+        order = ZygoteOrder(
+            app,
+            incarnation,
+            os.getpid(),
+            pulse,
+            _may_fork(fork),
+            control=-1,
+            page=self._guard_fd,
+            policy=None if policy is None else policy.to_json(),
+            max_timeout=max_timeout,
+        )
         self._zygote = ZygoteLink(
             order,
             import_limit,
@@ -134,7 +147,7 @@ class Fleet:
         if member is None:
             return
         if numbers := member.withdraw(refs, self._clock.boot()):
-            self._talk.tell(member, Recall(numbers))
+            self._talk.tell(member, RecallMessage(numbers))
 
     def interrupt(self, executor: int, ref: AttemptRef) -> None:
         for member, number in self._find(executor, [ref]):
@@ -152,6 +165,10 @@ class Fleet:
     def stack(self, executor: int, ref: AttemptRef) -> str | None:
         return next((member.stack_of(number) for member, number in self._find(executor, [ref])), None)
 
+    def resume(self, executor: int) -> None:
+        if (member := self._members.get(executor)) is not None:
+            signals.resume(member)
+
     def terminate(self, executor: int) -> None:
         if (member := self._members.get(executor)) is not None:
             signals.terminate(member)
@@ -163,7 +180,7 @@ class Fleet:
         member.is_drained = True
         member.reason = reason
         member.state = "draining"
-        self._talk.tell(member, Drain())
+        self._talk.tell(member, DrainMessage())
         self._talk.limit_stop(member)
 
     def kill(self, executor: int, reason: str) -> None:
@@ -249,7 +266,7 @@ class Fleet:
                 if (member := self._members.get(message.executor)) is not None:
                     member.fault = f"could not be started: {message.error}"
                     self._died(member, member.fault)
-            case Exited():
+            case ExitedMessage():
                 self._exited(message)
 
     def _forked(self, message: Forked) -> None:
@@ -284,7 +301,7 @@ class Fleet:
         # It has ended, in time or not: only its status is waited for.
         member.ready_by = member.stop_by = math.inf
 
-    def _exited(self, message: Exited) -> None:
+    def _exited(self, message: ExitedMessage) -> None:
         member = self._members.get(message.executor)
         if member is None or member.pid != message.pid:
             return

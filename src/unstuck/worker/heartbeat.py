@@ -7,6 +7,7 @@ row) comes with the next beat, and costs no lease.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,9 +17,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.times import Times
 from unstuck.store.port import Beat, WorkerPort
 from unstuck.telemetry import emit
-from unstuck.worker.ledger import Ledger, Snapshot
-
-_RETRY_EVERY = 1.0
+from unstuck.worker.ledger import BeatReport, Ledger
 
 
 class Heartbeat:
@@ -43,11 +42,6 @@ class Heartbeat:
         self._renewed = renewed
         self._fenced = fenced
 
-    @property
-    def retry_every(self) -> float:
-        """The answer did not come: sooner than the next beat, so that one lost packet costs no lease."""
-        return min(_RETRY_EVERY, self._times.beat)
-
     def tick(self) -> float:
         before = self._clock.boot()
         state, info = self._describe()
@@ -69,10 +63,11 @@ class Heartbeat:
         self._ledger.starts_known(ref for ref in reported if ref.job not in beat.unstarted)
         for stray in beat.strays:
             emit("stray_given_back", job=stray.job, claim=stray.claim)
+        emit("beat", level=logging.DEBUG, held=len(snapshot.held), lease=self._times.lease)
         self._renewed(before, beat)
         return max(0.0, before + self._times.beat - self._clock.boot())
 
-    def _starts(self, snapshot: Snapshot, now: float) -> dict[AttemptRef, datetime]:
+    def _starts(self, snapshot: BeatReport, now: float) -> dict[AttemptRef, datetime]:
         """When handlers began, on the database's clock; only of those older than a beat: most end before."""
         ages = {ref: now - at for ref, at in snapshot.unreported if now - at >= self._times.beat}
         if not ages:

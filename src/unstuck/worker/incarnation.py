@@ -17,20 +17,19 @@ from unstuck.model.errors import SchemaMismatch, StoreError
 from unstuck.model.job import WorkerRecord
 from unstuck.store.port import Settled
 from unstuck.telemetry import emit
+from unstuck.worker.act import Hands
 from unstuck.worker.actions import HANDED_BACK, Convict, Drain, Kill, Promote, Terminate
-from unstuck.worker.books import Books
 from unstuck.worker.claim import Claimer
 from unstuck.worker.describing import describe, states
-from unstuck.worker.ears import Ears
-from unstuck.worker.errands import Errands
 from unstuck.worker.feeding import Feeding
-from unstuck.worker.hands import Hands
+from unstuck.worker.fleet_events import Ears
+from unstuck.worker.flow_calls import Errands
 from unstuck.worker.heartbeat import Heartbeat
 from unstuck.worker.identity import identify
-from unstuck.worker.loops import Loop, Watchdog, end_process
-from unstuck.worker.notes import ErrandDone, Inbox, LeaseLost, Notes, Renewed, Revoked
+from unstuck.worker.loops import Loop, LoopWatchdog, end_process
+from unstuck.worker.mailbox import ErrandDone, LeaseLost, Mailbox, Notes, Renewed, Revoked
 from unstuck.worker.orders import Orders
-from unstuck.worker.parts import Chores, End, Parts
+from unstuck.worker.parts import Chores, End, WorkerParts
 from unstuck.worker.plan import plan
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed
 from unstuck.worker.requests import Requests
@@ -38,7 +37,8 @@ from unstuck.worker.roles import failing, is_hopeless
 from unstuck.worker.selffence import Fence
 from unstuck.worker.settle import Settler
 from unstuck.worker.shutdown import Phase, Shutdown
-from unstuck.worker.view import View
+from unstuck.worker.state import Books
+from unstuck.worker.view import FleetView
 from unstuck.worker.wellbeing import Wellbeing
 
 LOOK_EVERY = 0.05
@@ -50,18 +50,19 @@ _LOOKS = 4
 
 
 class Incarnation:
-    def __init__(self, parts: Parts, shutdown: Shutdown) -> None:
+    def __init__(self, parts: WorkerParts, shutdown: Shutdown) -> None:
         self.parts = parts
         self.shutdown = shutdown
         self.clock, self.times, self.fleet = parts.clock, parts.times, parts.fleet
         self.books = Books(parts.times, parts.seats, parts.limits, Fence.after(self.clock.boot(), parts.times))
-        self.inbox = Inbox(self.nudge)
+        self.inbox = Mailbox(self.nudge)
         self._look_at = 0.0
         self._describe_at = 0.0
         self._described: tuple[str, Mapping[str, Any]] = ("active", {})
         self._shown: tuple[Any, ...] = ()
         self._loops: list[Loop] = []
         self._nudging = threading.Lock()
+        self._is_nudge_wanted = False
         self._is_closed = False
 
     # --- the whole life -----------------------------------------------------------------------------------------
@@ -204,9 +205,10 @@ class Incarnation:
             self._loops,
             duties=chores.troubles,
             chores=lambda: self.claimer.troubles,
+            ends=lambda: self.settler.troubles,
             tell=self.requests.tell,
         )
-        watchdog = Watchdog([self._main, *self._loops], self.clock, end=self._end)
+        watchdog = LoopWatchdog([self._main, *self._loops], self.clock, end=self._end)
         self._guard = Loop("watchdog", watchdog.tick, self.clock, silence=float("inf"))
         for loop in (*self._loops, self._guard):
             loop.start()
@@ -270,6 +272,8 @@ class Incarnation:
         for loop in (*self._others, self._guard, self._beat):
             loop.stop()
         self.books.ledger.has_room.set()
+        for part in (self.settler, self.errands, self.requests):
+            part.wake()
         limit = self.times.poll + 2 * self.times.store_call + self.times.slack
         joined = [loop.join(limit) for loop in (*self._others, self._beat)]
         # Also when the lease was lost: its bodies are gone for sure now, so what nobody took yet goes back uncharged.
@@ -304,10 +308,11 @@ class Incarnation:
             self.clock.wait(threading.Event(), 0.01)
 
     def _unregister(self, record: WorkerRecord) -> None:
+        """Whatever the reason: what is left behind is recovered when the lease ends."""
         try:
             self.parts.store.unregister_worker(record.number)
-        except StoreError as error:
-            emit("cannot_unregister", level=logging.WARNING, error=str(error))
+        except Exception as error:
+            emit("cannot_unregister", level=logging.WARNING, error=str(error) or repr(error))
 
     # --- look, plan, act ----------------------------------------------------------------------------------------
     def tick(self) -> float:
@@ -323,7 +328,7 @@ class Incarnation:
             self._look_at = now + LOOK_EVERY
             self._look(now)
         self._flush_reports()
-        self.feeding.publish()
+        self.feeding.publish(now)
         return 0.0
 
     def _look(self, now: float) -> None:
@@ -344,7 +349,7 @@ class Incarnation:
         self.orders.look(now)
         self._show(now)
 
-    def _view(self, now: float) -> View:
+    def _view(self, now: float) -> FleetView:
         return self.books.view(now, is_impatient=self.shutdown.is_impatient)
 
     def _notice_shutdown(self, now: float) -> None:
@@ -392,9 +397,12 @@ class Incarnation:
 
     # --- other threads ------------------------------------------------------------------------------------------
     def nudge(self) -> None:
-        """End the main thread's wait. Also from a signal handler, so it waits for no lock: who holds it nudges."""
-        if self._nudging.acquire(blocking=False):
+        """End the main thread's wait. Also from a signal handler, so it waits for no lock: who holds it nudges, once
+        more if its own nudge may have been heard before this one was wanted."""
+        self._is_nudge_wanted = True
+        while self._is_nudge_wanted and self._nudging.acquire(blocking=False):
             try:
+                self._is_nudge_wanted = False
                 if not self._is_closed:
                     self.fleet.nudge()
             finally:

@@ -30,10 +30,10 @@ from unstuck.worker.actions import (
     Kill,
     Tell,
 )
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
-from unstuck.worker.view import View
+from unstuck.worker.view import FleetView
 
 #: After the first interrupt, or so much of a short grace; after each further one twice as long as before. What cleans
 #: up on its way out must have the time for it, and whoever swallowed the first shall meet another before the verdict.
@@ -42,17 +42,19 @@ SHARE_OF_THE_GRACE = 0.3
 SHORTEST_BETWEEN = 0.05
 #: So long before it is needed a stack is asked for: it comes within some milliseconds.
 DUMP_AHEAD = 0.25
+#: So often a process that somebody stops is continued.
+MOST_CONTINUED = 3
 
 
 # --- asked to stop ----------------------------------------------------------------------------------------------
-def stop_for_the_lease(view: View, now: float) -> Iterator[Action]:
+def stop_for_the_lease(view: FleetView, now: float) -> Iterator[Action]:
     if now >= view.fence.cancel_at:
         for _, holding in view.running():
             if holding.told_at is None:
                 yield Tell(holding.ref, LEASE_GOING)
 
 
-def enforce_time_limits(view: View, now: float) -> Iterator[Action]:
+def enforce_time_limits(view: FleetView, now: float) -> Iterator[Action]:
     for _, holding in view.running():
         limit = holding.job.policy.timeout
         if limit == "unlimited" or holding.started_at is None or not _is_unasked(holding):
@@ -61,28 +63,28 @@ def enforce_time_limits(view: View, now: float) -> Iterator[Action]:
             yield Ask(holding.ref, RequestKind.TIMEOUT, f"it ran longer than {limit:g} seconds")
 
 
-def hand_back(view: View) -> Iterator[Action]:
+def hand_back(view: FleetView) -> Iterator[Action]:
     if view.phase is Phase.HANDING_BACK:
         for _, holding in view.running():
             if _is_unasked(holding):
                 yield Ask(holding.ref, RequestKind.DRAIN, HANDED_BACK)
 
 
-def _is_unasked(holding: Holding) -> bool:
+def _is_unasked(holding: HeldAttempt) -> bool:
     return holding.asked is None and holding.asking is None
 
 
 # --- the grace --------------------------------------------------------------------------------------------------
-def patience(view: View, holding: Holding) -> float:
+def patience(view: FleetView, holding: HeldAttempt) -> float:
     return holding.patience(view.times, is_impatient=view.is_impatient)
 
 
-def earns_verdict(holding: Holding) -> bool:
+def earns_verdict(holding: HeldAttempt) -> bool:
     is_told = holding.told_at is not None
     return is_told and holding.stage is Stage.RUNNING and holding.asked not in (None, RequestKind.DRAIN)
 
 
-def is_over(view: View, holding: Holding, now: float) -> bool:
+def is_over(view: FleetView, holding: HeldAttempt, now: float) -> bool:
     """Whether nobody waits for its body any more: convicted, or its patience used up where no verdict is due."""
     if holding.stage is Stage.STUCK:
         return True
@@ -91,14 +93,14 @@ def is_over(view: View, holding: Holding, now: float) -> bool:
     return now >= holding.told_at + patience(view, holding)
 
 
-def is_kept_by_another(view: View, post: Post, holding: Holding) -> bool:
+def is_kept_by_another(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
     """Another, be it something that an ended job left behind, is known to keep it from obeying."""
     if view.is_silent(post):
         return post.holder is not None and post.holder != holding.ref
     return view.is_stalled(post) and holding.ref in post.on_main and post.on_loop != holding.ref
 
 
-def may_be_kept(view: View, post: Post, holding: Holding) -> bool:
+def may_be_kept(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
     """Pulses are late, and it cannot be told yet whose fault that is; it is not known to be this one's."""
     unresponsive = view.times.unresponsive
     if post.pulse_age >= view.stale:
@@ -108,11 +110,19 @@ def may_be_kept(view: View, post: Post, holding: Holding) -> bool:
     return is_open and holding.ref in post.on_main and post.on_loop != holding.ref
 
 
-def is_excused(view: View, post: Post, holding: Holding) -> bool:
-    return is_kept_by_another(view, post, holding) or may_be_kept(view, post, holding)
+def may_be_continued(view: FleetView, post: Post) -> bool:
+    """Somebody has stopped it, and it is not only one job that suffers. Who stops it again and again is left to the
+    verdict."""
+    is_stopped = post.is_stopped and view.is_silent(post) and not post.killed
+    return is_stopped and post.continued < MOST_CONTINUED and post.has_neighbours
 
 
-def excuse_kept(view: View, now: float) -> Iterator[Action]:
+def is_excused(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
+    is_kept = is_kept_by_another(view, post, holding) or may_be_kept(view, post, holding)
+    return is_kept or may_be_continued(view, post)
+
+
+def excuse_kept(view: FleetView, now: float) -> Iterator[Action]:
     for post, holding in view.running():
         if not earns_verdict(holding) or holding.told_at is None:
             continue
@@ -127,13 +137,13 @@ def excuse_kept(view: View, now: float) -> Iterator[Action]:
             yield Excuse(holding.ref, unseen)
 
 
-def _kept_since(view: View, post: Post, now: float) -> float:
+def _kept_since(view: FleetView, post: Post, now: float) -> float:
     """The last look, which excused what was before it; the last pulse, if that was not late yet at the last look."""
     last_pulse = now - (post.pulse_age if post.pulse_age >= view.stale else post.loop_age)
     return last_pulse if view.looked_at < last_pulse + view.stale else view.looked_at
 
 
-def interrupt_deaf(view: View, now: float) -> Iterator[Action]:
+def interrupt_deaf(view: FleetView, now: float) -> Iterator[Action]:
     """At half of the grace, and then ever more rarely: a handler may have swallowed it, or may be cleaning up."""
     for post in view.posts:
         for holding in post.bodies:
@@ -143,12 +153,12 @@ def interrupt_deaf(view: View, now: float) -> Iterator[Action]:
                 yield Interrupt(holding.ref)
 
 
-def may_be_interrupted(post: Post, holding: Holding) -> bool:
+def may_be_interrupted(post: Post, holding: HeldAttempt) -> bool:
     """Only what is on the main thread this instant: never an exception into a pooled thread."""
     return holding.ref in post.on_main and (post.alone or post.on_loop == holding.ref)
 
 
-def is_interruptible_again(view: View, holding: Holding, now: float) -> bool:
+def is_interruptible_again(view: FleetView, holding: HeldAttempt, now: float) -> bool:
     if holding.interrupted_at is None:
         return True
     first = max(SHORTEST_BETWEEN, min(INTERRUPT_AGAIN, SHARE_OF_THE_GRACE * patience(view, holding)))
@@ -156,18 +166,21 @@ def is_interruptible_again(view: View, holding: Holding, now: float) -> bool:
 
 
 # --- the verdict ------------------------------------------------------------------------------------------------
-def take_stacks(view: View, now: float) -> Iterator[Action]:
+def take_stacks(view: FleetView, now: float) -> Iterator[Action]:
     """Before the verdict, and before a process is killed for what one in it does."""
     for post in view.posts:
         due = [
             (holding, at) for holding in post.bodies if (at := _stack_due_at(view, post, holding, now)) is not None
         ]
-        refs = tuple(h.ref for h, at in due if now >= at and (h.dumped_at is None or h.dumped_at < at))
+        refs = {h.ref for h, at in due if now >= at and (h.dumped_at is None or h.dumped_at < at)}
+        if refs and view.is_silent(post):
+            # It may be killed at once for the one whose time has come: whoever falls with it keeps where it was.
+            refs |= {h.ref for h in post.bodies if h.dumped_at is None}
         if refs and not post.killed:
-            yield Dump(post.number, refs)
+            yield Dump(post.number, tuple(h.ref for h in post.bodies if h.ref in refs))
 
 
-def _stack_due_at(view: View, post: Post, holding: Holding, now: float) -> float | None:
+def _stack_due_at(view: FleetView, post: Post, holding: HeldAttempt, now: float) -> float | None:
     frozen = view.times.frozen
     ahead = min(DUMP_AHEAD, frozen / 4)
     if is_over_memory(view, post):  # the kill waits for it, whatever else is due later
@@ -181,12 +194,12 @@ def _stack_due_at(view: View, post: Post, holding: Holding, now: float) -> float
     return None
 
 
-def others_on_loop(post: Post) -> list[Holding]:
+def others_on_loop(post: Post) -> list[HeldAttempt]:
     """Coroutines that could go on if the one on the loop let them."""
     return [h for h in post.bodies if h.stage is Stage.RUNNING and h.ref in post.on_main and h.ref != post.on_loop]
 
 
-def is_over_memory(view: View, post: Post) -> bool:
+def is_over_memory(view: FleetView, post: Post) -> bool:
     return view.limits.is_exceeded(post.memory)
 
 
@@ -194,15 +207,15 @@ def over_since(post: Post, now: float) -> float:
     return now if post.over_since is None else post.over_since
 
 
-def verdict_at(view: View, holding: Holding) -> float:
+def verdict_at(view: FleetView, holding: HeldAttempt) -> float:
     return (holding.told_at or 0.0) + patience(view, holding)
 
 
-def _ahead(view: View, holding: Holding) -> float:
+def _ahead(view: FleetView, holding: HeldAttempt) -> float:
     return min(DUMP_AHEAD, patience(view, holding) / 4)
 
 
-def convict_unmoved(view: View, now: float) -> Iterator[Action]:
+def convict_unmoved(view: FleetView, now: float) -> Iterator[Action]:
     """With its stack asked for: if that could not happen in time, one look later."""
     for post, holding in view.running():
         if not earns_verdict(holding) or now < verdict_at(view, holding) or _is_dying(view, post, now):
@@ -218,6 +231,6 @@ def convict_unmoved(view: View, now: float) -> Iterator[Action]:
             yield Convict(holding.ref)
 
 
-def _is_dying(view: View, post: Post, now: float) -> bool:
+def _is_dying(view: FleetView, post: Post, now: float) -> bool:
     """It was killed and its end says the rest; one that cannot even be killed is judged all the same."""
     return bool(post.killed) and now < post.killed_at + view.times.kill_grace

@@ -18,7 +18,7 @@ from enum import IntEnum
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.worker.shares import Room
+from unstuck.worker.shares import FreeRoom
 
 
 class Stage(IntEnum):
@@ -35,7 +35,7 @@ class Stage(IntEnum):
 
 
 @dataclass(slots=True)
-class Holding:
+class HeldAttempt:
     """One attempt as its supervisor knows it. Instants are BOOTTIME seconds."""
 
     job: ClaimedJob
@@ -93,7 +93,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class BeatReport:
     """What a beat reports."""
 
     held: tuple[AttemptRef, ...]
@@ -107,11 +107,11 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._gate = threading.Lock()
-        self._holdings: dict[AttemptRef, Holding] = {}
-        self._fresh: deque[Holding] = deque()
+        self._holdings: dict[AttemptRef, HeldAttempt] = {}
+        self._fresh: deque[HeldAttempt] = deque()
         self._pending: set[str] = set()
-        self._settling: dict[AttemptRef, Holding] = {}
-        self._room = Room(0)
+        self._settling: dict[AttemptRef, HeldAttempt] = {}
+        self._room = FreeRoom(0)
         #: Set whenever there is room again: what the claimer waits for.
         self.has_room = threading.Event()
 
@@ -126,7 +126,7 @@ class Ledger:
         with self._lock:
             for job in jobs:
                 if job.ref not in self._holdings:
-                    holding = Holding(job, claimed_at=now)
+                    holding = HeldAttempt(job, claimed_at=now)
                     self._holdings[job.ref] = holding
                     self._fresh.append(holding)
             self._pending.discard(claim)
@@ -138,15 +138,15 @@ class Ledger:
             self._pending.discard(claim)
 
     @contextmanager
-    def still(self) -> Iterator[Snapshot]:
+    def still(self) -> Iterator[BeatReport]:
         """A snapshot during which no claim begins."""
         with self._gate:
             yield self._snapshot()
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> BeatReport:
         with self._lock:
             held = [h for h in self._holdings.values() if h.stage not in (Stage.STUCK, Stage.REVOKED)]
-            return Snapshot(
+            return BeatReport(
                 held=tuple(h.ref for h in held),
                 settling=tuple(self._settling),
                 pending_claims=tuple(self._pending),
@@ -155,34 +155,34 @@ class Ledger:
                 ),
             )
 
-    def room(self) -> Room:
+    def room(self) -> FreeRoom:
         """How much a claim may ask for now."""
         self.has_room.clear()
         return self._room
 
     # --- the supervisor's own thread ----------------------------------------------------------------------------
-    def take_fresh(self) -> list[Holding]:
+    def take_fresh(self) -> list[HeldAttempt]:
         """What was claimed and has no place yet."""
         with self._lock:
             fresh = list(self._fresh)
             self._fresh.clear()
             return fresh
 
-    def publish(self, room: Room) -> None:
+    def publish(self, room: FreeRoom) -> None:
         """How much is free, as the main thread counts it; what was admitted meanwhile it has not counted yet."""
         with self._lock:
             before, self._room = self._room, room.less(len(self._fresh))
             if self._room.total > before.total:
                 self.has_room.set()
 
-    def get(self, ref: AttemptRef) -> Holding | None:
+    def get(self, ref: AttemptRef) -> HeldAttempt | None:
         return self._holdings.get(ref)
 
-    def holdings(self) -> list[Holding]:
+    def holdings(self) -> list[HeldAttempt]:
         with self._lock:
             return list(self._holdings.values())
 
-    def end(self, ref: AttemptRef) -> Holding | None:
+    def end(self, ref: AttemptRef) -> HeldAttempt | None:
         """A report about it was made: it is being settled from now on. None if it had ended before."""
         with self._lock:
             holding = self._holdings.pop(ref, None)
@@ -192,13 +192,13 @@ class Ledger:
             self._settling[ref] = holding
             return holding
 
-    def convict(self, holding: Holding) -> None:
+    def convict(self, holding: HeldAttempt) -> None:
         """Its verdict is being settled, while it keeps its place here until its process is gone."""
         with self._lock:
             holding.stage = Stage.STUCK
             self._settling[holding.ref] = holding
 
-    def drop(self, ref: AttemptRef) -> Holding | None:
+    def drop(self, ref: AttemptRef) -> HeldAttempt | None:
         """Forget it: nothing about it may be written any more."""
         with self._lock:
             return self._holdings.pop(ref, None)
@@ -217,6 +217,9 @@ class Ledger:
                 holding.start_reported = True
 
     # --- the settler --------------------------------------------------------------------------------------------
+    def settling(self, ref: AttemptRef) -> HeldAttempt | None:
+        return self._settling.get(ref)
+
     def settled(self, refs: Iterable[AttemptRef]) -> None:
         with self._lock:
             for ref in refs:

@@ -82,8 +82,9 @@ class Loop:
         try:
             rest = self._tick()
         except StoreError as error:
-            emit("store_trouble", level=logging.WARNING, loop=self.name, error=str(error))
-            return self._rest(error)
+            rest = self._rest(error)
+            self._say(error)
+            return rest
         except Exception as error:
             logging.getLogger("unstuck").exception("the %s loop failed", self.name)
             emit("loop_failed", level=logging.ERROR, loop=self.name, error=repr(error))
@@ -91,12 +92,19 @@ class Loop:
         self.trouble = None
         return rest
 
+    def _say(self, error: StoreError) -> None:
+        """The first time, the second, the fourth, …: an outage of hours must not fill the log."""
+        assert self.trouble is not None
+        times = self.trouble.failures
+        if times & (times - 1) == 0:
+            emit("store_trouble", level=logging.WARNING, loop=self.name, error=str(error), times=times)
+
     def _rest(self, error: Exception) -> float:
         self.trouble = Trouble.after(self.trouble, error, self._clock.boot())
         return min(_LONGEST_REST, 0.05 * 2.0 ** min(self.trouble.failures, 10))
 
 
-class Watchdog:
+class LoopWatchdog:
     """Ends the process when a loop stands still: a worker that looks alive and is not is worse than none."""
 
     def __init__(self, loops: Sequence[Loop], clock: Clock, end: Callable[[str], None] | None = None) -> None:

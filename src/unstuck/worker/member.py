@@ -9,8 +9,8 @@ import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from unstuck.executor.messages import MAX_ERRANDS, BadFrame, Inbox, Run, from_executor
-from unstuck.executor.page import Page
+from unstuck.executor.messages import MAX_ERRANDS, BadFrame, FrameReader, Run, from_executor
+from unstuck.executor.page import SharedPage
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.worker import stacks
 from unstuck.worker.dumps import Dumps
@@ -50,7 +50,7 @@ class Member:
     number: int
     alone: bool
     wire: socket.socket
-    page: Page
+    page: SharedPage
     dumps: Dumps
     spill: Spill
     since: float
@@ -58,7 +58,7 @@ class Member:
     state: ProcessState = "starting"
     pid: int = 0
     pidfd: int = -1
-    inbox: Inbox = field(default_factory=lambda: Inbox(from_executor))
+    inbox: FrameReader = field(default_factory=lambda: FrameReader(from_executor))
     unsent: bytearray = field(default_factory=bytearray)
     writing: bool = False
     fed: dict[int, Fed] = field(default_factory=dict)
@@ -122,6 +122,7 @@ class Member:
             job.payload,
             None if policy.timeout == "unlimited" else float(policy.timeout),
             policy.max_result,
+            policy.grace,
         )
 
     def owed(self, number: int) -> Fed:
@@ -246,7 +247,10 @@ class Member:
         if now - self.memory_at >= MEMORY_EVERY:
             self.memory, self.memory_at = resident(self.pid) if self.pid else 0, now
         pulse_age = max(0.0, now - (page.pulse or now))
-        vigil = self._keep_vigil(now) if pulse_age >= silent_after and self.pid else None
+        loop_age = max(0.0, now - (page.loop_pulse or now))
+        is_silent = pulse_age >= silent_after and self.pid
+        # A process for single jobs has no loop that turns.
+        vigil = self._keep_vigil(now, not self.alone and loop_age >= silent_after) if is_silent else None
         self.vigil = vigil
         running: list[AttemptRef] = []
         unstarted: list[AttemptRef] = []
@@ -273,7 +277,7 @@ class Member:
             unstarted=tuple(unstarted),
             reason=self.reason,
             unsaid=unsaid,
-            loop_age=max(0.0, now - (page.loop_pulse or now)),
+            loop_age=loop_age,
             on_loop=self._ref(page.loop_job),
             on_main=frozenset(on_main),
             holder=self._ref(vigil.holder) if vigil else None,
@@ -291,14 +295,20 @@ class Member:
         fed = self.fed.get(number) if number else None
         return None if fed is None or fed.is_back else fed.ref
 
-    def _keep_vigil(self, now: float) -> Vigil:
+    def _keep_vigil(self, now: float, is_loop_silent: bool) -> Vigil:
         vigil = self.vigil
         if vigil is None or vigil.pulse != self.page.pulse:
             # It spoke again since the last look, be it for a moment: nothing said of that silence holds for this one.
             vigil = Vigil(self.page.pulse)
         if vigil.is_due(now):
-            look = look_at_threads(self.pid, now)
-            vigil.look(look, self.pid, self.page.control_thread, self._threads_of_jobs(), self.crew or ())
+            vigil.look(
+                look_at_threads(self.pid, now),
+                self.pid,
+                self.page.control_thread,
+                self._threads_of_jobs(),
+                self.crew or (),
+                is_loop_silent=is_loop_silent,
+            )
         return vigil
 
     def _threads_of_jobs(self) -> dict[int, int]:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from unstuck.model.job import AttemptRef
-from unstuck.store.port import Order
+from unstuck.store.port import WorkerOrder
 from unstuck.telemetry import emit
+from unstuck.worker.act import Hands
 from unstuck.worker.actions import ORDERED, Drain, Dump, Kill
-from unstuck.worker.books import Books
-from unstuck.worker.hands import Hands
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import FleetPort
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Shutdown
+from unstuck.worker.state import Books
 
 #: A process that has not shown a stack by then will not.
 _STACK_WITHIN = 1.0
@@ -24,7 +24,7 @@ _MOST_SHOWN = 50
 _MOST_DIGITS = 10
 
 
-class Answer(Protocol):
+class AnswerOrder(Protocol):
     def __call__(self, number: int, text: str, *, refused: bool = False) -> None: ...
 
 
@@ -38,7 +38,7 @@ class _Awaited:
 
 
 class Orders:
-    def __init__(self, books: Books, fleet: FleetPort, hands: Hands, shutdown: Shutdown, answer: Answer) -> None:
+    def __init__(self, books: Books, fleet: FleetPort, hands: Hands, shutdown: Shutdown, answer: AnswerOrder) -> None:
         self._books = books
         self._fleet = fleet
         self._hands = hands
@@ -46,7 +46,7 @@ class Orders:
         self._answer = answer
         self._awaited: list[_Awaited] = []
 
-    def take(self, order: Order, now: float) -> None:
+    def take(self, order: WorkerOrder, now: float) -> None:
         emit("ordered", kind=order.kind, subject=order.subject[:_MOST_SHOWN], by=order.by)
         match order.kind:
             case "drain":
@@ -63,13 +63,13 @@ class Orders:
         self._awaited = [awaited for awaited in self._awaited if not self._has_answered(awaited, now)]
 
     # --- processes ----------------------------------------------------------------------------------------------
-    def _drain(self, order: Order) -> None:
+    def _drain(self, order: WorkerOrder) -> None:
         """Like a first TERM; one that drains already is not hurried by it."""
         if not self._shutdown.is_asked:
             self._shutdown.ask()
         self._answer(order.number, f"this worker is draining; {_jobs(self._books.ledger.held)} first")
 
-    def _to_process(self, order: Order, act: Callable[[Post], str]) -> None:
+    def _to_process(self, order: WorkerOrder, act: Callable[[Post], str]) -> None:
         pid = _pid(order.subject)
         post = self._books.roster.of_pid(pid) if pid else None
         if post is None:
@@ -77,7 +77,7 @@ class Orders:
         else:
             self._answer(order.number, act(post))
 
-    def _recycle(self, post: Post, order: Order, now: float) -> str:
+    def _recycle(self, post: Post, order: WorkerOrder, now: float) -> str:
         if post.state != "draining" and not post.killed:
             self._hands.do(Drain(post.number, f"recycled by {order.by}"), now)
         return f"process {post.pid} is draining; {_jobs(len(post.bodies))} first"
@@ -88,7 +88,7 @@ class Orders:
         return f"process {post.pid} is killed; {running} of its jobs go back"
 
     # --- stacks -------------------------------------------------------------------------------------------------
-    def _show(self, order: Order, now: float) -> None:
+    def _show(self, order: WorkerOrder, now: float) -> None:
         holding = self._subject(order.subject)
         if holding is None or not holding.has_body:
             is_waiting = holding is not None and holding.stage < Stage.RUNNING
@@ -98,7 +98,7 @@ class Orders:
         self._hands.do(Dump(holding.executor or 0, (holding.ref,)), now)
         self._awaited.append(_Awaited(order.number, holding.ref, now + _STACK_WITHIN))
 
-    def _subject(self, subject: str) -> Holding | None:
+    def _subject(self, subject: str) -> HeldAttempt | None:
         job, _, token = subject.partition(":")
         held = self._books.ledger.holdings()
         return next((h for h in held if (str(h.ref.job), str(h.ref.token)) == (job, token)), None)

@@ -16,7 +16,7 @@ from unstuck.store.port import Store
 from unstuck.worker.placing import Seats
 from unstuck.worker.processes import FleetPort
 from unstuck.worker.readiness import Readiness
-from unstuck.worker.view import Limits
+from unstuck.worker.view import WearLimits
 
 
 class Chores(Protocol):
@@ -38,7 +38,7 @@ class Chores(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class WorkerParts:
     """`beat_store` has a connection of its own; so has what `last_store` opens, for the last words of a worker that
     ends itself. `prepare` makes the tables of a store that has none."""
 
@@ -51,7 +51,7 @@ class Parts:
     chance: Chance
     times: Times
     seats: Seats
-    limits: Limits
+    limits: WearLimits
     queues: tuple[str, ...] = ()
     name: str | None = None
     prepare: Callable[[], None] = lambda: None

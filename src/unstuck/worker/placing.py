@@ -7,9 +7,9 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from unstuck.worker.ledger import Holding
+from unstuck.worker.ledger import HeldAttempt
 from unstuck.worker.roster import Post
-from unstuck.worker.shares import Room
+from unstuck.worker.shares import FreeRoom
 
 #: What may wait in executors beyond their slots: enough that they never run dry between two claims.
 LEAST_AHEAD = 200
@@ -48,21 +48,21 @@ def suspects_to_seat(posts: Collection[Post], *, is_wary: bool) -> int:
 
 
 def place(
-    waiting: Sequence[Holding],
+    waiting: Sequence[HeldAttempt],
     posts: Sequence[Post],
     most_suspects: int = sys.maxsize,
     *,
     coroutines: Collection[str] = (),
     unresponsive: float = math.inf,
-) -> tuple[dict[int, list[Holding]], list[Holding]]:
+) -> tuple[dict[int, list[HeldAttempt]], list[HeldAttempt]]:
     """Feedable posts in, seats and those left standing out: the post with most free slots takes the next; for a
     coroutine one whose loop lives."""
     shared = [post for post in posts if not post.alone]
     loops = {post.number for post in shared if post.has_live_loop(unresponsive)}
     solos = [post for post in posts if post.alone and post.load == 0]
     loads = {post.number: post.load - post.slots for post in shared}
-    seats: dict[int, list[Holding]] = {}
-    standing: list[Holding] = []
+    seats: dict[int, list[HeldAttempt]] = {}
+    standing: list[HeldAttempt] = []
     for holding in waiting:
         if holding.needs_solitude:
             if solos and (most_suspects > 0 or not holding.job.alone):
@@ -81,16 +81,16 @@ def place(
 
 def room(
     posts: Collection[Post],
-    standing: Sequence[Holding],
+    standing: Sequence[HeldAttempt],
     seats: Seats,
     *,
     may_fetch_ahead: bool,
     unresponsive: float = math.inf,
-) -> Room:
+) -> FreeRoom:
     """What a claim may ask for."""
     shared = [post for post in posts if not post.alone and post.is_feedable(unresponsive)]
     if not shared:
-        return Room(0)
+        return FreeRoom(0)
     alone = [h for post in posts if post.alone for h in post.live]
     waiting = [*standing, *alone]
     isolated = sum(holding.needs_solitude and not holding.is_suspect for holding in waiting)
@@ -103,4 +103,4 @@ def room(
     free = sum(max(0, post.slots - post.load) for post in shared) - (len(waiting) - isolated) - staying
     over = sum(max(0, post.load - post.slots) for post in shared)
     ahead = max(0, seats.ahead - over) if may_fetch_ahead else 0
-    return Room(max(0, free), ahead, max(0, seats.solos - isolated))
+    return FreeRoom(max(0, free), ahead, max(0, seats.solos - isolated), in_order=seats.slots == 1)

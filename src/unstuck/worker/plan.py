@@ -21,21 +21,22 @@ from unstuck.worker.actions import (
     STALLED_LOOP,
     STUCK_INSIDE,
     Action,
+    Continue,
     Drain,
     GiveBack,
     Interrupt,
     Kill,
     Promote,
     Recall,
-    Spawn,
+    StartExecutor,
     Terminate,
 )
 from unstuck.worker.ladder import is_over
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import suspects_to_seat
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
-from unstuck.worker.view import View
+from unstuck.worker.view import FleetView
 
 #: What has not started so long after it was fed goes back: another worker may have a slot.
 UNSTARTED_LIMIT = 1.0
@@ -46,11 +47,12 @@ IDLE_SOLO_LIMIT = 2.0
 MAX_DOOMED = 2
 
 
-def plan(view: View, now: float) -> Iterator[Action]:
+def plan(view: FleetView, now: float) -> Iterator[Action]:
     yield from fence_off(view, now)
     yield from leave(view)
     yield from ladder.stop_for_the_lease(view, now)
     yield from ladder.excuse_kept(view, now)
+    yield from continue_stopped(view, now)
     yield from ladder.take_stacks(view, now)
     yield from ladder.convict_unmoved(view, now)
     yield from end_doomed(view, now)
@@ -68,18 +70,18 @@ def plan(view: View, now: float) -> Iterator[Action]:
 
 
 # --- processes that must go -------------------------------------------------------------------------------------
-def fence_off(view: View, now: float) -> Iterator[Action]:
+def fence_off(view: FleetView, now: float) -> Iterator[Action]:
     """The store was not reached for too long: kill, before somebody else may start these jobs."""
     if now >= view.fence.kill_at:
         yield from (Kill(post.number, LEASE_GOING) for post in view.posts if not post.killed)
 
 
-def leave(view: View) -> Iterator[Action]:
+def leave(view: FleetView) -> Iterator[Action]:
     if view.phase is Phase.LEAVING:
         yield from (Kill(post.number, HANDED_BACK) for post in view.posts if not post.killed)
 
 
-def end_doomed(view: View, now: float) -> Iterator[Action]:
+def end_doomed(view: FleetView, now: float) -> Iterator[Action]:
     """Executors with a body that will not end: no more jobs; killed once nobody in them can still finish."""
     doomed = [post for post in view.posts if not post.killed and any(is_over(view, h, now) for h in post.bodies)]
     lingering = []
@@ -97,7 +99,7 @@ def end_doomed(view: View, now: float) -> Iterator[Action]:
     yield from (Kill(post.number, _why_doomed(post)) for post in oldest[: max(0, len(oldest) - MAX_DOOMED)])
 
 
-def _end_solo(view: View, post: Post, now: float) -> Iterator[Action]:
+def _end_solo(view: FleetView, post: Post, now: float) -> Iterator[Action]:
     """Nobody else is in it: no drain, but a chance to clean up."""
     if post.terminated_at is None:
         yield Terminate(post.number, STUCK_INSIDE)
@@ -105,7 +107,7 @@ def _end_solo(view: View, post: Post, now: float) -> Iterator[Action]:
         yield Kill(post.number, STUCK_INSIDE)
 
 
-def _may_still_finish(view: View, post: Post, holding: Holding, now: float) -> bool:
+def _may_still_finish(view: FleetView, post: Post, holding: HeldAttempt, now: float) -> bool:
     """Not if the very one that will not end keeps the interpreter or the loop from it."""
     if is_over(view, holding, now):
         return False
@@ -122,7 +124,15 @@ def _why_doomed(post: Post) -> str:
     return HANDED_BACK if any(h.asked is RequestKind.DRAIN for h in post.bodies) else LEASE_GOING
 
 
-def kill_frozen(view: View, now: float) -> Iterator[Action]:
+def continue_stopped(view: FleetView, now: float) -> Iterator[Action]:
+    """Nothing says who stopped it, and to go on costs nobody anything: who did it is judged by what it does then."""
+    for post in view.posts:
+        is_due = now >= post.continued_at + view.times.unresponsive and not view.was_away(now)
+        if is_due and ladder.may_be_continued(view, post):
+            yield Continue(post.number)
+
+
+def kill_frozen(view: FleetView, now: float) -> Iterator[Action]:
     """For the neighbours' sake; a process with one job is left to that job's own time limit."""
     for post in view.posts:
         if post.killed or post.state not in ("active", "draining") or view.was_away(now):
@@ -133,13 +143,13 @@ def kill_frozen(view: View, now: float) -> Iterator[Action]:
             yield Kill(post.number, FROZEN, post.holder if is_frozen else None)
 
 
-def _is_trapped(view: View, holding: Holding, now: float) -> bool:
+def _is_trapped(view: FleetView, holding: HeldAttempt, now: float) -> bool:
     """Neither started nor given back, long after it was recalled."""
     is_recalled = holding.recalled and holding.stage is Stage.FED
     return is_recalled and _fed_for(holding, now) >= UNSTARTED_LIMIT + view.times.frozen
 
 
-def break_stalls(view: View, now: float) -> Iterator[Action]:
+def break_stalls(view: FleetView, now: float) -> Iterator[Action]:
     """A loop that stands still with others on it: who blocks it is interrupted, and if that does not help, killed. A
     process that is silent as a whole is no matter of its loop."""
     for post in view.posts:
@@ -158,7 +168,7 @@ def break_stalls(view: View, now: float) -> Iterator[Action]:
             yield Interrupt(blocker.ref)
 
 
-def kill_over_memory(view: View, now: float) -> Iterator[Action]:
+def kill_over_memory(view: FleetView, now: float) -> Iterator[Action]:
     """One look after the stacks were asked for: what filled the memory is on one of them. Not much later in any
     case: the machine's memory is everybody's."""
     for post in view.posts:
@@ -170,7 +180,7 @@ def kill_over_memory(view: View, now: float) -> Iterator[Action]:
 
 
 # --- jobs that have not started ---------------------------------------------------------------------------------
-def recall_unstarted(view: View, now: float) -> Iterator[Action]:
+def recall_unstarted(view: FleetView, now: float) -> Iterator[Action]:
     at_once = view.phase > Phase.WORKING or now >= view.fence.cancel_at
     for post in view.posts:
         is_closed = at_once or post.state == "draining" or view.is_silent(post)
@@ -183,21 +193,23 @@ def recall_unstarted(view: View, now: float) -> Iterator[Action]:
             yield Recall(post.number, refs)
 
 
-def give_back_standing(view: View, now: float) -> Iterator[Action]:
+def give_back_standing(view: FleetView, now: float) -> Iterator[Action]:
     for holding in view.standing:
         limit = SOLITARY_LIMIT if holding.needs_solitude else UNSTARTED_LIMIT
         if view.phase > Phase.WORKING:
             yield GiveBack(holding.ref, HANDED_BACK)
+        elif now >= view.fence.cancel_at:
+            yield GiveBack(holding.ref, LEASE_GOING)
         elif now >= holding.claimed_at + limit:
             yield GiveBack(holding.ref, "no slot became free in time")
 
 
-def _fed_for(holding: Holding, now: float) -> float:
+def _fed_for(holding: HeldAttempt, now: float) -> float:
     return 0.0 if holding.fed_at is None else now - holding.fed_at
 
 
 # --- processes that are worn, idle or missing -------------------------------------------------------------------
-def drain_worn(view: View) -> Iterator[Action]:
+def drain_worn(view: FleetView) -> Iterator[Action]:
     """A few at a time: each has its replacement at once, and the jobs in it go on."""
     draining = sum(post.state == "draining" and not post.killed for post in view.posts)
     worn = [post for post in view.posts if post.state == "active" and not post.killed and _worn(view, post)]
@@ -205,7 +217,7 @@ def drain_worn(view: View) -> Iterator[Action]:
         yield Drain(post.number, _worn(view, post))
 
 
-def _worn(view: View, post: Post) -> str:
+def _worn(view: FleetView, post: Post) -> str:
     limits = view.limits
     if limits.max_jobs is not None and post.jobs_done >= limits.max_jobs:
         return f"it has run {post.jobs_done} jobs"
@@ -215,14 +227,14 @@ def _worn(view: View, post: Post) -> str:
     return post.left_behind
 
 
-def drain_idle_solos(view: View, now: float) -> Iterator[Action]:
+def drain_idle_solos(view: FleetView, now: float) -> Iterator[Action]:
     for post in view.posts:
         is_idle = post.alone and post.state == "active" and not post.killed and post.load == 0
         if is_idle and now >= post.idle_since + IDLE_SOLO_LIMIT:
             yield Drain(post.number, "nothing needs a process to itself")
 
 
-def fill_places(view: View, now: float) -> Iterator[Action]:
+def fill_places(view: FleetView, now: float) -> Iterator[Action]:
     """A draining executor is replaced at once: capacity is whole while its last jobs finish."""
     is_wanted = view.is_imported and view.phase is Phase.WORKING and now < view.fence.cancel_at
     if not is_wanted:
@@ -234,7 +246,7 @@ def fill_places(view: View, now: float) -> Iterator[Action]:
             yield action
 
 
-def _shared(view: View, coming: list[Post]) -> Iterator[Action]:
+def _shared(view: FleetView, coming: list[Post]) -> Iterator[Action]:
     shared = [post for post in coming if not (post.alone or post.is_spare)]
     spares = [post for post in coming if post.is_spare]
     slots = view.seats.slots - sum(post.slots for post in shared)
@@ -245,17 +257,17 @@ def _shared(view: View, coming: list[Post]) -> Iterator[Action]:
             spares.remove(fitting[0])
             yield Promote(fitting[0].number)
         else:
-            yield Spawn(alone=False, slots=share)
+            yield StartExecutor(alone=False, slots=share)
     is_whole = len(shared) >= view.seats.processes and all(post.state == "active" for post in shared)
     if view.mode == "spawn" and is_whole and not spares:
-        yield Spawn(alone=False, slots=-(-view.seats.slots // view.seats.processes), is_spare=True)
+        yield StartExecutor(alone=False, slots=-(-view.seats.slots // view.seats.processes), is_spare=True)
 
 
-def _solos(view: View, coming: list[Post]) -> Iterator[Action]:
+def _solos(view: FleetView, coming: list[Post]) -> Iterator[Action]:
     solos = [post for post in coming if post.alone]
     idle = sum(post.load == 0 for post in solos)
     suspects = sum(holding.job.alone for holding in view.standing)
     isolated = sum(holding.needs_solitude for holding in view.standing) - suspects
     needed = isolated + min(suspects, suspects_to_seat(view.posts, is_wary=view.is_wary)) - idle
     limit = view.seats.solos + view.seats.suspects
-    yield from (Spawn(alone=True) for _ in range(min(needed, limit - len(solos))))
+    yield from (StartExecutor(alone=True) for _ in range(min(needed, limit - len(solos))))

@@ -80,7 +80,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class HandlerOutput:
     """What a running handler printed, logged or reported as progress (`kind`)."""
 
     executor: int
@@ -90,7 +90,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class FlowCall:
     """What a handler asks of the database; it waits for the answer under this serial."""
 
     executor: int
@@ -126,12 +126,16 @@ class ExecutorDied:
 @dataclass(frozen=True, slots=True)
 class LeftBehind:
     """An attempt of this workflow has ended, and threads or tasks that it started have not; or it was interrupted
-    within an import, and what it imported may not be importable in this process any more."""
+    within an import, and what it imported may not be importable in this process any more. `processes` of it were
+    ended with it, by TERM or KILL; `poison` says what is wrong with the process that it ran in."""
 
     executor: int
     workflow: str
     threads: tuple[str, ...]
     broken_import: str = ""
+    processes: tuple[str, ...] = ()
+    is_killed: bool = False
+    poison: str = ""
 
 
 FleetEvent = (
@@ -142,8 +146,8 @@ FleetEvent = (
     | Started
     | Finished
     | Recalled
-    | Said
-    | Errand
+    | HandlerOutput
+    | FlowCall
     | LeftBehind
     | ExecutorDied
 )
@@ -215,6 +219,10 @@ class FleetPort(Protocol):
 
     def stack(self, executor: int, ref: AttemptRef) -> str | None:
         """Where that attempt was at the last dump; None if nothing was heard (yet)."""
+        ...
+
+    def resume(self, executor: int) -> None:
+        """CONT: it goes on if it was stopped."""
         ...
 
     def terminate(self, executor: int) -> None:

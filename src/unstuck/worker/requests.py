@@ -17,7 +17,7 @@ from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.store.port import Asked, Order, Store, Verdict
+from unstuck.store.port import Asked, Store, Verdict, WorkerOrder
 from unstuck.telemetry import emit
 
 #: So many asks per tick: between two ticks the watchdog sees a sign of life, and people's requests get their turn.
@@ -28,7 +28,7 @@ _AGAIN = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PendingRequest:
     ref: AttemptRef
     kind: RequestKind
     reason: str
@@ -62,7 +62,7 @@ class Requests:
         is_busy: Callable[[], bool],
         heard: Callable[[Asked], None],
         revoked: Callable[[AttemptRef], None],
-        ordered: Callable[[Order], None],
+        ordered: Callable[[WorkerOrder], None],
     ) -> None:
         self._store = store
         self._worker = worker
@@ -76,13 +76,13 @@ class Requests:
         self._news: deque[News] = deque()
         #: Orders that were passed on: polled again until their answer is written.
         self._taken: set[int] = set()
-        self._asks: deque[Ask] = deque()
+        self._asks: deque[PendingRequest] = deque()
         #: Those that somebody holds up: when to try again, and when to give up.
-        self._held_up: dict[Ask, tuple[float, float]] = {}
+        self._held_up: dict[PendingRequest, tuple[float, float]] = {}
         self._arrived = threading.Event()
         self._polled_at = float("-inf")
 
-    def ask(self, ask: Ask) -> None:
+    def ask(self, ask: PendingRequest) -> None:
         self._asks.append(ask)
         self._arrived.set()
 
@@ -92,6 +92,10 @@ class Requests:
 
     def tell(self, news: News) -> None:
         self._news.append(news)
+        self._arrived.set()
+
+    def wake(self) -> None:
+        """End its rest early."""
         self._arrived.set()
 
     @property
@@ -137,7 +141,7 @@ class Requests:
         if self._asks:
             self._arrived.set()
 
-    def _write(self, ask: Ask) -> Verdict:
+    def _write(self, ask: PendingRequest) -> Verdict:
         try:
             return self._store.ask(ask.ref, ask.kind, ask.reason)
         except Exception as error:

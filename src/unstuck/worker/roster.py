@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from unstuck.model.job import AttemptRef
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import ExecutorView, ProcessState
 
 
@@ -36,6 +36,9 @@ class Post:
     killed_at: float = 0.0
     culprit: AttemptRef | None = None
     terminated_at: float | None = None
+    #: How often it was continued after somebody had stopped it, and when last.
+    continued: int = 0
+    continued_at: float = 0.0
     #: What jobs of it left running behind them: why it is to be replaced, and how much there is.
     left_behind: str = ""
     leftovers: int = 0
@@ -57,10 +60,10 @@ class Post:
     on_main: frozenset[AttemptRef] = frozenset()
     holder: AttemptRef | None = None
     is_stopped: bool = False
-    holdings: dict[AttemptRef, Holding] = field(default_factory=dict)
+    holdings: dict[AttemptRef, HeldAttempt] = field(default_factory=dict)
 
     @property
-    def bodies(self) -> list[Holding]:
+    def bodies(self) -> list[HeldAttempt]:
         return [h for h in self.holdings.values() if h.has_body]
 
     @property
@@ -79,7 +82,7 @@ class Post:
         return self.jobs_done == 0 and not self.holdings
 
     @property
-    def live(self) -> list[Holding]:
+    def live(self) -> list[HeldAttempt]:
         """Those that hold a slot: not the stuck and the revoked."""
         return [h for h in self.holdings.values() if h.stage < Stage.STUCK]
 
@@ -139,14 +142,14 @@ class Roster:
     def of_pid(self, pid: int) -> Post | None:
         return next((post for post in self.posts.values() if post.pid == pid), None)
 
-    def seat(self, post: Post, holdings: Iterable[Holding], now: float) -> None:
+    def seat(self, post: Post, holdings: Iterable[HeldAttempt], now: float) -> None:
         for holding in holdings:
             holding.stage = Stage.FED
             holding.executor = post.number
             holding.fed_at = now
             post.holdings[holding.ref] = holding
 
-    def unseat(self, holding: Holding, now: float) -> None:
+    def unseat(self, holding: HeldAttempt, now: float) -> None:
         """It has ended there: its slot is free."""
         post = self.posts.get(holding.executor or 0)
         if post is not None and holding.ref in post.holdings:

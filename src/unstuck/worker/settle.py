@@ -6,7 +6,8 @@ back, if their token still holds. What a handler said goes before the report tha
 
 A report that the store could not write although it wrote others is set aside: it stays in these hands, with its
 result, for as long as the fence holds, is tried again with growing pauses, and is entered into the quarantine, where
-people see what keeps its job RUNNING. Nobody else waits for it.
+people see what keeps its job RUNNING. Nobody else waits for it. Where not even that can be written, the worker's beat
+tells it (`troubles`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, OutcomeUnknown, SchemaMismatch, StoreError, StoreUnavailable
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
+from unstuck.model.standing import settle_of
+from unstuck.model.trouble import Trouble
 from unstuck.store.port import HELD, Remark, Report, Settled, Store, Verdict
-from unstuck.telemetry import emit
+from unstuck.telemetry import emit, wants_every_job
 from unstuck.worker.ledger import Ledger
 
 BATCH = 400
@@ -36,6 +39,8 @@ _SOON = 0.02
 _LATE = 2.0
 #: Held for so long it is worth a word to people; what the database refuses is at once.
 _WORTH_SAYING = 1.0
+#: So many that could not be entered into the quarantine are told one by one.
+_MOST_TOLD = 5
 #: Of these no report is to blame.
 _AWAY = (StoreUnavailable, OutcomeUnknown, SchemaMismatch)
 #: A result below this is never what a store call cannot carry.
@@ -44,6 +49,10 @@ _UNSTORABLE = Raised(
     ErrorInfo(ErrorType.RESULT_NOT_STORABLE, "the database could not take the result within one store call"),
     retry=False,
 )
+
+
+class NotWritten(Exception):
+    """The store refuses the end of a job, and to have it in the quarantine."""
 
 
 @dataclass(slots=True)
@@ -55,6 +64,8 @@ class _Aside:
     due_at: float
     tries: int = 1
     is_recorded: bool = False
+    #: What the store said, where it could not be entered into the quarantine.
+    untold: str = ""
 
 
 class Settler:
@@ -102,10 +113,25 @@ class Settler:
             self._lifts.append(job)
         self._arrived.set()
 
+    def wake(self) -> None:
+        """End its rest early."""
+        self._arrived.set()
+
     @property
     def set_aside(self) -> int:
         """How many reports could not be written although the store answered others."""
         return len(self._aside)
+
+    @property
+    def troubles(self) -> dict[str, Trouble]:
+        """Of these only this worker knows, the oldest first. From any thread."""
+        untold = [aside for aside in list(self._aside.values()) if aside.untold][:_MOST_TOLD]
+        return {
+            settle_of(aside.report.ref.job): Trouble(
+                NotWritten(aside.untold), aside.since, aside.tries, lasting_since=aside.since
+            )
+            for aside in untold
+        }
 
     # --- the loop -----------------------------------------------------------------------------------------------
     def tick(self) -> float:
@@ -233,13 +259,32 @@ class Settler:
                 some[ref] = aside.report
         if not some:
             return
+        self._take_answers(some, self._without_output(some, self._ask(some.values())))
+
+    def _ask(self, reports: Iterable[Report]) -> list[Settled]:
+        reports = list(reports)
         try:
-            answers = self._store.settle(self._worker, list(some.values()))
+            return self._store.settle(self._worker, reports)
         except _AWAY:
             raise
         except Exception as error:
-            answers = [Settled(ref, Verdict.BUSY, problem=repr(error)) for ref in some]
-        self._take_answers(some, answers)
+            return [Settled(report.ref, Verdict.BUSY, problem=repr(error)) for report in reports]
+
+    def _without_output(self, reports: dict[AttemptRef, Report], answers: Sequence[Settled]) -> list[Settled]:
+        """What a handler printed last comes with its report. It is given up where that is all that keeps it."""
+        bare = [
+            replace(reports[answer.ref], output=None)
+            for answer in answers
+            if answer.verdict is Verdict.BUSY
+            and answer.problem not in ("", HELD)
+            and reports[answer.ref].output
+            and self._aside[answer.ref].tries >= _TRIES
+        ]
+        second = {answer.ref: answer for answer in self._ask(bare)} if bare else {}
+        for answer in second.values():
+            if answer.verdict is Verdict.DONE:
+                emit("remark_lost", level=logging.WARNING, job=answer.ref.job, token=answer.ref.token)
+        return [second.get(answer.ref, answer) for answer in answers]
 
     def _take_answers(self, reports: dict[AttemptRef, Report], answers: Sequence[Settled]) -> None:
         final = [answer for answer in answers if answer.verdict is not Verdict.BUSY]
@@ -260,6 +305,8 @@ class Settler:
             for answer in final:
                 self._doubts.pop(answer.ref, None)
                 self._stored.pop(answer.ref, None)
+        if wants_every_job():
+            self._tell(final)
         self._ledger.settled(answer.ref for answer in final)
         for answer in final:
             if answer.verdict is Verdict.FENCED:
@@ -270,6 +317,21 @@ class Settler:
             aside = self._aside.pop(answer.ref, None)
             if aside is not None and aside.is_recorded:
                 self._strike(answer.ref.job)
+
+    def _tell(self, final: list[Settled]) -> None:
+        now = self._clock.boot()
+        for answer in final:
+            if answer.state is not None and (holding := self._ledger.settling(answer.ref)) is not None:
+                job, began = holding.job, holding.started_at
+                took = "" if began is None else f" after {now - began:.3g} s"
+                emit(
+                    "job_ended",
+                    level=logging.DEBUG,
+                    job=job.id,
+                    workflow=job.workflow,
+                    state=str(answer.state),
+                    took=took,
+                )
 
     # --- what cannot be written ---------------------------------------------------------------------------------
     def _set_aside(self, report: Report, problem: str) -> _Aside:
@@ -298,10 +360,15 @@ class Settler:
 
     def _record(self, refused: dict[int, str]) -> None:
         """For people: the reports are safe here whether or not this can be written."""
+        is_told = True
         try:
             self._store.quarantine("settle", refused, by=f"worker {self._worker}")
         except Exception as error:
+            is_told = False
             emit("quarantine_failed", level=logging.WARNING, jobs=len(refused), error=str(error))
+        for ref, aside in self._aside.items():
+            if ref.job in refused:
+                aside.untold = "" if is_told else refused[ref.job]
 
     def _strike(self, job: int) -> None:
         """What is left there by mistake goes with a sweep."""

@@ -3,7 +3,8 @@
 Tenants share by weight: every job that a tenant gets moves its own mark ahead by 1/weight, and the tenant whose mark
 is furthest behind goes next. So one with a hundred thousand jobs cannot starve one with a single job. Who is new, or
 was idle, starts level with those who wait now: turns that nobody wanted are not saved up. Within a tenant the routes'
-first jobs compete by rank (age and priority).
+first jobs compete by rank (age and priority). A worker with one slot takes a tenant's jobs in exactly that order: of
+the route with the first job alone, as far as the first job of the next. With more slots its routes share them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _MOST_MARKS = 10_000
 @dataclass(frozen=True, slots=True)
 class Bid:
     """A route with work due that this worker may take. `is_solo`: its jobs want a process each. `is_limited`: what is
-    taken of it counts at once, so nothing of it is fetched ahead. `floor`: what lies before was taken."""
+    taken of it counts at once, so nothing of it is fetched ahead. `job`: its first, of one rank the lower goes first.
+    `floor`: what lies before was taken."""
 
     route: int
     tenant: str
@@ -30,24 +32,32 @@ class Bid:
     is_solo: bool = False
     is_limited: bool = False
     floor: tuple[int, int] | None = None
+    job: int = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.rank, self.job
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Free slots for anything, what may be fetched ahead of quick workflows, and processes for a single job each."""
+class FreeRoom:
+    """Free slots for anything, what may be fetched ahead of quick workflows, and processes for a single job each.
+    `in_order`: one after the other, because there is one slot in all."""
 
     slots: int
     ahead: int = 0
     solo: int = 0
+    in_order: bool = False
 
     @property
     def total(self) -> int:
         return self.slots + self.ahead + self.solo
 
-    def less(self, taken: int) -> Room:
+    def less(self, taken: int) -> FreeRoom:
         """After so many more, whoever they are: counted against everything, until the next count is made."""
         beyond = max(0, taken - self.slots)
-        return Room(max(0, self.slots - taken), max(0, self.ahead - beyond), max(0, self.solo - taken))
+        slots, ahead, solo = self.slots - taken, self.ahead - beyond, self.solo - taken
+        return FreeRoom(max(0, slots), max(0, ahead), max(0, solo), self.in_order)
 
 
 @dataclass(slots=True)
@@ -76,19 +86,33 @@ class Turns:
             self.marks = {tenant: mark for tenant, mark in self.marks.items() if mark > self.level}
 
 
-def divide(bids: Sequence[Bid], room: Room, turns: Turns) -> list[Share]:
+def divide(bids: Sequence[Bid], room: FreeRoom, turns: Turns) -> list[Share]:
     """Free slots over all that can use them; what may be fetched ahead over the quick ones only."""
     deal = _Deal(turns)
-    order = sorted(bids, key=lambda bid: (bid.rank, bid.route))
+    order = sorted(bids, key=lambda bid: (*bid.place, bid.route))
+    ends: dict[int, tuple[int, int]] = {}
+    if room.in_order:
+        order, ends = _first_of_each(order)
     deal.out([bid for bid in order if not bid.is_solo], room.slots)
     deal.out([bid for bid in order if bid.is_quick and not bid.is_solo and not bid.is_limited], room.ahead)
     deal.out([bid for bid in order if bid.is_solo], room.solo)
     of_route = {bid.route: bid for bid in bids}
     return [
-        Share(route, limit, of_route[route].floor, of_route[route].is_limited)
+        Share(route, limit, of_route[route].floor, of_route[route].is_limited, ends.get(route))
         for route, limit in deal.granted.items()
         if limit > 0
     ]
+
+
+def _first_of_each(order: Sequence[Bid]) -> tuple[list[Bid], dict[int, tuple[int, int]]]:
+    """Of each tenant the route whose turn it is, and where that of its next begins."""
+    first: dict[tuple[str, bool], Bid] = {}
+    ends: dict[int, tuple[int, int]] = {}
+    for bid in order:
+        before = first.setdefault((bid.tenant, bid.is_solo), bid)
+        if before is not bid:
+            ends.setdefault(before.route, bid.place)
+    return list(first.values()), ends
 
 
 class _Deal:

@@ -30,6 +30,12 @@ def ring(member: Member, signum: int) -> None:
             _send(member, signum)
 
 
+def resume(member: Member) -> None:
+    if member.pid:
+        with contextlib.suppress(*_PAST):
+            _send(member, signal.SIGCONT)
+
+
 def terminate(member: Member) -> None:
     """TERM to it and to all of its session."""
     if not _is_listening(member):

@@ -12,27 +12,27 @@ from typing import Any
 from unstuck.clock import Clock
 from unstuck.executor.messages import (
     Begun,
-    Errand,
     Failed,
+    FlowCallMessage,
     GivenBack,
-    LeftBehind,
+    LeftBehindMessage,
     Park,
     Raise,
     Ready,
     Return,
     Run,
     Say,
-    Shown,
+    ShownMessage,
     Stop,
     pack,
     pack_all,
 )
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import clean_text
-from unstuck.worker import testimony
+from unstuck.worker import validate
 from unstuck.worker.member import Member
-from unstuck.worker.processes import Errand as ErrandHeard
-from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, Recalled, Said, Started
+from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, HandlerOutput, Recalled, Started
+from unstuck.worker.processes import FlowCall as ErrandHeard
 from unstuck.worker.wires import Wires, is_readable, is_writable
 
 HANG_UP_GRACE = 0.2
@@ -133,13 +133,13 @@ class Talk:
                 self._begun(member, message)
             case Return() | Raise() | Stop() | Park():
                 self._ended(member, message)
-            case Errand():
+            case FlowCallMessage():
                 fed = member.sends(message.number, message.serial)
-                testimony.check_question(message.question, fed.max_result)
+                validate.check_question(message.question, fed.max_result)
                 self._say(ErrandHeard(member.number, fed.ref, message.serial, message.question))
             case Say():
                 fed = member.owed(message.number)
-                self._say(Said(member.number, fed.ref, message.kind, testimony.said(message)))
+                self._say(HandlerOutput(member.number, fed.ref, message.kind, validate.said(message)))
             case GivenBack():
                 self._given_back(member, message.numbers)
             case Ready():
@@ -148,12 +148,12 @@ class Talk:
                 if member.state == "starting":
                     member.state = "active"
                 self._say(ExecutorReady(member.number, member.pid))
-            case Shown():
+            case ShownMessage():
                 member.dumps.show(message.number, message.stack)
-            case LeftBehind():
-                self._say(testimony.left_behind(member.number, message))
+            case LeftBehindMessage():
+                self._say(validate.left_behind(member.number, message))
             case Failed():
-                member.fault = clean_text(message.error, testimony.MAX_TEXT)
+                member.fault = clean_text(message.error, validate.MAX_TEXT)
 
     def _begun(self, member: Member, message: Begun) -> None:
         fed = member.owed(message.number)
@@ -163,8 +163,8 @@ class Talk:
 
     def _ended(self, member: Member, message: Return | Raise | Stop | Park) -> None:
         fed = member.owed(message.number)
-        outcome = testimony.outcome_of(message, fed.max_result)
-        output = testimony.output_of(message)
+        outcome = validate.outcome_of(message, fed.max_result, is_alone=member.alone)
+        output = validate.output_of(message)
         member.answered(message.number)
         member.jobs_done += 1
         self._say(Finished(member.number, fed.ref, outcome, max(0, message.ms), output))

@@ -5,6 +5,12 @@ a second, and no other state of a thread looks like that. If our own control thr
 the interpreter; it is the one that does not wait, among those that run a job. Several do not wait if some of them
 sleep in calls that leave the interpreter free; then it is the one that alone burns CPU, or else nobody can tell. Nor
 can anybody if there are threads of no job that do not wait: a leaked one may sleep with the interpreter as well.
+
+The control thread may sleep itself meanwhile: it has just started a thread and waits for its first sign, or wants a
+lock that somebody took who waits for the interpreter. So there is a second witness: the main thread, which turns the
+event loop. If that stands still too, and no job is on it that could be the reason, they have one thing in common.
+Where nobody waits visibly (a job has told the interpreter to ask so rarely), only burning tells.
+
 Nothing here needs the process's help, or more than to read /proc.
 """
 
@@ -22,6 +28,9 @@ LOOK_EVERY = 0.2
 WAITER_RATE = 50.0
 #: Of a core. Waking up 200 times a second takes less than a tenth of this.
 BURNING_SHARE = 0.1
+#: Of the time: who never sleeps, and has run or waited for a core for so much of it, burns as well as a busy machine
+#: lets it.
+RUNNABLE_SHARE = 0.5
 
 _STATE = re.compile(rb"^State:\s+(\S)", re.MULTILINE)
 _SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
@@ -36,6 +45,8 @@ class Activity:
     state: str
     switches: int
     cpu_seconds: float
+    #: How long it was ready to run, and had no core.
+    queued_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +82,23 @@ def holder(
     jobs: Mapping[int, int],
     cleared: Collection[int] = (),
     ours: Collection[int] = (),
+    *,
+    is_held: bool | None = None,
 ) -> int | None:
     """Whose thread holds the interpreter: `jobs` says which attempt is on which thread. None if nobody can tell.
 
     `cleared` are threads that were seen to wait before, while the same silence lasted; `ours` are known to rest
-    between jobs.
+    between jobs. `is_held`: somebody does, whether or not the control thread is seen to wait.
     """
     waiting = waiters(before, after)
-    if control not in waiting:
+    if not (control in waiting if is_held is None else is_held):
         return None
     awake = {thread for thread, _, _ in _both(before, after)} - waiting - set(cleared)
     burning = {
         thread for thread, then, now in _both(before, after) if thread in awake and _burns(before, after, then, now)
     }
-    suspects = burning or awake - set(ours)
+    # If nobody is seen to wait, who sleeps may be waiting.
+    suspects = burning or (awake - {control, *ours} if waiting else set())
     return jobs.get(suspects.pop()) if len(suspects) == 1 else None
 
 
@@ -114,14 +128,27 @@ class Vigil:
     def is_due(self, now: float) -> bool:
         return self.last is None or now - self.last.at >= LOOK_EVERY
 
-    def look(self, look: Look, pid: int, control: int, jobs: Mapping[int, int], crew: Collection[int] = ()) -> None:
-        """The main thread has the process's own number."""
+    def look(
+        self,
+        look: Look,
+        pid: int,
+        control: int,
+        jobs: Mapping[int, int],
+        crew: Collection[int] = (),
+        *,
+        is_loop_silent: bool = False,
+    ) -> None:
+        """The main thread has the process's own number. `is_loop_silent`: the event loop stands still as well."""
         self.is_stopped = is_stopped(look, pid, control)
         if self.last is not None:
             waiting = waiters(self.last, look)
-            self.is_held = control in waiting
+            is_main_kept = is_loop_silent and (pid in waiting or pid not in jobs)
+            self.is_held = control in waiting or (is_main_kept and not self.is_stopped)
             resting = {pid, *crew} - jobs.keys()
-            self.holder = holder(self.last, look, control, jobs, self._cleared, resting)
+            found = holder(self.last, look, control, jobs, self._cleared, resting, is_held=self.is_held)
+            # What one look cannot tell does not refute the one before it: they are of the same silence.
+            is_refuted = not self.is_held or any(jobs.get(thread) == self.holder for thread in waiting)
+            self.holder = found if found is not None or is_refuted else self.holder
             self._cleared |= waiting
         self.last = look
 
@@ -133,7 +160,11 @@ def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
 
 
 def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
-    return now.cpu_seconds - then.cpu_seconds >= BURNING_SHARE * (after.at - before.at)
+    span, ran = after.at - before.at, now.cpu_seconds - then.cpu_seconds
+    if ran >= BURNING_SHARE * span:
+        return True
+    is_sleepless = ran > 0 and now.switches == then.switches
+    return is_sleepless and ran + now.queued_seconds - then.queued_seconds >= RUNNABLE_SHARE * span
 
 
 def _activity(folder: str) -> Activity | None:
@@ -141,17 +172,18 @@ def _activity(folder: str) -> Activity | None:
     state, switches = _STATE.search(text), _SWITCHES.search(text)
     if state is None or switches is None:
         return None
-    return Activity(state[1].decode(), int(switches[1]), _cpu_seconds(folder))
+    return Activity(state[1].decode(), int(switches[1]), *_seconds(folder))
 
 
-def _cpu_seconds(folder: str) -> float:
-    """In nanoseconds where the kernel counts them, else in its coarse ticks."""
+def _seconds(folder: str) -> tuple[float, float]:
+    """On a core and in the queue for one: in nanoseconds where the kernel counts them, else in its coarse ticks."""
     with contextlib.suppress(ValueError, IndexError):
-        return int(_bytes(f"{folder}/schedstat").split()[0]) / 1e9
+        fields = _bytes(f"{folder}/schedstat").split()
+        return int(fields[0]) / 1e9, int(fields[1]) / 1e9
     with contextlib.suppress(ValueError, IndexError):
         fields = _bytes(f"{folder}/stat").rpartition(b")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-    return 0.0
+        return (int(fields[11]) + int(fields[12])) / _TICKS, 0.0
+    return 0.0, 0.0
 
 
 def _bytes(path: str) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unstuck.model.times import Times
-from unstuck.worker.ledger import Holding, Stage
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
@@ -19,7 +19,7 @@ STALE_PULSES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WearLimits:
     """When an executor is worn out; above `memory_limit` it is killed, job or not."""
 
     max_jobs: int | None = None
@@ -31,12 +31,12 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class FleetView:
     posts: tuple[Post, ...]
-    standing: tuple[Holding, ...]
+    standing: tuple[HeldAttempt, ...]
     times: Times
     seats: Seats
-    limits: Limits
+    limits: WearLimits
     fence: Fence
     phase: Phase = Phase.WORKING
     is_impatient: bool = False
@@ -48,7 +48,7 @@ class View:
     #: When the last look was: what happened since then nobody saw.
     looked_at: float = math.inf
 
-    def running(self) -> Iterator[tuple[Post, Holding]]:
+    def running(self) -> Iterator[tuple[Post, HeldAttempt]]:
         for post in self.posts:
             yield from [(post, h) for h in post.holdings.values() if h.stage is Stage.RUNNING]
 

@@ -9,17 +9,18 @@ from urllib.parse import quote
 from unstuck.model.job import WorkerRecord
 from unstuck.model.trouble import Trouble
 from unstuck.telemetry import emit
-from unstuck.worker.books import Books
 from unstuck.worker.loops import Loop
 from unstuck.worker.requests import News
 from unstuck.worker.roles import UNFIT, VITAL, Role, cannot_settle, lasting, unfit
 from unstuck.worker.shutdown import Phase, Shutdown
+from unstuck.worker.state import Books
 
 TITLE = "Worker Role Failing"
 
 
 class Wellbeing:
-    """`duties` and `chores` fail inside of a loop that goes on: the janitor's, the claimer's."""
+    """`duties` and `chores` fail inside of a loop that goes on: the janitor's, the claimer's. `ends` are those of
+    single jobs, which the store takes nowhere."""
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Wellbeing:
         *,
         duties: Callable[[], Mapping[str, Trouble]],
         chores: Callable[[], Mapping[str, Trouble]],
+        ends: Callable[[], Mapping[str, Trouble]],
         tell: Callable[[News], None],
     ) -> None:
         self._me = me
@@ -38,6 +40,7 @@ class Wellbeing:
         self._loops = loops
         self._duties = duties
         self._chores = chores
+        self._ends = ends
         self._tell = tell
         #: What was told as news, for as long as it lasts.
         self._told: set[str] = set()
@@ -60,7 +63,7 @@ class Wellbeing:
         loops = {loop.name: trouble for loop in self._loops if (trouble := loop.trouble) is not None}
         duties = {f"janitor/{name}": trouble for name, trouble in self._duties().items()}
         chores = {f"claim/{name}": trouble for name, trouble in self._chores().items()}
-        return loops | duties | chores
+        return {**loops, **duties, **chores, **self._ends()}
 
     def _news(self, role: Role, now: float) -> News:
         is_vital = role.name in VITAL

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Sequence
@@ -12,27 +14,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unstuck.clock import Clock
-from unstuck.executor.descendants import incarnation_tag, kill_where, tags_of
-from unstuck.executor.messages import AppFailed, AppImported, BadFrame, Inbox, from_zygote
-from unstuck.executor.zygote import Order
+from unstuck.executor.descendants import executor_of, kill_where, look_at
+from unstuck.executor.marking import mark_value
+from unstuck.executor.messages import AppFailed, AppImported, BadFrame, FrameReader, from_zygote
+from unstuck.executor.process import EXECUTOR_TAG
+from unstuck.executor.zygote import ZygoteOrder
 from unstuck.machine import INCARNATION_TAG
+from unstuck.telemetry import emit
 from unstuck.worker.endings import ending
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteDied
 from unstuck.worker.spill import Spill
 from unstuck.worker.wires import Wires
 
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
+#: How often it is looked at; stopped twice in a row, it is told to go on.
+LOOK_EVERY = 1.0
 _READ = 1 << 20
 
 
 @dataclass(slots=True)
-class Zygote:
+class ZygoteProcess:
     process: subprocess.Popen[bytes]
     control: socket.socket
     spill: Spill
     import_by: float
-    inbox: Inbox = field(default_factory=lambda: Inbox(from_zygote))
+    inbox: FrameReader = field(default_factory=lambda: FrameReader(from_zygote))
     imported: bool = False
+    looked_at: float = 0.0
+    is_stopped: bool = False
 
 
 class ZygoteLink:
@@ -40,7 +49,7 @@ class ZygoteLink:
 
     def __init__(
         self,
-        order: Order,
+        order: ZygoteOrder,
         import_limit: float,
         *,
         wires: Wires,
@@ -56,7 +65,7 @@ class ZygoteLink:
         self._say = say
         self._heed = heed
         self._mourn = mourn
-        self._zygote: Zygote | None = None
+        self._zygote: ZygoteProcess | None = None
         self._start_at = math.inf
         self._failures = 0
 
@@ -88,6 +97,9 @@ class ZygoteLink:
             self._end(self._zygote)
             self.sweep()
             self._import_failed(f"the import took longer than {self._import_limit:g} s")
+        elif self._zygote is not None and now >= self._zygote.looked_at + LOOK_EVERY:
+            self._zygote.looked_at = now
+            _keep_going(self._zygote)
 
     def next_duty(self) -> float:
         return self._start_at if self._zygote is None else self._zygote.import_by
@@ -97,8 +109,7 @@ class ZygoteLink:
             self._end(self._zygote, patience)
 
     def sweep(self) -> None:
-        tag = incarnation_tag(self._order.incarnation)
-        kill_where(lambda found: tag in tags_of(found.pid))
+        kill_where(lambda found: executor_of(found.pid, self._order.incarnation) is not None)
 
     def _start(self) -> None:
         self._start_at = math.inf
@@ -107,7 +118,7 @@ class ZygoteLink:
         except OSError as error:
             self._import_failed(f"the app's process could not be started: {error}")
 
-    def _launch(self) -> Zygote:
+    def _launch(self) -> ZygoteProcess:
         """Nothing stays open if it cannot be had."""
         with contextlib.ExitStack() as ends, contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()
@@ -122,14 +133,18 @@ class ZygoteLink:
                 stdin=subprocess.DEVNULL,
                 stdout=their_output,
                 stderr=their_output,
-                env={**os.environ, INCARNATION_TAG: order.incarnation},
+                env={
+                    **os.environ,
+                    INCARNATION_TAG: order.incarnation,
+                    EXECUTOR_TAG: mark_value(order.incarnation, 0),
+                },
                 pass_fds=(order.control, order.page),
                 start_new_session=True,
             )
             undo.pop_all()
         ours.setblocking(False)
         spill = Spill(output, "app")
-        zygote = Zygote(process, ours, spill, self._clock.boot() + self._import_limit)
+        zygote = ZygoteProcess(process, ours, spill, self._clock.boot() + self._import_limit)
         self._wires.watch(ours, lambda _: self._hear(zygote))
         self._wires.watch(output, lambda _: self._drain(spill))
         return zygote
@@ -138,7 +153,7 @@ class ZygoteLink:
         if not spill.drain(self._clock.boot()):
             self._wires.unwatch(spill.fd)
 
-    def _hear(self, zygote: Zygote) -> None:
+    def _hear(self, zygote: ZygoteProcess) -> None:
         try:
             data = zygote.control.recv(_READ)
             messages = zygote.inbox.take(data)
@@ -151,7 +166,7 @@ class ZygoteLink:
         if not data and self._zygote is zygote:
             self._ended(zygote)
 
-    def _take(self, zygote: Zygote, message: Any) -> None:
+    def _take(self, zygote: ZygoteProcess, message: Any) -> None:
         match message:
             case AppImported():
                 zygote.imported = True
@@ -164,7 +179,7 @@ class ZygoteLink:
             case _:
                 self._heed(message)
 
-    def _ended(self, zygote: Zygote) -> None:
+    def _ended(self, zygote: ZygoteProcess) -> None:
         """It died by itself: its executors get KILL from the kernel, whatever else was below it from the sweep."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             zygote.process.wait(1.0)
@@ -187,7 +202,7 @@ class ZygoteLink:
         self._start_at = self._clock.boot() + again_in
         return again_in
 
-    def _end(self, zygote: Zygote, patience: float = 0.0) -> None:
+    def _end(self, zygote: ZygoteProcess, patience: float = 0.0) -> None:
         """Hanging up lets it kill and reap all that is below it; after `patience` it is killed."""
         self._zygote = None
         self._wires.unwatch(zygote.control)
@@ -200,6 +215,15 @@ class ZygoteLink:
         zygote.spill.drain(self._clock.boot())
         self._wires.unwatch(zygote.spill.fd)
         zygote.spill.close()
+
+
+def _keep_going(zygote: ZygoteProcess) -> None:
+    """A job can stop it, and it has nobody else to tell it to go on; meanwhile no process could be replaced."""
+    found = look_at(zygote.process.pid)
+    was_stopped, zygote.is_stopped = zygote.is_stopped, found is not None and found.state == "T"
+    if was_stopped and zygote.is_stopped:
+        emit("zygote_stopped", level=logging.WARNING, pid=zygote.process.pid, remedy="told to go on (SIGCONT)")
+        zygote.process.send_signal(signal.SIGCONT)
 
 
 def _imported(message: AppImported) -> Imported:

@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from unstuck.cli import output
-from unstuck.cli.anatomy import Body, Process, Recycled, processes, recycled
+from unstuck.cli.anatomy import Body, GoneProcess, ProcessView, processes, recycled
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
-from unstuck.cli.stage.snapshot import Blocked, Change, Running, Snapshot
-from unstuck.model.guard import Entry, how_to_lift
+from unstuck.cli.stage.snapshot import Blocked, Change, DemoSnapshot, RunningRow
+from unstuck.model.guard import BlacklistEntry, how_to_lift
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.flow import Approval
 
@@ -42,7 +42,7 @@ TURN = 3.0
 
 
 def draw(
-    snapshot: Snapshot,
+    snapshot: DemoSnapshot,
     news: Sequence[Change],
     *,
     title: str,
@@ -94,7 +94,7 @@ def _title(title: str, time: str) -> Table:
     return line
 
 
-def _counts(snapshot: Snapshot) -> Table:
+def _counts(snapshot: DemoSnapshot) -> Table:
     grid = Table.grid(padding=(0, 2), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
@@ -106,7 +106,7 @@ def _counts(snapshot: Snapshot) -> Table:
     return grid
 
 
-def _workers(snapshot: Snapshot) -> RenderableType:
+def _workers(snapshot: DemoSnapshot) -> RenderableType:
     if not snapshot.workers:
         return Text("starting …", "dim")
     lines: list[Text] = []
@@ -119,16 +119,16 @@ def _workers(snapshot: Snapshot) -> RenderableType:
     return Group(*lines)
 
 
-def _is_news(process: Recycled, snapshot: Snapshot) -> bool:
+def _is_news(process: GoneProcess, snapshot: DemoSnapshot) -> bool:
     """The clocks of worker and database may differ a little."""
     return process.at is not None and abs((snapshot.now - process.at).total_seconds()) < NEWS_FOR
 
 
-def _gone(process: Recycled) -> Text:
+def _gone(process: GoneProcess) -> Text:
     return _line((f"  pid {process.pid} went: {process.reason}", "dim"))
 
 
-def _process(process: Process) -> Text:
+def _process(process: ProcessView) -> Text:
     """A short line: the panel is narrow, and a draining process has more to tell than a busy one."""
     head = f"  pid {process.pid or '?'}"
     if process.state == "draining":
@@ -151,7 +151,7 @@ def _line(*parts: str | tuple[str, str]) -> Text:
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
-def _now(snapshot: Snapshot, size: tuple[int, int]) -> RenderableType:
+def _now(snapshot: DemoSnapshot, size: tuple[int, int]) -> RenderableType:
     """What is stuck stands first: it is about to be news. Then what waits for a person; in a low window in turns."""
     width, height = size
     id_length = 18 if width < NARROW else 36
@@ -166,14 +166,14 @@ def _now(snapshot: Snapshot, size: tuple[int, int]) -> RenderableType:
     return Group(*[*stuck, *waiting][: 1 if height < LOW else 3], _running(snapshot, bodies, id_length))
 
 
-def _stuck(process: Process, body: Body) -> Text:
+def _stuck(process: ProcessView, body: Body) -> Text:
     return _line(
         ("STUCK", STYLES["STUCK"]),
         f"  {body.workflow} in pid {process.pid}: unstuck stack {body.job[:18]}",
     )
 
 
-def _barred(entry: Entry, width: int) -> Text:
+def _barred(entry: BlacklistEntry, width: int) -> Text:
     times = f" {output.count(entry.stuck_count, 'stuck execution')}:" if entry.stuck_count and width >= NARROW else ""
     return _line(("BLACKLISTED", STYLES["BLACKLISTED"]), f" {times} {how_to_lift(entry.tenant, entry.workflow)}")
 
@@ -186,7 +186,7 @@ def _asked(approval: Approval, id_length: int) -> Text:
     )
 
 
-def _blocked(blocked: Blocked, snapshot: Snapshot) -> Text:
+def _blocked(blocked: Blocked, snapshot: DemoSnapshot) -> Text:
     """The beginning of an id is enough for a command; a line that is cut off is not."""
     target, since = blocked.target, blocked.target.blocked_at
     lasts = f" {duration(int((snapshot.now - since).total_seconds()))}" if since else ""
@@ -198,7 +198,7 @@ def _blocked(blocked: Blocked, snapshot: Snapshot) -> Text:
     )
 
 
-def _running(snapshot: Snapshot, bodies: dict[str, Body], id_length: int) -> RenderableType:
+def _running(snapshot: DemoSnapshot, bodies: dict[str, Body], id_length: int) -> RenderableType:
     if not snapshot.running:
         return Text("nothing this very moment", "dim")
     grid = Table.grid(padding=(0, 2), expand=True)
@@ -218,7 +218,7 @@ def _running(snapshot: Snapshot, bodies: dict[str, Body], id_length: int) -> Ren
     return grid
 
 
-def _progress(job: Running, body: Body | None) -> Text:
+def _progress(job: RunningRow, body: Body | None) -> Text:
     if job.record.request:
         # Its worker says more, but only with its next beat.
         return Text((body.trouble if body else "") or f"asked to stop ({job.record.request})", "yellow")

@@ -9,7 +9,7 @@ from datetime import datetime
 from unstuck.cli.meaning import explain
 from unstuck.cli.shapes import loads, shown_state
 from unstuck.model.errors import ErrorType
-from unstuck.model.guard import Entry, refusal
+from unstuck.model.guard import BlacklistEntry, refusal
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.observe.flow import Approval, approvals
@@ -30,7 +30,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningRow:
     record: JobRecord
     progress: object
 
@@ -45,19 +45,19 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class DemoSnapshot:
     now: datetime
     counts: dict[JobState, int]
     workers: tuple[WorkerRecord, ...]
-    running: tuple[Running, ...]
+    running: tuple[RunningRow, ...]
     news: tuple[Change, ...]
     blocked: tuple[Blocked, ...] = ()
-    barred: tuple[Entry, ...] = ()
+    barred: tuple[BlacklistEntry, ...] = ()
     asked: tuple[Approval, ...] = ()
 
 
 @dataclass(slots=True)
-class Tally:
+class DemoTally:
     """What the summary tells: things that happened to jobs while somebody watched. `barred`: workflows that came onto
     the blacklist, each with how often: the shop lifts its own."""
 
@@ -72,16 +72,16 @@ class Watcher:
         self.store = store
         self.tenant = tenant
         self.news: deque[Change] = deque(maxlen=keep)
-        self.tally = Tally()
+        self.tally = DemoTally()
         self._known: dict[str, JobRecord] = {}
         self._told: dict[str, str] = {}
         #: The last job that got stuck while somebody watched.
         self.stuck: str | None = None
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, BlacklistEntry] = {}
         self._asked: dict[str, Approval] = {}
         self._begun = False
 
-    def look(self) -> Snapshot:
+    def look(self) -> DemoSnapshot:
         now = self.store.now()
         records = self.store.jobs(self.tenant, JobFilter(), RECENT).jobs
         barred = self.store.blacklist(self.tenant)
@@ -89,7 +89,7 @@ class Watcher:
         fresh = (*self._compare(records, now), *self._guarded(barred, now))
         self.news.extend(fresh)
         self._begun = True
-        return Snapshot(
+        return DemoSnapshot(
             now=now,
             counts=self.store.counts(self.tenant),
             workers=tuple(self.store.live_workers()),
@@ -112,9 +112,9 @@ class Watcher:
             if cursor is None or len(recent) < len(page.jobs):
                 return found
 
-    def _running(self) -> tuple[Running, ...]:
+    def _running(self) -> tuple[RunningRow, ...]:
         page = self.store.jobs(self.tenant, JobFilter(states=(JobState.RUNNING,), newest_first=False), 12)
-        return tuple(Running(r, loads(self.store.progress_of(self.tenant, r.id))) for r in page.jobs)
+        return tuple(RunningRow(r, loads(self.store.progress_of(self.tenant, r.id))) for r in page.jobs)
 
     def _blocked(self) -> tuple[Blocked, ...]:
         """The longest blocked; whoever watches for a while sees the others too."""
@@ -147,7 +147,7 @@ class Watcher:
         self._forget({record.id for record in records})
         return tuple(fresh)
 
-    def _guarded(self, barred: list[Entry], now: datetime) -> list[Change]:
+    def _guarded(self, barred: list[BlacklistEntry], now: datetime) -> list[Change]:
         """Workflows that were shut out since the last look, in the words of their notifications, and let in again."""
         standing = {entry.number: entry for entry in barred}
         came = [entry for number, entry in standing.items() if number not in self._entries]
@@ -161,11 +161,11 @@ class Watcher:
             *(Change(now, "", entry.workflow, "LIFTED", self._lifted(entry)) for entry in went),
         ]
 
-    def _notice(self, entry: Entry) -> str:
+    def _notice(self, entry: BlacklistEntry) -> str:
         told = self.store.notifications(self.tenant, acked=True, limit=20) if entry.is_auto else []
         return next((news.message for news in told if news.workflow == entry.workflow), refusal(entry))
 
-    def _lifted(self, entry: Entry) -> str:
+    def _lifted(self, entry: BlacklistEntry) -> str:
         past = self.store.blacklist_history(self.tenant, entry.workflow, limit=20)
         by = next((gone.removed_by for gone in past if gone.number == entry.number), None)
         return f"off the blacklist by {by or 'somebody'}: it is accepted and started again"

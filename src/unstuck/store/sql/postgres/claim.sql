@@ -2,7 +2,8 @@
 -- SKIP LOCKED lets workers claim side by side and makes a claim wait for nobody; ctid = ANY (ARRAY(...)) keeps the planner from
 -- estimating the LIMIT at a tenth of the table. The wide jobs row is read, never written. Gates: the worker's lease holds, this
 -- claim id has not been answered before (but for what this very call has :opened), no pause or blacklist shuts the route and no limit counts it (unless this transaction
--- has counted and holds the limits' locks), no hold on the job (such rows stay in ready). The guard is passed once, and looked
+-- has counted and holds the limits' locks), no hold on the job and nothing set aside that could
+-- not be claimed (such rows stay in ready). The guard is passed once, and looked
 -- behind only when there are entries.
 -- Rows are sent before the commit, and whoever does not read them would keep them from everybody. So an answer above :room bytes
 -- comes without its texts (payload IS NULL), and claimed_jobs reads those afterwards. octet_length reads no text that is stored apart.
@@ -14,7 +15,8 @@ WITH clock AS MATERIALIZED (
     DELETE FROM unstuck_ready
      WHERE ctid = ANY (ARRAY(
            SELECT front.ctid
-             FROM json_to_recordset(CAST(:shares AS json)) AS share (route BIGINT, most BIGINT, rank BIGINT, job BIGINT, counted BOOLEAN)
+             FROM json_to_recordset(CAST(:shares AS json)) AS share (route BIGINT, most BIGINT, rank BIGINT, job BIGINT, last_rank BIGINT, last_job BIGINT,
+                                                                           counted BOOLEAN)
             CROSS JOIN LATERAL (
                   SELECT CASE WHEN (SELECT entries FROM guard) <> 0
                                 OR EXISTS (SELECT 1 FROM unstuck_pauses) OR EXISTS (SELECT 1 FROM unstuck_limits)
@@ -24,7 +26,9 @@ WITH clock AS MATERIALIZED (
                     FROM unstuck_ready AS ready
                    WHERE ready.route = share.route
                      AND (ready.rank, ready.job) >= (share.rank, share.job)
+                     AND (ready.rank, ready.job) <= (share.last_rank, share.last_job)
                      AND NOT EXISTS (SELECT 1 FROM unstuck_holds AS hold WHERE hold.job = ready.job)
+                     AND NOT EXISTS (SELECT 1 FROM unstuck_quarantine AS aside WHERE aside.duty = :without AND aside.item = ready.job)
                    ORDER BY ready.rank, ready.job
                    LIMIT share.most
                      FOR UPDATE OF ready SKIP LOCKED) AS front
@@ -52,7 +56,7 @@ WITH clock AS MATERIALIZED (
     SELECT SUM(160 + octet_length(tenant) + octet_length(queue) + octet_length(workflow) + octet_length(payload)) <= :room AS fits
       FROM attempt
 )
-SELECT id, token, run, route, rank, policy, alone, created_at, failures, losses, suspects, expires_at, target IS NOT NULL AS has_target,
+SELECT id, token, run, route, rank, policy, alone, created_at, failures, losses, suspects, expires_at, target IS NOT NULL AS has_target, now,
        CASE WHEN fits THEN uid END AS uid, CASE WHEN fits THEN tenant END AS tenant, CASE WHEN fits THEN queue END AS queue,
        CASE WHEN fits THEN workflow END AS workflow, CASE WHEN fits THEN payload END AS payload
   FROM attempt

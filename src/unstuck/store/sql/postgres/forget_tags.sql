@@ -2,5 +2,5 @@
 DELETE FROM unstuck_tags AS t
  USING unstuck_jobs AS j
  CROSS JOIN LATERAL json_array_elements_text(CAST(j.tags AS json)) AS tag (value)
- WHERE j.id = ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:jobs AS json))))
+ WHERE j.id {in :jobs BIGINT}
    AND t.tenant = j.tenant AND t.tag = tag.value AND t.job = j.id

@@ -16,6 +16,14 @@ WITH ours AS MATERIALIZED (
      WHERE lock.granted AND lock.locktype = 'relation'
        AND lock.mode IN ('RowShareLock', 'RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
      UNION
+    -- Who only reads holds up nobody, but for somebody who wants the whole table (an ALTER TABLE), and with him all who came later.
+    SELECT lock.pid, ours.relname
+      FROM lock
+      JOIN ours ON ours.oid = lock.relation
+     WHERE lock.granted AND lock.locktype = 'relation'
+       AND EXISTS (SELECT 1 FROM lock AS other
+                    WHERE other.locktype = 'relation' AND other.relation = lock.relation AND other.mode = 'AccessExclusiveLock' AND NOT other.granted)
+     UNION
     SELECT lock.pid, 'the guard'
       FROM lock
      WHERE lock.granted AND lock.locktype = 'advisory' AND lock.classid = 0 AND lock.objid = 1970173813

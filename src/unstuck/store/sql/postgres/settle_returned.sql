@@ -34,4 +34,4 @@ WITH report AS MATERIALIZED (
      WHERE (SELECT 1 FROM unstuck_dependencies d WHERE d.on_job = closed.job LIMIT 1) = 1
     RETURNING job
 )
-SELECT job, token, claim, target, (SELECT COUNT(*) FROM news) AS news FROM closed
+SELECT job, token, claim, target, (SELECT COUNT(*) FROM news) AS news, now FROM closed

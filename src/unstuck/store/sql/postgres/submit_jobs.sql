@@ -6,8 +6,8 @@ WITH clock AS MATERIALIZED (
     INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
                               expires_at, key, tags, state, n, on_hold, after_failure, replay_of)
     SELECT r.uid, r.tenant, r.queue, r.workflow, r.route, r.target, r.priority, clock.now - r.priority * 60000000, r.payload, r.policy,
-           clock.now, GREATEST(clock.now, r.start_at, clock.now + r.delay),
-           GREATEST(clock.now, r.start_at, clock.now + r.delay) + r.expires_after, r.key, r.tags,
+           clock.now, GREATEST(clock.now, r.start_at + unstuck_ahead(), clock.now + r.delay),
+           GREATEST(clock.now, r.start_at + unstuck_ahead(), clock.now + r.delay) + r.expires_after, r.key, r.tags,
            r.state, r.n, r.on_hold, r.after_failure, r.replay_of
       FROM json_to_recordset(CAST(:rows AS json)) AS r (
                uid TEXT, tenant TEXT, queue TEXT, workflow TEXT, route BIGINT, target BIGINT, priority BIGINT, payload TEXT,
@@ -43,5 +43,7 @@ WITH clock AS MATERIALIZED (
     INSERT INTO unstuck_events (job, n, at, kind, run, token)
     SELECT id, 1, created_at, 'submitted', 1, 0 FROM born
 )
-SELECT id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
+SELECT id, uid, created_at, created_at AS now,
+       (SELECT COALESCE(MAX(seen_at), 0) FROM unstuck_workflows) AS seen,
+       EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
        (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS is_guarded FROM born

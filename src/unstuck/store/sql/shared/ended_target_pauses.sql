@@ -1,4 +1,4 @@
-SELECT t.id AS target
+SELECT t.id AS target, (SELECT unstuck_now()) AS now
   FROM unstuck_pauses p
   JOIN unstuck_targets t ON t.tenant = p.tenant AND t.name = p.name
  WHERE p.kind = 'target' AND p.until_at <= (SELECT unstuck_now()) AND t.id > :after

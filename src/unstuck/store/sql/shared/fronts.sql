@@ -8,9 +8,9 @@ WITH RECURSIVE seen (route) AS (
      WHERE seen.route IS NOT NULL
 )
 SELECT seen.route, (SELECT MIN(first.rank) FROM unstuck_ready first WHERE first.route = seen.route) AS rank,
-       EXISTS (SELECT 1 FROM unstuck_pauses WHERE kind <> 'target')
-       OR (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS has_pauses,
-       EXISTS (SELECT 1 FROM unstuck_limits WHERE concurrency IS NOT NULL OR rate IS NOT NULL) AS has_limits
+       (SELECT first.job FROM unstuck_ready first WHERE first.route = seen.route ORDER BY first.rank, first.job LIMIT 1) AS job,
+       has_pauses, has_limits
   FROM seen
+ CROSS JOIN unstuck_gates_in_use
  WHERE seen.route IS NOT NULL
  LIMIT :most

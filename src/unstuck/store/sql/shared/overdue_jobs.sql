@@ -1,5 +1,5 @@
 -- Of workers whose lease holds: those of a dead one belong to recovery, which knows what a loss costs. But for those that could not be moved alone.
-SELECT a.job
+SELECT a.job, (SELECT unstuck_now()) AS now
   FROM unstuck_running a
   JOIN unstuck_workers w ON w.id = a.worker
  WHERE a.overdue_at <= (SELECT unstuck_now() - :margin)

@@ -1,1 +1,1 @@
-SELECT body FROM unstuck_policies WHERE id = :policy
+SELECT body, workflow IS NOT NULL AS is_open FROM unstuck_policies WHERE id = :policy

@@ -7,13 +7,14 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority,
 SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->> 'workflow', r.value ->> 'route',
        r.value ->> 'target', r.value ->> 'priority', clock.now - (r.value ->> 'priority') * 60000000,
        r.value ->> 'payload', r.value ->> 'policy',
-       clock.now, MAX(clock.now, COALESCE(r.value ->> 'start_at', 0), clock.now + (r.value ->> 'delay')),
-       MAX(clock.now, COALESCE(r.value ->> 'start_at', 0), clock.now + (r.value ->> 'delay')) + (r.value ->> 'expires_after'),
+       clock.now, MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')),
+       MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')) + (r.value ->> 'expires_after'),
        r.value ->> 'key', r.value ->> 'tags', r.value ->> 'state', r.value ->> 'n', r.value ->> 'on_hold', r.value ->> 'after_failure',
        r.value ->> 'replay_of'
   FROM clock, json_each(:rows) AS r
  WHERE TRUE
  ORDER BY r.value ->> 'place'
 ON CONFLICT (uid) DO NOTHING
-RETURNING id, uid, created_at, EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
+RETURNING id, uid, created_at, (SELECT COALESCE(MAX(seen_at), 0) FROM unstuck_workflows) AS seen,
+          EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
           (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS is_guarded

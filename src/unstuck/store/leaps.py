@@ -1,0 +1,191 @@
+"""Leaps of the database's clock: who notices them, and what is done about them.
+
+Theory of operation. The engine's time is the database's clock plus `ahead` (see the migration of unstuck_clock). A
+worker remembers how the engine's time and its own BOOTTIME belonged together, and compares them whenever an answer
+carries a `now`: each beat, and each look or lock by which time does something to jobs. A reading that neither the
+time passed nor the time the answer took can explain undoes the transaction that met it; whoever met it takes the
+leap out of the engine's time, under the lock of one row, and tries again. So no decision is made by a clock that has
+leapt, and everything that is a distance stays what it was. What was written in the leapt time before anybody looked
+(a beat at most) keeps it.
+
+Two witnesses are never further apart than a step that is no leap: they follow the clock only as fast as clocks drift,
+and who begins learns from those of his machine, or lets himself be told for a while.
+
+Whose own time stood still (a machine that was paused) sees a leap where there is none. A worker of another machine
+that has renewed meanwhile is the voucher against it: then it believes the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unstuck import machine
+from unstuck.clock import boot
+from unstuck.store.database import Database, Row, Transaction
+from unstuck.telemetry import emit
+
+#: A step below this is no leap: the engine's time follows it, and the margin of a lease covers it. In microseconds.
+TOLERANCE = 1_000_000
+#: How far two clocks that run freely may drift apart, per microsecond.
+_DRIFT = 500e-6
+#: An answer with a larger error tells the time too badly to go by it from then on; in microseconds.
+_SHARP = 50_000
+#: How often what is known follows the drift, and how long who has learned it from nobody may err; in seconds.
+_FOLLOWED_EVERY = 5.0
+_YOUTH = 10.0
+#: Who vouches has been there for so long: one that has just begun knows no better. In microseconds.
+_SETTLED = 30_000_000
+#: The error of a reading that a worker left behind: between its BOOTTIME and the database's lay a store call.
+LEFT_BEHIND = 3_000_000
+_MICROSECONDS = 1e6
+#: Who expects nothing takes every time for right.
+EVER = (0, 1 << 62)
+
+
+class Leapt(Exception):
+    """An answer's `now` cannot be: nothing that was decided by it may be committed."""
+
+
+class _Reading(NamedTuple):
+    """The engine's time at an instant of BOOTTIME, give or take."""
+
+    now: float
+    boot: float
+    error: float
+
+
+class Witness:
+    """What one process remembers of the engine's time. Of any thread."""
+
+    def __init__(self) -> None:
+        self.name, self.boot_id = machine.host(), machine.boot_id()
+        self._known: _Reading | None = None
+        self._young_until = 0.0
+        #: How many leaps were mended before it learned the time; None: it was not told.
+        self.leaps: int | None = None
+        self._lock = threading.Lock()
+
+    def leap(self, now: int, sent: float, received: float) -> int:
+        """By how much this reading, taken between two instants of BOOTTIME, is beyond all that explains it, in
+        microseconds; 0: it is as it should be."""
+        with self._lock:
+            known = self._known
+            if known is None:
+                self._known = _reading(now, sent, received)
+                self._young_until = received + _YOUTH
+                return 0
+            error = known.error + TOLERANCE + _drift(known, sent)
+            if _at(known, sent) - error <= now <= _at(known, received) + error:
+                self._known = _followed(known, _reading(now, sent, received))
+                return 0
+            return round(now - _at(known, (sent + received) / 2))
+
+    def may_err(self, leaps: int) -> bool:
+        """Who has just begun may have learned the time from a clock that had leapt; others have mended that since."""
+        return boot() < self._young_until and leaps != self.leaps
+
+    def believe(self, now: int, sent: float, received: float) -> None:
+        with self._lock:
+            self._known = _reading(now, sent, received)
+
+    def inherit(self, now: int, boot_at: int) -> None:
+        """What a worker of this boot last saw; who has eyes of his own goes by those."""
+        with self._lock:
+            if self._known is None:
+                self._known = _Reading(now, boot_at / _MICROSECONDS, LEFT_BEHIND)
+
+    def expected(self) -> tuple[int, int] | None:
+        """What the engine's time should be now: not before, and not after."""
+        with self._lock:
+            known = self._known
+        if known is None:
+            return None
+        at = boot()
+        error = known.error + TOLERANCE + _drift(known, at)
+        return round(_at(known, at) - error), round(_at(known, at) + error)
+
+
+def _reading(now: int, sent: float, received: float) -> _Reading:
+    return _Reading(now, (sent + received) / 2, (received - sent) / 2 * _MICROSECONDS)
+
+
+def _drift(known: _Reading, at: float) -> float:
+    return abs(at - known.boot) * _MICROSECONDS * _DRIFT
+
+
+def _followed(known: _Reading, reading: _Reading) -> _Reading:
+    """Only as fast as clocks drift apart: two witnesses who followed every small step, one of them and not the other,
+    would take the clock from each other for ever."""
+    if known.error > _SHARP and reading.error < known.error:
+        return reading
+    if reading.error > _SHARP or reading.boot - known.boot < _FOLLOWED_EVERY:
+        return known
+    expected, most = _at(known, reading.boot), _drift(known, reading.boot)
+    step = min(most, max(-most, reading.now - expected))
+    return _Reading(expected + step, reading.boot, known.error)
+
+
+def _at(known: _Reading, at: float) -> float:
+    return known.now + (at - known.boot) * _MICROSECONDS
+
+
+def check(witness: Witness, rows: list[Row], sent: float) -> None:
+    """Any answer with a `now` tells the time."""
+    if rows and "now" in rows[0] and witness.leap(rows[0]["now"], sent, boot()):
+        raise Leapt
+
+
+def mend(database: Database, witness: Witness) -> bool:
+    """Take a leap out of the engine's time, unless somebody has; whether there was one."""
+
+    def work(t: Transaction) -> tuple[int, int, int] | None:
+        t.one("lock_clock")
+        sent = boot()
+        # A statement of its own: only what comes after the lock sees what another has mended.
+        row = t.one("read_clock")
+        received = boot()
+        assert row is not None
+        leap = witness.leap(row["reading"], sent, received)
+        if not leap:
+            return None
+        expected = row["reading"] - leap
+        facts = {"boot_id": witness.boot_id, "expected": expected, "tolerance": TOLERANCE, "settled": _SETTLED}
+        if witness.may_err(row["leaps"]) or t.one("vouchers", **facts) is not None:
+            witness.believe(row["reading"], sent, received)
+            witness.leaps = row["leaps"]
+            return None
+        ahead = row["ahead"] - leap
+        t.run("move_clock", ahead=ahead, leap=leap, correction=leap, by=witness.name)
+        t.one("keep_time")
+        return leap, ahead, row["leaps"] + 1
+
+    mended = database.write(work)
+    if mended is not None:
+        leap, ahead, witness.leaps = mended
+        tell(leap, ahead, witness.name)
+    return mended is not None
+
+
+def tell(leap: int, ahead: int, by: str) -> None:
+    emit(
+        "store.clock_leapt",
+        level=logging.WARNING,
+        seconds=round(leap / _MICROSECONDS, 3),
+        ahead=round(ahead / _MICROSECONDS, 3),
+        noticed=by,
+    )
+
+
+def wrong_appointments(t: Transaction, after: int, batch: int) -> list[int]:
+    """Jobs whose timers stand where the clock was before its leap."""
+    return [row["job"] for row in t.all("wrong_appointments", after=after, batch=batch)]
+
+
+def move_appointments(t: Transaction, jobs: Sequence[int]) -> None:
+    """Those that nobody holds; the others come with the next sweep."""
+    free = [row["job"] for row in t.all("lock_appointed", jobs=list(jobs))]
+    for what in ("jobs", "waits", "timers"):
+        t.run(f"move_appointed_{what}", jobs=free)

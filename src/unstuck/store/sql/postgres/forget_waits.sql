@@ -1,2 +1,0 @@
-DELETE FROM unstuck_waits
- WHERE job = ANY (ARRAY(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(:jobs AS json))))

@@ -1,0 +1,1 @@
+SELECT unstuck_keep_time() AS ahead

@@ -1,0 +1,1 @@
+SELECT one FROM unstuck_clock FOR UPDATE

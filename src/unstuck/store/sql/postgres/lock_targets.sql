@@ -1,1 +1,0 @@
-SELECT id FROM unstuck_targets WHERE id = ANY (CAST(:targets AS BIGINT[])) ORDER BY id FOR NO KEY UPDATE

@@ -1,1 +1,0 @@
-UPDATE unstuck_running SET awaited = 1 WHERE job = ANY (CAST(:jobs AS BIGINT[])) AND awaited = 0

@@ -1,2 +1,0 @@
--- Somebody means to use these: for a day and the life of a cache nobody may forget them.
-UPDATE unstuck_routes SET named_at = unstuck_now() WHERE id = ANY (CAST(:numbers AS BIGINT[]))

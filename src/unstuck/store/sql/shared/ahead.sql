@@ -1,0 +1,1 @@
+SELECT unstuck_ahead() AS ahead

@@ -1,0 +1,1 @@
+UPDATE unstuck_clock SET moved = :ahead

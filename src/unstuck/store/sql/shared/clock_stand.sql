@@ -1,0 +1,1 @@
+SELECT ahead, leaps, leap, leapt_at, noticed FROM unstuck_clock

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_running WHERE job {in :jobs BIGINT}

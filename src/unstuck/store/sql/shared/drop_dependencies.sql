@@ -1,0 +1,1 @@
+DELETE FROM unstuck_dependencies WHERE job {in :jobs BIGINT}

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_blacklist_held {matching :rows (entry BIGINT, job BIGINT)}

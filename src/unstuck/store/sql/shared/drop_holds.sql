@@ -1,0 +1,1 @@
+DELETE FROM unstuck_holds {matching :rows (job BIGINT, worker BIGINT)}

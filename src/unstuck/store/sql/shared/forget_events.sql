@@ -1,0 +1,1 @@
+DELETE FROM unstuck_events WHERE job {in :jobs BIGINT}

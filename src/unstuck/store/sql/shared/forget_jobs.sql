@@ -1,0 +1,1 @@
+DELETE FROM unstuck_jobs WHERE id {in :jobs BIGINT}

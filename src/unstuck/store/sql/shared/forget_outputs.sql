@@ -1,0 +1,1 @@
+DELETE FROM unstuck_outputs WHERE job {in :jobs BIGINT}

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_parts WHERE job {in :jobs BIGINT}

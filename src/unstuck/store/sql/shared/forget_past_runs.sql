@@ -1,0 +1,1 @@
+DELETE FROM unstuck_past_runs WHERE job {in :jobs BIGINT}

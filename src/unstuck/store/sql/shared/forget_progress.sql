@@ -1,0 +1,1 @@
+DELETE FROM unstuck_progress WHERE job {in :jobs BIGINT}

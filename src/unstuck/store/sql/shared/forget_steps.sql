@@ -1,0 +1,1 @@
+DELETE FROM unstuck_steps WHERE job {in :jobs BIGINT}

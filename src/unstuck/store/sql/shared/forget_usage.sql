@@ -1,0 +1,1 @@
+DELETE FROM unstuck_usage WHERE job {in :jobs BIGINT}

@@ -1,0 +1,1 @@
+DELETE FROM unstuck_waits WHERE job {in :jobs BIGINT}

@@ -1,0 +1,1 @@
+SELECT id FROM unstuck_targets WHERE id {in :targets BIGINT}

@@ -1,0 +1,1 @@
+SELECT id, said FROM unstuck_policies WHERE workflow = :workflow ORDER BY id

@@ -1,2 +1,0 @@
-INSERT INTO unstuck_inbox (target, job)
-SELECT r.value ->> 'target', r.value ->> 'job' FROM json_each(:rows) AS r

@@ -1,0 +1,1 @@
+UPDATE unstuck_clock SET boot = :boot, anchor = :anchor, ahead = :ahead

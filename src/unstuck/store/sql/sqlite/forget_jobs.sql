@@ -1,1 +1,0 @@
-DELETE FROM unstuck_jobs WHERE id IN (SELECT value FROM json_each(:jobs))

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_usage WHERE job IN (SELECT value FROM json_each(:jobs))

@@ -1,1 +1,0 @@
-SELECT t.id FROM json_each(:targets) AS r CROSS JOIN unstuck_targets t ON t.id = r.value

@@ -1,1 +1,0 @@
-SELECT route FROM unstuck_route_limits WHERE route = :route LIMIT 1

@@ -1,1 +1,0 @@
-SELECT id FROM unstuck_jobs WHERE id = :job

@@ -1,7 +1,0 @@
-SELECT j.id AS number, j.route, j.target AS target_number, j.priority, j.policy, j.run, j.token, j.n, j.failures, j.losses,
-       j.suspects, j.alone, j.started, j.available_at, j.on_hold, j.after_failure, unstuck_now() AS now
-  FROM json_each(:jobs) AS r
-  CROSS JOIN unstuck_jobs j ON j.id = r.value
- WHERE j.state = 'PENDING'
-   AND NOT EXISTS (SELECT 1 FROM unstuck_done e WHERE e.job = j.id)
- ORDER BY j.id

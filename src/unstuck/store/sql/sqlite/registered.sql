@@ -1,5 +1,0 @@
--- Of the versions there are only these: there is one more with every deploy.
-SELECT f.name, f.code_version, f.queue, f.policy, f.schema, f.target, f.limit_key, f.doc,
-       NOT EXISTS (SELECT 1 FROM unstuck_workflows o WHERE o.name = f.name AND o.seen_at > f.seen_at) AS is_newest
-  FROM unstuck_workflows f
- WHERE f.name IN (SELECT value FROM json_each(:names)) AND f.code_version IN (SELECT value FROM json_each(:versions))

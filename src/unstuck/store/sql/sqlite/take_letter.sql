@@ -1,8 +1,0 @@
-DELETE FROM unstuck_letters
- WHERE id = (SELECT l.id
-               FROM unstuck_letters l
-              WHERE l.tenant = :tenant AND l.address = :address AND l.event = :event
-                AND (l.run IS NULL OR l.run = :run) AND l.expires_at > unstuck_now()
-              ORDER BY l.id
-              LIMIT 1)
-RETURNING payload, by, sent_at
