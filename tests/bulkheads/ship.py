@@ -34,6 +34,13 @@ def limited(path: str, word: str) -> str:
     return word
 
 
+@app.workflow(concurrency=100)
+def roomy(path: str, word: str) -> str:
+    """Its limit is counted at every claim and never reached, not even by ends that are still being written."""
+    mark(path, word)
+    return word
+
+
 @app.workflow(retries=5, backoff_base=0.2, backoff_factor=1.0)
 def fails_once(path: str, word: str) -> str:
     """Its first settle has to write the job's row."""
