@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests import tiers
-from tests.support import postgres
+from tests.support import acceptances, postgres
 from tests.support.postgres import PostgresServer
 from tests.support.warm import hearth
 from unstuck.clock import wall
@@ -52,6 +52,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     tiers.put_into_tiers(items)
+    if Path(__file__).parent in {config.invocation_params.dir / argument for argument in config.args}:
+        config.stash[acceptances.SHOWN] = acceptances.shown_by(items)
     if hasattr(config, "workerinput"):
         tiers.mix(items)
 

@@ -1,17 +1,39 @@
-"""A pytest plugin that tells which acceptances each collected test shows, in which tier, on which database."""
+"""Which acceptances each collected test shows, in which tier, on which database."""
 
 from __future__ import annotations
 
-import json
 import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import pytest
 
 from tests.tiers import TIERS
 
-PREFIX = "acceptances: "
+#: Where the run keeps what all tests of the tree show, whichever of them it has chosen to run.
+SHOWN = pytest.StashKey["dict[int, Shown]"]()
 _IN_NAME = re.compile(r"(?<=_)a(\d{1,2})(?=_|$)")
 _IN_TEXT = re.compile(r"\bA(\d{1,2})\b")
+
+
+@dataclass
+class Shown:
+    """Where one acceptance is shown: by which test in which tiers, on which databases."""
+
+    by: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    databases: set[str] = field(default_factory=set)
+
+
+def shown_by(items: Sequence[pytest.Item]) -> dict[int, Shown]:
+    found: dict[int, Shown] = defaultdict(Shown)
+    for item in items:
+        if isinstance(item, pytest.Function) and (numbers := named_by(item)):
+            tier = next(tier for tier in TIERS if item.get_closest_marker(tier))
+            for number in numbers:
+                found[number].by[item.nodeid.partition("[")[0]].add(tier)
+                found[number].databases |= _databases(item)
+    return found
 
 
 def named_in_text(text: str) -> set[int]:
@@ -24,15 +46,6 @@ def named_by(function: pytest.Function) -> set[int]:
     return {int(number) for number in _IN_NAME.findall(name)} | named_in_text(function.obj.__doc__ or "")
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    for item in session.items:
-        if isinstance(item, pytest.Function) and (numbers := named_by(item)):
-            tier = next(tier for tier in TIERS if item.get_closest_marker(tier))
-            name = item.nodeid.partition("[")[0]
-            print(PREFIX + json.dumps([sorted(numbers), tier, _databases(item), name]))
-
-
-def _databases(item: pytest.Function) -> list[str]:
+def _databases(item: pytest.Function) -> set[str]:
     call = getattr(item, "callspec", None)
-    known = {value for value in call.params.values() if value in ("sqlite", "postgres")} if call else set()
-    return sorted(known)
+    return {value for value in call.params.values() if value in ("sqlite", "postgres")} if call else set()
