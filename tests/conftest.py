@@ -17,7 +17,7 @@ import pytest
 from tests import tiers
 from tests.support import acceptances, postgres
 from tests.support.postgres import PostgresServer
-from tests.support.warm import hearth
+from tests.support.warm import warm_process
 from unstuck.clock import wall
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database
@@ -64,10 +64,10 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _the_hearth_goes_out() -> Iterator[None]:
+def _the_warm_process_ends() -> Iterator[None]:
     yield
-    if hearth.cache_info().currsize:
-        hearth().close()
+    if warm_process.cache_info().currsize:
+        warm_process().close()
 
 
 @pytest.fixture(scope="session")

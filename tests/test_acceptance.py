@@ -82,7 +82,9 @@ LATER = {
 }
 
 
-def test_each_acceptance_that_is_built_is_shown_on_both_databases_and_no_other(request: pytest.FixtureRequest) -> None:
+def test_each_acceptance_that_is_built_is_shown_on_both_databases_and_no_other(
+    request: pytest.FixtureRequest,
+) -> None:
     shown = request.config.stash.get(SHOWN, None)
     if shown is None:  # this run knows a part of the tests only
         words = ["-qs", "-p", "no:cacheprovider", "-k", request.node.name, "-m", ""]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.warm import PATHS, hearth
+from tests.support.warm import PATHS, warm_process
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.cli.shop:app"
@@ -73,8 +73,8 @@ class Command:
     def __call__(self, *words: str, **variables: str | None) -> Answer:
         around = self.environment(**variables)
         finished = (
-            hearth().run(["-m", "unstuck", *words], self.directory, around, 60)
-            if hearth().can_run(around)
+            warm_process().run(["-m", "unstuck", *words], self.directory, around, 60)
+            if warm_process().can_run(around)
             else self._start(words, around)
         )
         return Answer(finished.returncode, finished.stdout, finished.stderr)

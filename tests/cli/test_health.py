@@ -18,7 +18,7 @@ from tests.store.test_why import by_hand, serve
 from tests.support.builders import TENANT, a_worker, claimed, record, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
-from unstuck.cli import anatomy
+from unstuck.cli import worker_info
 from unstuck.model.job import WorkerRecord
 from unstuck.store.connect import open_database, sqlite_path
 from unstuck.store.leaps import Witness
@@ -121,7 +121,7 @@ def test_nonsense_in_a_role_breaks_nothing() -> None:
     info = {"roles": said}
     now = datetime(2026, 1, 1, tzinfo=UTC)
     worker = WorkerRecord(1, "i", "w", "h", "b", "n", 1, 1, "active", (), "1", now, now, now, info=info)
-    found = anatomy.roles(worker, now)
+    found = worker_info.roles(worker, now)
     assert len(found) == 20
     assert {(role.name, role.failing_for, role.failures) for role in found} == {("?", 0.0, 0)}
     assert all("\n" not in role.error and len(role.error) <= 300 for role in found)

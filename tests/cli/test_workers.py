@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command import Answer, Command
 from tests.support.builders import a_worker, begin, claimed, settle
-from unstuck.cli import anatomy
+from unstuck.cli import worker_info
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
@@ -171,8 +171,8 @@ def test_what_a_worker_of_another_version_says_hides_nothing_else() -> None:
     worker = WorkerRecord(
         1, "i", "w", "h", "b", "n", 1, 1, "active", (), "1", now, now, now + timedelta(seconds=30), info=info
     )
-    assert [(p.pid, p.state, p.running) for p in anatomy.processes(worker, now)] == [(7, "?", 2), (0, "?", 0)]
-    [gone] = anatomy.recycled(worker)
+    assert [(p.pid, p.state, p.running) for p in worker_info.processes(worker, now)] == [(7, "?", 2), (0, "?", 0)]
+    [gone] = worker_info.recycled(worker)
     assert (gone.pid, gone.at) == (0, None)
 
 
@@ -180,11 +180,11 @@ def test_grace_runs_out_between_two_beats_of_the_living_and_stands_still_with_th
     now = datetime(2026, 1, 1, tzinfo=UTC)
     info = {"executors": [a_process(7, jobs=[a_body("j", asked="cancel", grace_left=6.0)])]}
 
-    def seen(lease_until: datetime) -> anatomy.Body:
+    def seen(lease_until: datetime) -> worker_info.Body:
         worker = WorkerRecord(
             1, "i", "w", "h", "b", "n", 1, 1, "active", (), "1", now, now, lease_until, info=info
         )  # fmt: skip
-        [process] = anatomy.processes(worker, now + timedelta(seconds=4))
+        [process] = worker_info.processes(worker, now + timedelta(seconds=4))
         return process.bodies[0]
 
     living, lost = seen(now + timedelta(seconds=30)), seen(now + timedelta(seconds=1))

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -41,6 +42,10 @@ class Company:
     pid: int
     slots: int
 
+    def release(self) -> None:
+        """Those that run until they are told may end now."""
+        _end_of_innocents(self.worker).touch()
+
     @property
     def all(self) -> list[str]:
         return [*self.sync, *self.coroutines]
@@ -70,13 +75,21 @@ class Ending:
 
 
 def accompanied(
-    start: Start, jobs: Jobs, *, seconds: float = 3.0, slots: int = 6, sync: int = 2, coroutines: int = 1, **more: Any
+    start: Start,
+    jobs: Jobs,
+    *,
+    seconds: float | None = None,
+    slots: int = 6,
+    sync: int = 2,
+    coroutines: int = 1,
+    **more: Any,
 ) -> Company:
-    """A worker with one process, in which innocents run."""
+    """A worker with one process, in which innocents run for so many seconds, or until the company releases them."""
     worker = start(app=APP, concurrency=slots, processes=1, **{"times": TIMES, **more})
     policy = {"grace": 5.0}
-    functions = jobs.enqueue_many("innocent.sync", seconds, times=sync, **policy) if sync else []
-    others = jobs.enqueue_many("innocent.async", seconds, times=coroutines, **policy) if coroutines else []
+    lasting = (50.0, str(_end_of_innocents(worker))) if seconds is None else (seconds,)
+    functions = jobs.enqueue_many("innocent.sync", *lasting, times=sync, **policy) if sync else []
+    others = jobs.enqueue_many("innocent.async", *lasting, times=coroutines, **policy) if coroutines else []
     pids = {whereabouts(jobs, job)["pid"] for job in (*functions, *others)}
     if not pids:
         pids = {
@@ -84,6 +97,10 @@ def accompanied(
         }
     (pid,) = pids
     return Company(jobs, worker, functions, others, pid, slots)
+
+
+def _end_of_innocents(worker: Worker) -> Path:
+    return worker.log.with_suffix(".innocents-may-end")
 
 
 def whereabouts(jobs: Jobs, job: str, attempt: int = 1, within: float = 20.0) -> dict[str, Any]:
@@ -131,6 +148,7 @@ def turns(jobs: Jobs, job: str) -> list[str]:
 
 def undisturbed(company: Company, jobs: Sequence[str]) -> None:
     """They end in their first attempt, where they began."""
+    company.release()
     for job in jobs:
         record = company.jobs.until(job, JobState.COMPLETED, within=20)
         assert turns(company.jobs, job) == ["submitted", "claimed", "completed"], company.jobs.kinds(job)
@@ -139,6 +157,7 @@ def undisturbed(company: Company, jobs: Sequence[str]) -> None:
 
 def rerun_at_no_cost(company: Company, jobs: Sequence[str], *, because_of: str) -> None:
     """A29: another attempt, charged to nobody; the history names the culprit."""
+    _are_lost(company, jobs)
     for job in jobs:
         record = company.jobs.until(job, JobState.COMPLETED, within=25)
         assert (record.failures, record.losses, record.suspects) == (0, 0, 0), record
@@ -147,8 +166,15 @@ def rerun_at_no_cost(company: Company, jobs: Sequence[str], *, because_of: str) 
         assert because_of in str(lost.data), lost.data
 
 
+def _are_lost(company: Company, jobs: Sequence[str]) -> None:
+    """Their attempts went with the process; the next ones may end at once."""
+    eventually(lambda: all("lost" in company.jobs.kinds(job) for job in jobs), timeout=25)
+    company.release()
+
+
 def rerun_as_suspects(company: Company, jobs: Sequence[str]) -> None:
     """The culprit is not known: each runs once more, by itself, and nobody is charged."""
+    _are_lost(company, jobs)
     for job in jobs:
         record = company.jobs.until(job, JobState.COMPLETED, within=30)
         assert (record.failures, record.losses, record.suspects) == (0, 0, 1), record

@@ -148,7 +148,7 @@ def test_a25_a29_who_blocks_the_loop_and_cannot_be_interrupted_is_stuck_and_only
 def test_a25_a29_who_holds_the_interpreter_is_stuck_and_its_neighbours_run_again_at_no_cost(
     start: Start, jobs: Jobs, culprit: str
 ) -> None:
-    company = accompanied(start, jobs, seconds=2.5)
+    company = accompanied(start, jobs)
     job = jobs.enqueue(f"stuck.{culprit}", **SHORT)
 
     ending = ended(jobs, job)
@@ -166,7 +166,7 @@ def test_a25_a29_who_holds_the_interpreter_is_stuck_and_its_neighbours_run_again
 def test_a12_who_ends_its_process_without_a_trace_runs_alone_next_and_then_pays(
     start: Start, jobs: Jobs, culprit: str
 ) -> None:
-    company = accompanied(start, jobs, seconds=1.5)
+    company = accompanied(start, jobs)
     job = jobs.enqueue(f"stuck.{culprit}", timeout=60, max_lost=0)
 
     ending = ended(jobs, job, within=20)
@@ -183,7 +183,7 @@ def test_a12_who_ends_its_process_without_a_trace_runs_alone_next_and_then_pays(
 
 @spawn_once
 def test_a12_a29_a_crash_names_its_culprit_by_the_stack(start: Start, jobs: Jobs) -> None:
-    company = accompanied(start, jobs, seconds=1.5)
+    company = accompanied(start, jobs)
     job = jobs.enqueue("stuck.segfault", timeout=60, max_lost=0)
 
     ending = ended(jobs, job)
@@ -199,7 +199,7 @@ def test_a12_a29_a_crash_names_its_culprit_by_the_stack(start: Start, jobs: Jobs
 @spawn_once
 def test_who_stops_a_process_that_it_shares_is_continued_and_nobody_loses_anything(start: Start, jobs: Jobs) -> None:
     """A25: nothing tells who did it, and nobody has to pay for it."""
-    company = accompanied(start, jobs, seconds=2.5)
+    company = accompanied(start, jobs)
 
     ending = ended(jobs, jobs.enqueue("stuck.stops_itself", **SHORT))
 
@@ -225,7 +225,7 @@ def test_a25_who_stops_a_process_that_it_has_to_itself_is_stuck(start: Start, jo
 
 @on_sqlite_in_both_modes
 def test_who_obeys_but_leaves_by_os_exit_ends_as_it_was_asked(start: Start, jobs: Jobs) -> None:
-    company = accompanied(start, jobs, seconds=1.5)
+    company = accompanied(start, jobs)
 
     ending = ended(jobs, jobs.enqueue("stuck.exits_in_finally", **SHORT))
 
@@ -237,7 +237,7 @@ def test_who_obeys_but_leaves_by_os_exit_ends_as_it_was_asked(start: Start, jobs
 @on_sqlite_in_both_modes
 def test_bad_manners_end_their_own_job_and_nothing_else(start: Start, jobs: Jobs) -> None:
     """Exits, floods, handlers of signals, foreign exceptions: one process and the same innocents survive them all."""
-    company = accompanied(start, jobs, seconds=5.0, slots=16)
+    company = accompanied(start, jobs, slots=16)
     asked = {name: jobs.enqueue(f"stuck.{name}", timeout=30, grace=GRACE) for name in _MANNERS}
     asked["leaks_task"] = jobs.enqueue("stuck.leaks_task")
 

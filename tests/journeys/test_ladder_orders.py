@@ -105,6 +105,7 @@ def test_a53_a_worker_drained_by_order_leaves_as_after_term(start: Start, jobs: 
     jobs.store.give_order(record.number, "drain", "", "a person")
     eventually(lambda: [w for w in jobs.store.workers() if w.state == "draining"], timeout=5)
     later = jobs.enqueue("innocent.sync", 0.1)
+    company.release()
 
     assert company.worker.wait(15) == 0
     undisturbed(company, company.all)
@@ -113,7 +114,7 @@ def test_a53_a_worker_drained_by_order_leaves_as_after_term(start: Start, jobs: 
 
 @on_sqlite_in_both_modes
 def test_a_live_stack_shows_where_any_kind_of_job_is(start: Start, jobs: Jobs, client: unstuck.App) -> None:
-    company = accompanied(start, jobs, seconds=6.0, sync=1, coroutines=1, times=replace(TIMES, frozen=30.0))
+    company = accompanied(start, jobs, sync=1, coroutines=1, times=replace(TIMES, frozen=30.0))
     sleeper = jobs.enqueue("stuck.thread_sleep", 5.0, timeout=60)
     has_started(jobs, sleeper)
     (innocent,) = company.coroutines
@@ -175,9 +176,10 @@ def test_a54_on_drain_timeout_decides_where_an_endless_job_goes(
 
 def test_a53_a54_a_stuck_job_does_not_keep_its_worker_from_leaving(start: Start, jobs: Jobs) -> None:
     """TERM while a process drains: its healthy job finishes, exit 0, nothing is left."""
-    company = accompanied(start, jobs, seconds=3.0)
+    company = accompanied(start, jobs)
     is_stuck(ended(jobs, jobs.enqueue("stuck.thread_sleep", timeout=0.3, grace=0.4)), 0.4)
     company.worker.terminate()
+    company.release()
 
     assert company.worker.wait(15) == 0
     undisturbed(company, company.all)

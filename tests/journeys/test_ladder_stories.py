@@ -197,7 +197,7 @@ def test_a26_a_stuck_thread_that_finishes_later_changes_nothing(start: Start, jo
 
 @on_sqlite_in_both_modes
 def test_a28_a_draining_process_lives_as_long_as_its_healthy_job_and_takes_no_other(start: Start, jobs: Jobs) -> None:
-    company = accompanied(start, jobs, seconds=6.0, sync=1, coroutines=1)
+    company = accompanied(start, jobs, sync=1, coroutines=1)
     is_stuck(ended(jobs, jobs.enqueue("stuck.thread_sleep", timeout=0.3, grace=0.4)), 0.4)
     eventually(lambda: "draining" in [post["state"] for post in executors(company) if post["pid"] == company.pid])
 

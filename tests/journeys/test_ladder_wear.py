@@ -60,7 +60,7 @@ def test_a25_a27_three_culprits_at_once_are_convicted_each_with_its_own_stack(st
 def test_a25_a29_three_culprits_of_the_worst_kinds_at_once_all_end_in_time(start: Start, jobs: Jobs) -> None:
     """One holds the interpreter: what the others did cannot be seen, so their own requests decide. They are seen to
     wait for it; beside one that sleeps nobody could tell which of the two holds it."""
-    company = accompanied(start, jobs, slots=8, seconds=2.5)
+    company = accompanied(start, jobs, slots=8)
     worst = jobs.enqueue("stuck.holds_gil", timeout=0.5, grace=GRACE)
     others = [jobs.enqueue(f"stuck.{name}", timeout=0.5, grace=GRACE) for name in ("thread_spin", "loop_spin")]
 
@@ -162,7 +162,7 @@ def test_a_process_above_its_memory_limit_is_killed_and_its_only_job_is_out_of_m
 
 @on_sqlite_in_both_modes
 def test_a29_neighbours_of_a_memory_hog_are_suspects_and_complete_by_themselves(start: Start, jobs: Jobs) -> None:
-    company = accompanied(start, jobs, seconds=1.5, memory_limit=250 << 20)
+    company = accompanied(start, jobs, memory_limit=250 << 20)
 
     ending = ended(jobs, jobs.enqueue("stuck.memory_hog", 800, timeout=60, max_lost=0), within=20)
 

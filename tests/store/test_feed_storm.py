@@ -20,7 +20,7 @@ from tests.support.builders import submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import Postgres, PostgresServer
 from tests.support.tables import ask
-from tests.support.warm import PATHS, Forked, hearth
+from tests.support.warm import PATHS, Forked, warm_process
 from tests.support.workers import ROOT
 from tests.tiers import in_tiers
 from unstuck.model.errors import StoreError
@@ -139,7 +139,7 @@ def written_by_process(url: str, job: int, events: int, seed: int, delay: float)
 
 def start(*words: str, out: int = 1) -> Forked:
     """The crowd's program, in a process of its own."""
-    return hearth().start(["-m", "tests.store.feed_crowd", *words], ROOT, os.environ | PATHS, out, 2)
+    return warm_process().start(["-m", "tests.store.feed_crowd", *words], ROOT, os.environ | PATHS, out, 2)
 
 
 class held_open:

@@ -43,8 +43,8 @@ _LIBRARIES = ("asyncio", "hashlib", "msgspec", "psycopg_pool", "rich.live", "ric
 
 
 @cache
-def hearth() -> Hearth:
-    return Hearth(os.environ | PATHS)
+def warm_process() -> WarmProcess:
+    return WarmProcess(os.environ | PATHS)
 
 
 class Forked:
@@ -81,7 +81,7 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-class Hearth:
+class WarmProcess:
     """Keeps the clean process; one for each process that runs tests."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:

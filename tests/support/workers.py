@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from tests.support.warm import PATHS, Forked, hearth
+from tests.support.warm import PATHS, Forked, warm_process
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Store
@@ -121,7 +121,7 @@ def workers(url: str, folder: Path, **variables: str) -> Iterator[Any]:
                     [sys.executable, *words], cwd=ROOT, env=environment, stdout=out, stderr=out
                 )
             else:
-                process = hearth().start(words, ROOT, environment, out.fileno(), out.fileno())
+                process = warm_process().start(words, ROOT, environment, out.fileno(), out.fileno())
         worker = Worker(name, process, log, times)
         started.append(worker)
         return worker

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 
-from unstuck.app.job import Job, Patience
+from unstuck.app.job import CancellableClock, Job
 from unstuck.clock import MachineClock
 from unstuck.model.errors import StoreError
 from unstuck.model.payload import check_wording
@@ -54,7 +54,7 @@ class AsyncFeed(AsyncIterator[FeedEvent]):
 
 
 def feed(app: App, after: str | None, *, follow: bool, **wanted: Any) -> Feed:
-    return Feed(reader(app, after, **wanted), follow=follow, clock=Patience())
+    return Feed(reader(app, after, **wanted), follow=follow, clock=CancellableClock())
 
 
 def reader(

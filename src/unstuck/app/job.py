@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Patience(MachineClock):
+class CancellableClock(MachineClock):
     """A handler that waits for another job still hears when its own is asked to stop."""
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
@@ -130,7 +130,7 @@ class Job(Generic[R_co]):
 
         With a `level` only records of this level and above.
         """
-        return pieces(Logs(self._lookup, self.id, attempt, level, follow=follow), Patience())
+        return pieces(Logs(self._lookup, self.id, attempt, level, follow=follow), CancellableClock())
 
     async def alogs(
         self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
@@ -142,7 +142,7 @@ class Job(Generic[R_co]):
 
     def wait(self, timeout: float | None = None) -> JobRecord:
         """The job once it has ended, however it did; StillRunning when the time is over first."""
-        return self._ended(wait_for_end(self._watched(), timeout, Patience()), timeout)
+        return self._ended(wait_for_end(self._watched(), timeout, CancellableClock()), timeout)
 
     async def await_end(self, timeout: float | None = None) -> JobRecord:
         """`wait` for coroutines."""
@@ -203,7 +203,7 @@ class Job(Generic[R_co]):
 
     def follow_partials(self) -> Iterator[Partial]:
         """What is there and what comes, until the job has ended; a name that is given again comes again."""
-        return map(Partial.of, follow(PartialsReader(self._lookup, self.id).look, Patience()))
+        return map(Partial.of, follow(PartialsReader(self._lookup, self.id).look, CancellableClock()))
 
     async def afollow_partials(self) -> AsyncIterator[Partial]:
         """`follow_partials` for coroutines."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from unstuck import clock
-from unstuck.cli import anatomy, output
+from unstuck.cli import output, worker_info
 from unstuck.cli.session import Session
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.job import JobRecord, WorkerRecord
@@ -129,7 +129,7 @@ def _length(seconds: float) -> str:
 
 def roles(alive: Sequence[WorkerRecord], now: datetime) -> Iterator[Check]:
     """What workers say that they cannot do."""
-    failing = {worker.name: anatomy.roles(worker, now) for worker in alive}
+    failing = {worker.name: worker_info.roles(worker, now) for worker in alive}
     told = [(name, role) for name, found in failing.items() for role in found]
     if not told:
         return

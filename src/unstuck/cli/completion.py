@@ -183,10 +183,10 @@ def _known(record: TargetRecord | TenantRecord | None) -> list[str]:
 
 
 def _pids(session: Session) -> list[str]:
-    from unstuck.cli import anatomy
+    from unstuck.cli import worker_info
 
-    living = [worker for worker, state in session.workers() if state in anatomy.ALIVE]
-    return [str(process.pid) for worker in living for process in anatomy.processes(worker)]
+    living = [worker for worker, state in session.workers() if state in worker_info.ALIVE]
+    return [str(process.pid) for worker in living for process in worker_info.processes(worker)]
 
 
 def _session(words: list[str]) -> AbstractContextManager[Session]:

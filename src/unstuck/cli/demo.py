@@ -196,7 +196,7 @@ def _activation() -> str:
 
 def _a_process(snapshot: DemoSnapshot) -> int | None:
     """One that runs jobs."""
-    from unstuck.cli.anatomy import processes
+    from unstuck.cli.worker_info import processes
 
     for worker in snapshot.workers:
         for process in processes(worker):

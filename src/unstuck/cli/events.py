@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output
-from unstuck.cli.meaning import narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
+from unstuck.cli.state_texts import narrate
 from unstuck.model.errors import InvalidInput, told
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.observe.feed import NOW, START, Feed, Reader, check_kinds

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from unstuck import clock
 from unstuck.cli import checks, exits, options, output
-from unstuck.cli.anatomy import ALIVE, import_error, is_ready, roles, start_error
 from unstuck.cli.checks import Check
 from unstuck.cli.db import versions
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, how_to_migrate, opened
+from unstuck.cli.worker_info import ALIVE, import_error, is_ready, roles, start_error
 from unstuck.cli.workers import is_worth_showing, role_text
 from unstuck.model.errors import StoreError
 from unstuck.model.job import WorkerRecord

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from unstuck.cli import exits, gates, options, output, shapes
 from unstuck.cli.excerpt import shortened
 from unstuck.cli.flow import FlowDetails, called, draw
-from unstuck.cli.meaning import explain, narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
+from unstuck.cli.state_texts import explain, narrate
 from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import EventKind, JobState

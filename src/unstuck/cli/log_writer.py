@@ -1,4 +1,4 @@
-"""Scribe: writes a worker's log from a thread of its own, so that logging can never hold up or end a worker."""
+"""LogWriter: writes a worker's log from a thread of its own, so that logging can never hold up or end a worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE = 0.05
 _PAUSE = 0.1
 
 
-class Scribe:
+class LogWriter:
     """Lines in order, none of them twice. A reader that does not read costs lines, and is told how many."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -25,7 +25,7 @@ class Scribe:
         self._dropped = 0
         self._is_behind = False
         self._changed = threading.Condition()
-        threading.Thread(target=self._write, name="scribe", daemon=True).start()
+        threading.Thread(target=self._write, name="log-writer", daemon=True).start()
 
     def say(self, line: str) -> None:
         with self._changed:

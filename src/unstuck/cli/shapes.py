@@ -20,7 +20,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from unstuck.cli import anatomy
+from unstuck.cli import worker_info
 from unstuck.cli.output import rfc3339
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
@@ -163,6 +163,7 @@ def target(record: TargetRecord) -> dict[str, Any]:
 def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
     """`roles`, `processes`, `recycled` are ours to keep stable; `info` is what it said of itself, as it said it. Only
     who is alive has processes."""
+    processes = worker_info.processes(record, now) if state in worker_info.ALIVE else []
     return {
         "name": record.name,
         "incarnation": record.incarnation,
@@ -175,10 +176,10 @@ def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
         "started_at": rfc3339(record.started_at),
         "heartbeat_at": rfc3339(record.heartbeat_at),
         "lease_until": rfc3339(record.lease_until),
-        "ready": anatomy.is_ready(record, state),
-        "roles": [role(each) for each in anatomy.roles(record, now)],
-        "processes": [process(each) for each in anatomy.processes(record, now)] if state in anatomy.ALIVE else [],
-        "recycled": [recycled(each) for each in anatomy.recycled(record)],
+        "ready": worker_info.is_ready(record, state),
+        "roles": [role(each) for each in worker_info.roles(record, now)],
+        "processes": [process(each) for each in processes],
+        "recycled": [recycled(each) for each in worker_info.recycled(record)],
         "info": record.info,
     }
 
@@ -193,7 +194,7 @@ def role(found: FailingRole) -> dict[str, Any]:
     }
 
 
-def process(found: anatomy.ProcessView) -> dict[str, Any]:
+def process(found: worker_info.ProcessView) -> dict[str, Any]:
     return {
         "pid": found.pid,
         "state": found.state,
@@ -208,7 +209,7 @@ def process(found: anatomy.ProcessView) -> dict[str, Any]:
     }
 
 
-def body(found: anatomy.Body) -> dict[str, Any]:
+def body(found: worker_info.Body) -> dict[str, Any]:
     """A job in a process; the times are those of this moment, not of the last beat."""
     left = found.grace_left
     return {
@@ -222,7 +223,7 @@ def body(found: anatomy.Body) -> dict[str, Any]:
     }
 
 
-def recycled(found: anatomy.GoneProcess) -> dict[str, Any]:
+def recycled(found: worker_info.GoneProcess) -> dict[str, Any]:
     return {
         "pid": found.pid,
         "generation": found.generation,

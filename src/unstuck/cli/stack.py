@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unstuck.cli import anatomy, options, output, shapes
+from unstuck.cli import options, output, shapes, worker_info
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import Conflict, NoStack
@@ -58,7 +58,7 @@ class Sample:
 def _asked(session: Session, ident: str, timeout: float) -> Sample:
     from unstuck.intake import workers as doors
 
-    found = anatomy.where_is(session.store.live_workers(), ident)
+    found = worker_info.where_is(session.store.live_workers(), ident)
     shown = doors.stack(session.store, session.tenant, ident, session.who(), timeout)
     sample = _sample(session, ident, shown)
     return replace(sample, pid=found[1].pid) if found and shown.is_live else sample

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from unstuck import telemetry
 from unstuck.cli import options, output
 from unstuck.cli.eventlog import human_log, json_log
-from unstuck.cli.log_writer import Scribe
+from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import is_postgres, prepare_database, settings_of, told_by
 from unstuck.model.errors import InvalidInput, InvalidSettings, SchemaMismatch, StoreError, StoreUnavailable
@@ -117,21 +117,21 @@ def worker(
     if not as_json:
         _introduce(chosen)
     _prepare(settings)
-    scribe = Scribe(sys.stderr)
+    writer = LogWriter(sys.stderr)
     if not sys.stderr.isatty():  # at a terminal there is no service manager that could cut the drain short
         for warning in settings.warnings():
-            scribe.say(f"unstuck: {warning}")
+            writer.say(f"unstuck: {warning}")
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
-    log = json_log(scribe.say) if as_json else human_log(scribe.say, colour=colour, verbose=verbose)
+    log = json_log(writer.say) if as_json else human_log(writer.say, colour=colour, verbose=verbose)
     telemetry.subscribe(log, every_job=verbose)
     if stop_with_stdin:
         _stop_when_stdin_ends(supervisor)
     try:
         return supervisor.run()
     finally:
-        scribe.finish()
+        writer.finish()
 
 
 def _prepare(settings: Any) -> None:

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from unstuck import clock
-from unstuck.cli import anatomy, exits, options, output, shapes
-from unstuck.cli.anatomy import Body, GoneProcess, ProcessView
+from unstuck.cli import exits, options, output, shapes, worker_info
 from unstuck.cli.excerpt import users_part
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
+from unstuck.cli.worker_info import Body, GoneProcess, ProcessView
 from unstuck.model.errors import InvalidInput, NoAnswer, SchemaMismatch, UnstuckError
 from unstuck.model.job import WorkerRecord
 from unstuck.model.standing import FailingRole
@@ -76,24 +76,24 @@ def _print_worker(worker: WorkerRecord, state: str, now: datetime, *, is_first: 
     if mode := worker.info.get("mode"):
         why = worker.info.get("mode_reason")
         output.say(f"  processes start by {mode}{f': {why}' if why else ''}")
-    if problem := anatomy.import_error(worker.info):
+    if problem := worker_info.import_error(worker.info):
         _print_problem("its app cannot be imported", problem)
-    if problem := anatomy.start_error(worker.info):
+    if problem := worker_info.start_error(worker.info):
         _print_problem("its processes cannot start", problem)
-    for role in anatomy.roles(worker, now):
+    for role in worker_info.roles(worker, now):
         output.say(output.styled(f"  its {role_text(role)}", "red"))
-    processes = anatomy.processes(worker, now) if state != "gone" else []
-    if processes and state not in anatomy.ALIVE:
+    processes = worker_info.processes(worker, now) if state != "gone" else []
+    if processes and state not in worker_info.ALIVE:
         output.say("  what it said with its last beat, and what need not be so any more:")
     for process in processes:
         _print_process(process)
-    _print_recycled(anatomy.recycled(worker), now)
+    _print_recycled(worker_info.recycled(worker), now)
 
 
 def _state(worker: WorkerRecord, state: str) -> str:
     """One that is alive and yet takes nothing says so: no app, no process, or a role without which it is none."""
     shown = output.styled(state, _STYLES.get(state, "red"))
-    is_waiting = state == "active" and not anatomy.is_ready(worker, state)
+    is_waiting = state == "active" and not worker_info.is_ready(worker, state)
     return f"{shown}, {output.styled('not ready', 'yellow')}" if is_waiting else shown
 
 
@@ -268,7 +268,7 @@ def _what_is_left(worker: WorkerRecord) -> str | None:
 
 def _what_is_left_of(worker: WorkerRecord, pid: int) -> str | None:
     """Of one of its processes; None once it is gone."""
-    process = next((p for p in anatomy.processes(worker) if p.pid == pid), None)
+    process = next((p for p in worker_info.processes(worker) if p.pid == pid), None)
     if process is None:
         return None
     if not process.running:
@@ -284,7 +284,7 @@ def _wait(session: Session, number: int, as_json: bool, timeout: float | None, l
     told: str | None = None
     while True:
         seen = next(((w, state) for w, state in session.workers() if w.number == number), None)
-        if seen is None or seen[1] not in anatomy.ALIVE or (rest := left(seen[0])) is None:
+        if seen is None or seen[1] not in worker_info.ALIVE or (rest := left(seen[0])) is None:
             if not as_json:
                 output.say("it is gone")
             return exits.OK

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from unstuck.cli import output
-from unstuck.cli.anatomy import Body, GoneProcess, ProcessView, processes, recycled
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
 from unstuck.cli.stage.snapshot import Blocked, Change, DemoSnapshot, RunningRow
+from unstuck.cli.worker_info import Body, GoneProcess, ProcessView, processes, recycled
 from unstuck.model.guard import BlacklistEntry, how_to_lift
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.flow import Approval

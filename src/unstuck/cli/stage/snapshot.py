@@ -6,8 +6,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from unstuck.cli.meaning import explain
 from unstuck.cli.shapes import loads, shown_state
+from unstuck.cli.state_texts import explain
 from unstuck.model.errors import ErrorType
 from unstuck.model.guard import BlacklistEntry, refusal
 from unstuck.model.job import JobRecord, WorkerRecord

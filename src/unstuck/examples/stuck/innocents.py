@@ -19,21 +19,21 @@ class Whereabouts(TypedDict):
 
 
 @app.workflow(name="innocent.sync", timeout=60, retries=0)
-def innocent_sync(ctx: unstuck.Context, seconds: float = 2.0) -> Whereabouts:
-    """A function that works in small steps and stops when it is asked to."""
+def innocent_sync(ctx: unstuck.Context, seconds: float = 2.0, until: str = "") -> Whereabouts:
+    """A function that works in small steps and stops when it is asked to, or when the file `until` is there."""
     began = _begin(ctx)
     end = time.monotonic() + min(seconds, LONGEST)
-    while (left := end - time.monotonic()) > 0:
+    while (left := _left(end, until)) > 0:
         ctx.sleep(min(left, 0.1))
     return {"pid": os.getpid(), "attempt": ctx.attempt, "began": began, "ended": time.time()}
 
 
 @app.workflow(name="innocent.async", timeout=60, retries=0)
-async def innocent_async(ctx: unstuck.Context, seconds: float = 2.0) -> Whereabouts:
-    """A coroutine that waits in small steps."""
+async def innocent_async(ctx: unstuck.Context, seconds: float = 2.0, until: str = "") -> Whereabouts:
+    """A coroutine that waits in small steps, at most until the file `until` is there."""
     began = _begin(ctx)
     end = time.monotonic() + min(seconds, LONGEST)
-    while (left := end - time.monotonic()) > 0:
+    while (left := _left(end, until)) > 0:
         await asyncio.sleep(min(left, 0.1))
     return {"pid": os.getpid(), "attempt": ctx.attempt, "began": began, "ended": time.time()}
 
@@ -41,3 +41,7 @@ async def innocent_async(ctx: unstuck.Context, seconds: float = 2.0) -> Whereabo
 def _begin(ctx: unstuck.Context) -> float:
     ctx.progress({"pid": os.getpid(), "attempt": ctx.attempt})
     return time.time()
+
+
+def _left(end: float, until: str) -> float:
+    return 0.0 if until and os.path.exists(until) else end - time.monotonic()
