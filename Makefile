@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS  ?=
-# Many tests wait: three at once keep two cores busy, and four so busy that tests of timing stumble.
-JOBS   ?= 3
+# Many tests wait: four at once keep two cores busy.
+JOBS   ?= 4
 LONGER ?= 10
 PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 

@@ -40,6 +40,9 @@ SLOW = (
 #: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.
 ON_POSTGRES_SLOW = ("cli/*",)
 
+#: Under tests/: modules with a test that takes a minute. They begin first, so that no run ends waiting for one of them.
+LONG = ("store/test_lockstep.py", "cli/test_demo.py", "store/test_target_actors.py")
+
 #: `make torture LONGER=n`: as many times what the slow tier does.
 LONGER = int(os.environ.get("UNSTUCK_TEST_LONGER", "10"))
 #: And as long as it takes; the other tiers keep the limit of pyproject.toml or their own.
@@ -68,7 +71,12 @@ def put_into_tiers(items: list[pytest.Item]) -> None:
 def mix(items: list[pytest.Item]) -> None:
     """Modules in an order that their names do not tell: those that wait beside those that compute, so that several
     workers have something for every core all the time. By their names, all that wait come first."""
-    items.sort(key=lambda item: crc32(item.path.relative_to(_HERE).as_posix().encode()))
+
+    def place(item: pytest.Item) -> tuple[bool, int]:
+        module = item.path.relative_to(_HERE).as_posix()
+        return module not in LONG, crc32(module.encode())
+
+    items.sort(key=place)
 
 
 def tier_of(item: pytest.Item) -> str:
