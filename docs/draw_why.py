@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from unstuck.model.lifecycle import JobState
-from unstuck.model.reasons import RULES, Rule
+from unstuck.model.why import RULES, Rule
 
 PAGE = Path(__file__).with_name("why.md")
 
 HEAD = """\
 # Why is this job not running?
 
-Drawn from `src/unstuck/model/reasons.py` by `docs/draw_why.py`; a test compares the two.
+Drawn from `src/unstuck/model/why/` by `docs/draw_why.py`; a test compares the two.
 
 `unstuck why JOB`, `job.why()` and `app.why(job)` give the same answer: one verdict, then every reason with its code,
 a sentence, since when, until when, who must act, and the command to type (`--json` for programs, `--watch` to be told

@@ -57,7 +57,7 @@ _ROOMS = {
     "unstuck.model.job": ("AttemptRecord", "EventRecord", "JobRecord"),
     "unstuck.model.lifecycle": ("JobState",),
     "unstuck.model.policy": ("Policy",),
-    "unstuck.model.reasons": ("Reason", "Why"),
+    "unstuck.model.why": ("Reason", "Why"),
     "unstuck.model.waits": ("ChildEnd", "ChildRef", "Decision", "Spent"),
     "unstuck.version": ("__version__",),
 }

@@ -56,12 +56,12 @@ from unstuck.model.job import EventRecord as EventRecord
 from unstuck.model.job import JobRecord as JobRecord
 from unstuck.model.lifecycle import JobState as JobState
 from unstuck.model.policy import Policy as Policy
-from unstuck.model.reasons import Reason as Reason
-from unstuck.model.reasons import Why as Why
 from unstuck.model.waits import ChildEnd as ChildEnd
 from unstuck.model.waits import ChildRef as ChildRef
 from unstuck.model.waits import Decision as Decision
 from unstuck.model.waits import Spent as Spent
+from unstuck.model.why import Reason as Reason
+from unstuck.model.why import Why as Why
 from unstuck.version import __version__ as __version__
 
 __all__ = [

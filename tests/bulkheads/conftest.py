@@ -27,8 +27,8 @@ from unstuck.chance import SystemChance
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import encode
-from unstuck.model.reasons import Why
 from unstuck.model.times import Times
+from unstuck.model.why import Why
 from unstuck.observe.why import why
 from unstuck.store.port import Store
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.app.hand import Hand
 from tests.cli.command import Answer, Command
-from tests.model.test_reasons import EXAMPLES, a_record
+from tests.model.test_why import EXAMPLES, a_record
 from unstuck.cli import gates
 from unstuck.cli.commands import NAMES
 from unstuck.cli.main import load
@@ -21,8 +21,8 @@ from unstuck.cli.parser import _parser_of
 from unstuck.cli.stage.screen import draw
 from unstuck.cli.stage.snapshot import Blocked, DemoSnapshot
 from unstuck.model.errors import InvalidInput
-from unstuck.model.reasons import explain
 from unstuck.model.settlement import ErrorInfo, Raised
+from unstuck.model.why import explain
 from unstuck.store.port import Store, TargetRecord
 
 DEPOT = "tests.cli.depot:app"

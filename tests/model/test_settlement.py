@@ -111,13 +111,13 @@ def test_a_drained_job_left_to_expire_is_charged_a_loss_as_if_its_lease_had_ende
 def test_a_stuck_verdict_stands_whatever_was_asked_and_writes_a_hold(request_: RequestKind) -> None:
     stuck = settled(Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, "…")), request_)
 
-    assert (stuck.state, stuck.hold) == (JobState.FAILED, True)
+    assert (stuck.state, stuck.body_may_live) == (JobState.FAILED, True)
 
 
 def test_a_stuck_verdict_on_a_body_that_is_gone_holds_nothing() -> None:
     stuck = settled(Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, "…"), is_gone=True), CANCEL)
 
-    assert (stuck.state, stuck.hold) == (JobState.FAILED, False)
+    assert (stuck.state, stuck.body_may_live) == (JobState.FAILED, False)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import unstuck
 from tests.app.hand import Hand
 from unstuck.model.errors import UnknownJob
-from unstuck.model.standing import Code
+from unstuck.model.why.codes import Code
 from unstuck.store.sql_store import SqlStore
 
 HELD = "not runnable: it is held until somebody releases it"

@@ -14,9 +14,9 @@ import pytest
 from tests.store.test_runnable import HOLDS, LEASE, PLAIN, POLICIES, QUEUES, WORKFLOWS, Runnable, System, open_system
 from tests.support.builders import chance
 from unstuck.model.job import NewJob
-from unstuck.model.reasons import RULES, Why, explain
 from unstuck.model.settlement import ErrorInfo, Raised, Returned, Stopped
-from unstuck.model.standing import Code
+from unstuck.model.why import RULES, Why, explain
+from unstuck.model.why.codes import Code
 from unstuck.store.port import Share
 
 __all__ = ["open_system"]
@@ -345,7 +345,7 @@ def test_each_gate_shuts_a_job_out_alone_and_lets_it_go_when_it_opens_a57(
 
 
 #: They never stand alone (a late timer is also a timer), or no verb leads there: nothing misplaces a job so far.
-#: Their sentences are in tests/model/test_reasons.py.
+#: Their sentences are in tests/model/test_why.py.
 NEVER_ALONE = {Code.ENGINE_STALLED, Code.UNPLACED}
 #: Shut by what is no row of ours: another session (tests/store/test_why_locks.py), a row that refuses, a worker that
 #: fails (tests/store/test_why.py). A rehearsal here would succeed.

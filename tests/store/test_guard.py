@@ -25,7 +25,7 @@ from unstuck.model.errors import UnknownNotification, UnknownTenant, WorkflowBla
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.settlement import Blame, ErrorInfo, Lost, Raised, Returned, Stuck
-from unstuck.model.standing import Code
+from unstuck.model.why.codes import Code
 from unstuck.observe.why import why
 from unstuck.store.port import EVERY, Report, Share
 from unstuck.store.sql_store import SqlStore

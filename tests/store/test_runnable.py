@@ -39,9 +39,9 @@ from unstuck.model.errors import UnstuckError, WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.reasons import explain
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped
-from unstuck.model.standing import Facts
+from unstuck.model.why import explain
+from unstuck.model.why.facts import Facts
 from unstuck.store.connect import open_database
 from unstuck.store.database import Database
 from unstuck.store.port import Limit, NewWorker, Pause, QuarantineDuty, Report, Share

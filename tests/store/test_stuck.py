@@ -12,9 +12,10 @@ from tests.support.builders import TENANT, a_worker, begin, claim_all, claimed, 
 from unstuck.model.job import AttemptRecord, ClaimedJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.reasons import Reason
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Returned, Stuck
-from unstuck.model.standing import Code, Hold
+from unstuck.model.why import Reason
+from unstuck.model.why.codes import Code
+from unstuck.model.why.facts import BodyMark
 from unstuck.observe.why import why
 from unstuck.store.port import Report, Verdict
 from unstuck.store.sql_store import SqlStore
@@ -28,10 +29,10 @@ def only_attempt(store: SqlStore, job: str) -> AttemptRecord:
     return attempt
 
 
-def hold_of(store: SqlStore, job: str) -> Hold | None:
+def hold_of(store: SqlStore, job: str) -> BodyMark | None:
     facts = store.standing(TENANT, job)
     assert facts is not None
-    return facts.hold
+    return facts.body_mark
 
 
 def stuck_reason(store: SqlStore, job: str) -> Reason:

@@ -15,8 +15,8 @@ from unstuck.model.errors import UnknownJob
 from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.model.reasons import Reason
-from unstuck.model.standing import Code
+from unstuck.model.why import Reason
+from unstuck.model.why.codes import Code
 from unstuck.observe.why import why
 from unstuck.store.connect import sqlite_path
 from unstuck.store.port import Limit, Pause, Share

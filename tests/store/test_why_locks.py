@@ -16,7 +16,8 @@ from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob, WorkerRecord
-from unstuck.model.standing import HELD_TOO_LONG, Code
+from unstuck.model.why.codes import Code
+from unstuck.model.why.facts import HELD_TOO_LONG
 from unstuck.observe.why import why
 from unstuck.store.connect import open_database
 from unstuck.store.port import Limit, Share

@@ -233,7 +233,7 @@ class ModelStore:
         job.history.append(EVENT_OF[settlement.move])
         job.error_type = settlement.error.type if settlement.error else None
         job.result = settlement.result
-        if settlement.hold:
+        if settlement.body_may_live:
             job.held_by = holder
         self._turn(job)
         if job.state is JobState.QUEUED:

@@ -34,8 +34,8 @@ from unstuck.model.errors import InvalidInput, SchemaMismatch
 from unstuck.model.job import JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_name, check_wording
-from unstuck.model.reasons import Why
 from unstuck.model.waits import Signalled
+from unstuck.model.why import Why
 from unstuck.model.workflow import UNVERSIONED, Registry
 from unstuck.observe.lookup import Lookup, Stats
 from unstuck.observe.why import why

@@ -18,8 +18,8 @@ from unstuck.intake.workers import live_stack
 from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.reasons import Why
 from unstuck.model.waits import Child, Spent, WaitRecord
+from unstuck.model.why import Why
 from unstuck.observe.follow import afollow, follow
 from unstuck.observe.logs import LogPiece, Logs, pieces
 from unstuck.observe.lookup import Lookup

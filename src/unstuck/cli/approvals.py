@@ -9,8 +9,8 @@ from typing import Annotated
 from unstuck.cli import gates, options, output, shapes
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
-from unstuck.model.reasons import how_to_decide, what_then
 from unstuck.model.waits import WaitRecord
+from unstuck.model.why import how_to_decide, what_then
 from unstuck.observe.flow import Approval, approvals
 
 app = options.group("The questions that jobs ask of people: look, approve, reject.", default="list")

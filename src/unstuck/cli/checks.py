@@ -17,10 +17,11 @@ from unstuck.cli.session import Session
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.reasons import Why
 from unstuck.model.spelling import ending_session
-from unstuck.model.standing import Code, FailingRole, settle_of
 from unstuck.model.times import Times
+from unstuck.model.why import Why
+from unstuck.model.why.codes import Code
+from unstuck.model.why.facts import FailingRole, settle_of
 from unstuck.store.port import JobFilter, Overdue
 
 #: Seconds. Our own transactions are over in milliseconds, the slowest within a store call.

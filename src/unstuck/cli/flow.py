@@ -10,8 +10,8 @@ from unstuck.cli import output, shapes
 from unstuck.cli.session import Session
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.reasons import how_to_decide, how_to_send, what_then
 from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
+from unstuck.model.why import how_to_decide, how_to_send, what_then
 from unstuck.observe.flow import Branch
 
 

@@ -20,7 +20,7 @@ from unstuck.model.errors import ErrorType, SchemaMismatch, UnstuckError
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.parts import Part
-from unstuck.model.standing import AwaitedJob
+from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.flow import family
 from unstuck.observe.follow import follow
 from unstuck.observe.logs import LogPiece, Logs, pieces

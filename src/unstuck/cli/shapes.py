@@ -26,8 +26,8 @@ from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRec
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.parts import Part
-from unstuck.model.standing import AwaitedJob, FailingRole
 from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
+from unstuck.model.why.facts import AwaitedJob, FailingRole
 from unstuck.observe.flow import Approval, Branch
 from unstuck.observe.logs import LogPiece
 from unstuck.store.port import Limit, Pause, Quarantined, TargetRecord, WorkerOrder

@@ -9,7 +9,7 @@ from unstuck.cli.output import age
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
-from unstuck.model.reasons import how_to_raise, of_tenant
+from unstuck.model.why import how_to_raise, of_tenant
 
 
 def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> str:

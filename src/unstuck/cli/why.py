@@ -10,7 +10,7 @@ from unstuck.cli.checks import leapt
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, is_postgres, opened
 from unstuck.model.errors import StoreError
-from unstuck.model.reasons import Reason, Why
+from unstuck.model.why import Reason, Why
 
 app = options.single()
 

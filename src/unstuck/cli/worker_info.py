@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from unstuck.model.job import WorkerRecord
-from unstuck.model.standing import FailingRole, failing_roles
+from unstuck.model.why.facts import FailingRole, failing_roles
 
 #: What is only true of a worker that still beats moves on between two beats.
 ALIVE = ("active", "draining")

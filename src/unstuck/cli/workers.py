@@ -14,7 +14,7 @@ from unstuck.cli.session import Session, opened
 from unstuck.cli.worker_info import Body, GoneProcess, ProcessView
 from unstuck.model.errors import InvalidInput, NoAnswer, SchemaMismatch, UnstuckError
 from unstuck.model.job import WorkerRecord
-from unstuck.model.standing import FailingRole
+from unstuck.model.why.facts import FailingRole
 from unstuck.observe.lookup import WORKERS_SHOWN
 from unstuck.store.port import WorkerOrder
 

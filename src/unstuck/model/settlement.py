@@ -122,7 +122,7 @@ class Settlement:
     loss: int = 0
     suspect: int = 0
     alone: bool = False
-    hold: bool = False
+    body_may_live: bool = False
     wait: Wait | None = None
     state: JobState = field(init=False)
 
@@ -156,7 +156,7 @@ def _settle(standing: Standing, outcome: Outcome, jitter: float) -> Settlement:
     request = stronger(standing.request, asked)
     match outcome:
         case Stuck(error):
-            return Settlement(Move.STICK, error=error, hold=not outcome.is_gone)
+            return Settlement(Move.STICK, error=error, body_may_live=not outcome.is_gone)
         case Returned(result):
             return _returned(standing, request, result)
         case NotStarted():

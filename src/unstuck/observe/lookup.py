@@ -13,8 +13,8 @@ from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRec
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_instant, check_wording
-from unstuck.model.standing import AwaitedJob
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
+from unstuck.model.why.facts import AwaitedJob
 from unstuck.store.port import ATTEMPTS_PAGE, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
 
 CEILING = 10_000

@@ -8,7 +8,7 @@ from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.reasons import Actor, Why
+from unstuck.model.why import Actor, Why
 
 #: Most jobs have ended by then; in seconds.
 FIRST_AFTER = 0.3

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from unstuck.model.errors import StoreBusy, StoreError, UnknownJob
 from unstuck.model.job import DEFAULT_TENANT
-from unstuck.model.reasons import Why, explain, lasting, session_named
 from unstuck.model.spelling import ending_session
-from unstuck.model.standing import HELD_TOO_LONG, Facts
 from unstuck.model.times import Times
+from unstuck.model.why import Why, explain, lasting, session_named
+from unstuck.model.why.facts import HELD_TOO_LONG, Facts
 from unstuck.store.port import LockHolder, Store
 
 

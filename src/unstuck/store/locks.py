@@ -5,8 +5,8 @@ SQLite has one lock, on the file, and cannot say who has it: there a write that 
 
 from __future__ import annotations
 
-from unstuck.model.standing import HELD_TOO_LONG, Lock, Locker
 from unstuck.model.target import FIRST
+from unstuck.model.why.facts import HELD_TOO_LONG, Lock, Locker
 from unstuck.store.database import Row, Transaction
 from unstuck.store.port import LockHolder
 from unstuck.store.rows import instant_or_none, span

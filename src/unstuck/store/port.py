@@ -29,8 +29,8 @@ from unstuck.model.job import (
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.settlement import Outcome
-from unstuck.model.standing import Facts, Locker
 from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
+from unstuck.model.why.facts import Facts, Locker
 
 
 @dataclass(frozen=True, slots=True)
@@ -1099,7 +1099,7 @@ class Store(WorkerPort, Protocol):
         ...
 
     def standing(self, tenant: str, job: str) -> Facts | None:
-        """How a job stands towards every gate of the claim, read at one instant (see `model.reasons`)."""
+        """How a job stands towards every gate of the claim, read at one instant (see `model.why`)."""
         ...
 
     def lock_holders(self, longer: float) -> list[LockHolder]:

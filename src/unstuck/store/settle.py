@@ -311,7 +311,7 @@ def _apply(
     )
     if wait is not None:
         n += _answered_early(changes, row, wait, settlement.wait.until if settlement.wait else None)
-    if settlement.hold:
+    if settlement.body_may_live:
         changes.holds.append(_hold(t, row, report.outcome, error_message or "its body may still live"))
     if settlement.state.is_final:
         changes.ends.append(

@@ -34,9 +34,9 @@ from unstuck.model.lifecycle import JobState, Move, RequestKind
 from unstuck.model.parts import MOST_PARTS, Part, check_part
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.settlement import Stuck
-from unstuck.model.standing import Facts
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
+from unstuck.model.why.facts import Facts
 from unstuck.store import (
     audit,
     beat,

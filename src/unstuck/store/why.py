@@ -7,13 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 from unstuck.model.lifecycle import FINAL, JobState
-from unstuck.model.standing import (
+from unstuck.model.target import FIRST
+from unstuck.model.waits import WaitRecord
+from unstuck.model.why.codes import Code
+from unstuck.model.why.facts import (
     CEILING,
     AwaitedJob,
-    Code,
+    BodyMark,
     Facts,
     FailingRole,
-    Hold,
     SetAside,
     Shut,
     TargetFacts,
@@ -21,8 +23,6 @@ from unstuck.model.standing import (
     failing_roles,
     settle_of,
 )
-from unstuck.model.target import FIRST
-from unstuck.model.waits import WaitRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.dimensions import Dimensions
 from unstuck.store.locks import locks_on
@@ -46,7 +46,7 @@ def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> F
         is_ready=bool(row["is_ready"]),
         place=row["place"],
         request_by=row["request_by"],
-        hold=_hold(row),
+        body_mark=_body_mark(row),
         target=_target(row),
         gates=tuple(_shut(gate) for gate in _list(row["gates"])),
         dependencies=others,
@@ -95,10 +95,10 @@ def _wait(row: Row, uid: str) -> WaitRecord | None:
     return wait_of({**found, "uid": uid, "workflow": row["workflow"]}) if found else None
 
 
-def _hold(row: Row) -> Hold | None:
+def _body_mark(row: Row) -> BodyMark | None:
     if row["hold_uid"] is None:
         return None
-    return Hold(
+    return BodyMark(
         job=row["hold_uid"],
         worker=row["hold_worker"],
         since_at=instant(row["hold_since"]),

@@ -22,8 +22,8 @@ from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, OutcomeUnknown, SchemaMismatch, StoreError, StoreUnavailable
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
-from unstuck.model.standing import settle_of
 from unstuck.model.trouble import Trouble
+from unstuck.model.why.facts import settle_of
 from unstuck.store.port import HELD, Remark, Report, Settled, Store, Verdict
 from unstuck.telemetry import emit, wants_every_job
 from unstuck.worker.ledger import Ledger

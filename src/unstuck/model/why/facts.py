@@ -1,64 +1,28 @@
-"""How a job stands: the facts that the gates of the claim look at, as the store gathers them for `reasons`."""
+"""The facts about one job that the rules look at: everything the gates of the claim decide by, read at one instant.
+
+The store fills them; nothing here asks a database. One class per part: what shuts a route
+(`Shut`), a process that may still run an old attempt (`BodyMark`), the target and its line, locks in the database,
+what is in quarantine, workers.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Literal
 
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import WaitRecord
+from unstuck.model.why.codes import Code
 
+#: In place of a tenant: all of them.
+EVERY_TENANT = "*"
 #: Counts of what stands before a job stop here.
 CEILING = 1000
 #: Seconds. Our own sessions hold a row for milliseconds: whoever has held one for longer than this is in the way.
 HELD_TOO_LONG = 1.0
-
-
-class Code(StrEnum):
-    SCHEDULED = "scheduled"
-    RETRY_BACKOFF = "retry_backoff"
-    HELD = "held"
-    WAITING_DEPENDENCIES = "waiting_dependencies"
-    WAITING = "waiting"
-    WAITING_EVENT = "waiting_event"
-    WAITING_APPROVAL = "waiting_approval"
-    WAITING_CHILDREN = "waiting_children"
-    WAITING_TIME = "waiting_time"
-    PAUSED = "paused"
-    BODY_MAY_LIVE = "body_may_live"
-    TARGET_BLOCKED = "target_blocked"
-    TARGET_PAUSED = "target_paused"
-    TARGET_BUSY = "target_busy"
-    QUEUE_PAUSED = "queue_paused"
-    TENANT_PAUSED = "tenant_paused"
-    WORKFLOW_PAUSED = "workflow_paused"
-    BLACKLISTED = "blacklisted"
-    CONCURRENCY_LIMIT = "concurrency_limit"
-    RATE_LIMITED = "rate_limited"
-    NO_WORKER = "no_worker"
-    WORKER_LACKS_CODE = "worker_lacks_code"
-    APP_NOT_LOADED = "app_not_loaded"
-    WORKERS_DRAINING = "workers_draining"
-    ENGINE_STALLED = "engine_stalled"
-    UNPLACED = "unplaced"
-    ROW_LOCKED = "row_locked"
-    QUARANTINED = "quarantined"
-    WORKER_FAILING = "worker_failing"
-    WORKERS_FULL = "workers_full"
-    LOWER_PRIORITY = "lower_priority"
-    OTHERS_FIRST = "others_first"
-    CLAIMABLE = "claimable"
-    RUNS_ALONE = "runs_alone"
-    RUNNING = "running"
-    CANCELLING = "cancelling"
-    LEASE_EXPIRED = "lease_expired"
-    STUCK = "stuck"
-    ENDED = "ended"
-    DEAD = "dead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +43,7 @@ class Shut:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class BodyMark:
     """An old body that may still live."""
 
     job: str
@@ -249,7 +213,7 @@ class Facts:
     #: Who asked a running attempt to stop; None: its worker did, or nobody.
     request_by: str | None = None
     #: Its own, else one on its target.
-    hold: Hold | None = None
+    body_mark: BodyMark | None = None
     target: TargetFacts | None = None
     gates: tuple[Shut, ...] = ()
     dependencies: tuple[AwaitedJob, ...] = ()
@@ -271,3 +235,7 @@ class Facts:
     worker_roles: tuple[FailingRole, ...] = ()
     #: What others hold of all that it needs; which of them keep it is for the rules to say.
     locks: tuple[Lock, ...] = ()
+
+    @property
+    def is_served(self) -> bool:
+        return any(worker.serves for worker in self.workers)

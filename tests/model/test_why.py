@@ -13,13 +13,16 @@ import pytest
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.policy import Policy
-from unstuck.model.reasons import RULES, Actor, Reason, Why, explain, lasting
-from unstuck.model.standing import (
+from unstuck.model.target import FIRST
+from unstuck.model.times import Times
+from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
+from unstuck.model.why import RULES, Actor, Reason, Why, explain, lasting
+from unstuck.model.why.codes import Code
+from unstuck.model.why.facts import (
     AwaitedJob,
-    Code,
+    BodyMark,
     Facts,
     FailingRole,
-    Hold,
     Lock,
     Locker,
     SetAside,
@@ -27,9 +30,6 @@ from unstuck.model.standing import (
     TargetFacts,
     WorkerFacts,
 )
-from unstuck.model.target import FIRST
-from unstuck.model.times import Times
-from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER, EARLIER = NOW + timedelta(seconds=38), NOW - timedelta(seconds=38)
@@ -84,7 +84,7 @@ def only(found: Facts) -> Reason:
 
 
 LUNCH = Locker(4711, "psql", "kim", "idle in transaction", EARLIER)
-HOLD = Hold("job-7", "ada", EARLIER, pid=4121, lease_until=LATER)
+MARK = BodyMark("job-7", "ada", EARLIER, pid=4121, lease_until=LATER)
 EXAMPLES: dict[Code, Facts] = {
     Code.SCHEDULED: facts(is_ready=False, due_at=LATER),
     Code.RETRY_BACKOFF: facts(a_record(failures=2, error_type="Timeout"), is_ready=False, due_at=LATER),
@@ -104,7 +104,7 @@ EXAMPLES: dict[Code, Facts] = {
     ),
     Code.WAITING_TIME: parked(WaitKind.TIME),
     Code.PAUSED: facts(a_record(state=JobState.PAUSED)),
-    Code.BODY_MAY_LIVE: facts(hold=HOLD),
+    Code.BODY_MAY_LIVE: facts(body_mark=MARK),
     Code.TARGET_BLOCKED: on_target(
         head_state=JobState.FAILED, blocked_by="job-1", blocked_at=EARLIER, blocker_error="ValueError"
     ),
@@ -141,7 +141,7 @@ EXAMPLES: dict[Code, Facts] = {
     Code.LEASE_EXPIRED: facts(running(lease_until=NOW - timedelta(seconds=2))),
     Code.STUCK: facts(
         a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x", finished_at=EARLIER),
-        hold=HOLD,
+        body_mark=MARK,
     ),
     Code.ENDED: facts(
         a_record(state=JobState.FAILED, error_type="ValueError", error_message="no\nmore", finished_at=EARLIER)
@@ -400,25 +400,25 @@ def test_a_holder_that_may_not_be_seen_is_told_as_far_as_it_is_known(by: Locker,
 
 def test_an_old_body_on_the_target_shuts_out_who_is_next() -> None:
     behind = on_target(head=None, head_state=None)
-    found = only(replace(behind, hold=replace(HOLD, job="job-3")))
+    found = only(replace(behind, body_mark=replace(MARK, job="job-3")))
 
     assert found.code is Code.BODY_MAY_LIVE
     assert "job job-3 on the same target" in found.sentence
 
 
 def test_a_stuck_job_says_that_it_ended_and_that_its_body_may_live() -> None:
-    stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), hold=HOLD)
+    stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), body_mark=MARK)
 
     assert set(ask(stuck).codes) == {Code.ENDED, Code.STUCK}
-    assert ask(replace(stuck, hold=replace(HOLD, job="job-3"))).codes == (Code.ENDED,)
-    [unknown] = [r for r in ask(replace(stuck, hold=replace(HOLD, pid=None))).reasons if r.code is Code.STUCK]
+    assert ask(replace(stuck, body_mark=replace(MARK, job="job-3"))).codes == (Code.ENDED,)
+    [unknown] = [r for r in ask(replace(stuck, body_mark=replace(MARK, pid=None))).reasons if r.code is Code.STUCK]
     assert "its process on worker ada drains" in unknown.sentence
     assert unknown.until is None, "only the worker that sees the process die lifts it"
 
 
 def test_a_stuck_job_whose_worker_was_lost_says_until_when_it_is_held() -> None:
-    lost = replace(HOLD, lease_until=NOW - timedelta(seconds=1))
-    stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), hold=lost)
+    lost = replace(MARK, lease_until=NOW - timedelta(seconds=1))
+    stuck = facts(a_record(state=JobState.FAILED, error_type="ExecutionStuck", error_message="x"), body_mark=lost)
 
     [reason] = [r for r in ask(stuck).reasons if r.code is Code.STUCK]
 

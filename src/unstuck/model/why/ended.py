@@ -1,0 +1,56 @@
+"""Jobs that have stopped: interrupted (PAUSED), ended, or dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from unstuck.model.errors import ErrorType
+from unstuck.model.job import JobRecord
+from unstuck.model.lifecycle import FINAL, JobState
+from unstuck.model.why.codes import Actor, Code
+from unstuck.model.why.remedies import how_to_raise
+from unstuck.model.why.rule import Finding, WhyView, rule
+from unstuck.model.why.targets import blocking, blocks
+from unstuck.model.why.words import first_line
+
+
+@rule(Code.PAUSED, "it was interrupted", Actor.OWNER, "unstuck jobs resume JOB", of=[JobState.PAUSED])
+def paused(view: WhyView) -> Iterator[Finding]:
+    yield Finding(f"it was interrupted, and goes on when somebody resumes it{blocks(view)}", details=blocking(view))
+
+
+@rule(Code.ENDED, "it has ended", Actor.NOBODY, of=FINAL - {JobState.DEAD})
+def ended(view: WhyView) -> Iterator[Finding]:
+    job = view.job
+    error = f" with {job.error_type}: {first_line(job.error_message)}" if job.error_type else ""
+    remedy, actor = None, Actor.NOBODY
+    if job.state in (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED):
+        remedy = view.command(f"unstuck jobs resume {job.id}")
+        actor = Actor.OWNER
+    yield Finding(
+        f"{job.state}{error}{view.ago(job.finished_at)}{blocks(view)}{_anew(job)}",
+        job.finished_at,
+        remedy=remedy,
+        actor=actor,
+        details={"error_type": job.error_type, **blocking(view), **_larger(job)},
+    )
+
+
+def _anew(job: JobRecord) -> str:
+    """What is spent belongs to the run."""
+    is_over = job.error_type == ErrorType.BUDGET_EXCEEDED and job.state is JobState.FAILED
+    return "; resumed, it has its whole budget anew and keeps its finished steps" if is_over else ""
+
+
+def _larger(job: JobRecord) -> dict[str, Any]:
+    return {"other_remedies": [how_to_raise(job)]} if _anew(job) else {}
+
+
+@rule(Code.DEAD, "a dead letter: it was never run", Actor.OPERATOR, "unstuck jobs show JOB", of=[JobState.DEAD])
+def dead(view: WhyView) -> Iterator[Finding]:
+    job = view.job
+    error = f": {job.error_type}: {first_line(job.error_message)}" if job.error_type else ""
+    yield Finding(
+        f"it is a dead letter and was never run{error}", job.finished_at, details={"error_type": job.error_type}
+    )

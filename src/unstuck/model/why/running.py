@@ -1,0 +1,114 @@
+"""RUNNING jobs: on which worker, whether a stop was requested, and whether the lease still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.why.codes import Actor, Code
+from unstuck.model.why.quarantine import set_aside
+from unstuck.model.why.rule import Finding, WhyView, rule
+from unstuck.model.why.words import lasting
+
+_RUNNING = [JobState.RUNNING]
+
+
+@rule(Code.RUNNING, "it is running", Actor.NOBODY, of=_RUNNING)
+def running(view: WhyView) -> Iterator[Finding]:
+    job = view.job
+    if not view.has_lease or job.request is not None or set_aside(view, "settle"):
+        return
+    timeout, started = job.policy.timeout, job.started_at
+    until = started + timedelta(seconds=float(timeout)) if started and timeout != "unlimited" else None
+    doing = f"runs on worker {job.worker}, begun" if started else f"was claimed by worker {job.worker}"
+    yield Finding(
+        f"attempt {job.token} {doing}{view.ago(started or job.claimed_at)}; last beat{view.ago(job.heartbeat_at)}"
+        f"{_if_it_stays_silent(view)}",
+        started or job.claimed_at,
+        until,
+        details={"worker": job.worker, "attempt": job.token, "heartbeat_at": job.heartbeat_at},
+    )
+
+
+@rule(Code.CANCELLING, "its handler was asked to stop and has not stopped yet", Actor.ENGINE, of=_RUNNING)
+def cancelling(view: WhyView) -> Iterator[Finding]:
+    job = view.job
+    if not view.has_lease or job.request is None or set_aside(view, "settle"):
+        return
+    until = job.requested_at + timedelta(seconds=job.policy.grace) if job.requested_at else None
+    if job.request is RequestKind.DRAIN:
+        until = None
+    by = f" by {view.facts.request_by}" if view.facts.request_by else ""
+    why = f' ("{job.request_reason}")' if job.request_reason else ""
+    yield Finding(
+        f"its handler was asked to stop ({job.request}){by}{view.ago(job.requested_at)}{why}, and has not yet"
+        f"{_grace_left(view, until)}{_if_it_stays_silent(view)}",
+        job.requested_at,
+        until,
+        details={
+            "worker": job.worker,
+            "request": job.request,
+            "by": view.facts.request_by,
+            "grace": job.policy.grace,
+            "grace_left": None if until is None else max(0.0, (until - view.now).total_seconds()),
+        },
+    )
+
+
+def _grace_left(view: WhyView, until: datetime | None) -> str:
+    if until is None:
+        return ""
+    if until > view.now:
+        return f"; {lasting(until - view.now)} of its grace left, then it is stuck"
+    # The judge is its worker. Should that one fail to judge, any other does.
+    times = view.times
+    backstop = until + timedelta(seconds=times.kill_grace + times.lease + times.sweep)
+    return f"; its grace is over, and its worker ends it now, or any other {view.soon(backstop)} at the latest"
+
+
+def _if_it_stays_silent(view: WhyView) -> str:
+    """Two beats that did not come: its worker may be frozen or cut off, although its lease still holds."""
+    job, times = view.job, view.times
+    if job.heartbeat_at is None or job.lease_until is None:
+        return ""
+    silence = view.now - job.heartbeat_at
+    if silence <= timedelta(seconds=2 * times.beat + times.store_call):
+        return ""
+    return (
+        f"; if worker {job.worker} stays silent, any other recovers the job {_at_the_latest(view, job.lease_until)}"
+    )
+
+
+@rule(Code.LEASE_EXPIRED, "its worker fell silent; any other recovers it", Actor.ENGINE, of=_RUNNING)
+def lease_expired(view: WhyView) -> Iterator[Finding]:
+    job = view.job
+    if view.has_lease:
+        return
+    lease = job.lease_until
+    until = None if lease is None else _recovery(view, lease)
+    yield Finding(
+        f"worker {job.worker} has been silent since its beat{view.ago(job.heartbeat_at)}, and its lease ended"
+        f"{view.ago(lease)}; {_recovered(view, until)}",
+        lease,
+        until,
+        details={"worker": job.worker, "heartbeat_at": job.heartbeat_at},
+    )
+
+
+def _recovered(view: WhyView, until: datetime | None) -> str:
+    if not view.facts.sweepers:
+        return "a worker must live to recover the job, and none does"
+    if set_aside(view, "recover", "overdue"):
+        return "it has not been recovered"
+    if until is None or until <= view.now:
+        return "any other recovers the job with its next sweep"
+    return f"any other recovers the job {view.soon(until)} at the latest"
+
+
+def _recovery(view: WhyView, lease: datetime) -> datetime:
+    return lease + timedelta(seconds=view.times.lost_grace + view.times.sweep + view.times.store_call)
+
+
+def _at_the_latest(view: WhyView, lease: datetime) -> str:
+    return f"{view.soon(_recovery(view, lease))} at the latest"
