@@ -64,8 +64,11 @@ def all_locks_held(ctx: Context) -> Iterator[None]:
         contexts._birth,
         leftovers._birth,
         company._lock,
-        flow._lock,
-        flow.asking._lock,
+        flow._rules._lock,
+        flow._journal._lock,
+        flow.waits._lock,
+        flow.children._lock,
+        flow.calls._lock,
         ctx._asked._cond,  # type: ignore[attr-defined]
     ]
     begun, held, enough = threading.Event(), threading.Event(), threading.Event()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.executor.watch import Watch
 from unstuck.executor.messages import (
-    MAX_ERRANDS,
+    MAX_FLOW_CALLS,
     ChildAnswer,
     Done,
     Fenced,
@@ -466,8 +466,8 @@ def test_more_errands_than_an_executor_of_ours_sends_are_a_bad_frame(watch: Flow
     watch.errand(ref)
     member = watch.fleet._members[own]
     (number,) = member.fed
-    frame = pack([FlowCallMessage(number, 100 + n, LoadJournal(0)) for n in range(MAX_ERRANDS)])
-    for message in member.inbox.take(frame)[: MAX_ERRANDS - 1]:
+    frame = pack([FlowCallMessage(number, 100 + n, LoadJournal(0)) for n in range(MAX_FLOW_CALLS)])
+    for message in member.inbox.take(frame)[: MAX_FLOW_CALLS - 1]:
         watch.fleet._talk._take(member, message)
     with pytest.raises(Exception, match="errands"):
         watch.fleet._talk._take(member, FlowCallMessage(number, 999, LoadJournal(0)))

@@ -18,10 +18,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from unstuck.clock import boot
-from unstuck.executor.asking import FlowCalls
+from unstuck.executor.caller import running_loop
 from unstuck.executor.capture import Output, say_past
-from unstuck.executor.context import Context, running_loop
+from unstuck.executor.context import Context
 from unstuck.executor.flow import Flow
+from unstuck.executor.flow.calls import FlowCalls
 from unstuck.executor.messages import Park, Question, Raise, Reply, Return, Run, Stop
 from unstuck.model.errors import (
     Cancelled,
@@ -45,7 +46,7 @@ MAX_MESSAGE = 8 << 10
 MAX_STACK = 32 << 10
 MAX_FRAMES = 80
 _CAUSES = 10
-_OUR_FOLDER = os.path.dirname(__file__)
+_OUR_FOLDER = os.path.dirname(__file__) + os.sep
 #: What a retry would only meet again.
 _IN_VAIN = (Fail, ChildrenFailed, InvalidInput)
 
@@ -153,10 +154,10 @@ class Attempt:
 
     def _make_flow(self, context: Context) -> Flow:
         assert self.handler is not None
-        asking = FlowCalls(functools.partial(self.post, self.number), self.loop)
+        calls = FlowCalls(functools.partial(self.post, self.number), self.loop)
         return Flow(
             context,
-            asking,
+            calls,
             self.handler.pack,
             self.run.max_result,
             is_home=self._is_home,
@@ -188,7 +189,7 @@ class Attempt:
     def answered(self, serial: int, answer: Reply) -> None:
         """By the control thread."""
         if self._context is not None and (flow := self._context._flow) is not None:
-            flow.asking.answered(serial, answer)
+            flow.calls.answered(serial, answer)
 
     @property
     def asked_because(self) -> str:
@@ -221,7 +222,7 @@ class Attempt:
     def let_go(self) -> None:
         """Break the circles it is part of: at thousands of jobs a second the collector would have to find them."""
         if self._context is not None and self._context._flow is not None:
-            self._context._flow.asking.close()
+            self._context._flow.calls.close()
         self._context = None
         self.task = None
         if self.output is not None:
@@ -465,7 +466,7 @@ def _stack(error: BaseException) -> str | None:
 def _within_handler(trace: TracebackType | None) -> TracebackType | None:
     """Without our own frames at the top: people look for theirs."""
     inner = trace
-    while inner is not None and os.path.dirname(inner.tb_frame.f_code.co_filename) == _OUR_FOLDER:
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_OUR_FOLDER):
         inner = inner.tb_next
     return inner or trace
 

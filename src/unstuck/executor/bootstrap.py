@@ -12,6 +12,7 @@ from unstuck.executor import process
 from unstuck.executor.main import Executor
 from unstuck.executor.marking import Mark, Place
 from unstuck.executor.page import SharedPage
+from unstuck.executor.setup import ExecutorSetup
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +47,5 @@ def begin(
     page = SharedPage(fds.page)
     os.close(fds.page)
     os.register_at_fork(after_in_child=page.detach)
-    return Executor(socket.socket(fileno=fds.socket), page, fds.stack, slots, pulse, alone, mark)
+    wire = socket.socket(fileno=fds.socket)
+    return Executor(ExecutorSetup(wire, page, fds.stack, slots, pulse, alone, mark))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from unstuck.clock import boot, wall
+from unstuck.executor.caller import UNSET, running_loop
 from unstuck.model.errors import Cancelled, InvalidInput, UnstuckError, Unwind
 from unstuck.model.logs import LogRecord, frame
 from unstuck.model.payload import encode
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 MAX_PROGRESS = 16 << 10
 #: On an event loop that is not ours nobody can cancel the sleeping task for us, so it looks by itself.
 _FOREIGN_SLICE = 0.1
-
-
-class _Unset:
-    """In place of what was not said, where None would be an answer."""
-
-    def __repr__(self) -> str:
-        return "…"
-
-
-UNSET: Final[Any] = _Unset()
 
 
 class NoAttempt(UnstuckError, LookupError):
@@ -197,7 +187,7 @@ class Context:
 
         `timeout`: StepTimeout after so many seconds. `retries`: how often it is called again, within this attempt.
         """
-        return self._durable("step").step(name, function, args, kwargs, timeout, retries)
+        return self._durable("step").steps.step(name, function, args, kwargs, timeout, retries)
 
     def wait_for(
         self,
@@ -212,7 +202,7 @@ class Context:
 
         After `timeout` (300 s unless the policy says otherwise) the job fails, or goes on with the `default`.
         """
-        return self._durable("wait_for").wait_for(event, timeout, topic, default, name)
+        return self._durable("wait_for").waits.wait_for(event, timeout, topic, default, name)
 
     def approval(
         self,
@@ -225,15 +215,15 @@ class Context:
     ) -> Any:
         """A person's yes (a Decision); a no raises ApprovalRejected. Parks the job meanwhile, 600 s at most unless
         you or the policy say otherwise."""
-        return self._durable("approval").approval(question, who, timeout, on_timeout, name)
+        return self._durable("approval").waits.approval(question, who, timeout, on_timeout, name)
 
     def park_for(self, seconds: float) -> Any:
         """Go on after so long, without a slot meanwhile; the handler begins anew then, past its finished steps."""
-        return self._durable("park_for").park_for(seconds)
+        return self._durable("park_for").waits.park_for(seconds)
 
     def park_until(self, when: datetime) -> Any:
         """The same up to an instant; without a zone it is UTC."""
-        return self._durable("park_until").park_until(when)
+        return self._durable("park_until").waits.park_until(when)
 
     def spawn(
         self,
@@ -248,22 +238,22 @@ class Context:
 
         It is cancelled with this job; `on_end="leave"`: but not when this job fails.
         """
-        return self._durable("spawn").spawn(workflow, args, kwargs, on_end, name)
+        return self._durable("spawn").children.spawn(workflow, args, kwargs, on_end, name)
 
     def gather(self, *children: Any, timeout: float = UNSET, release_target: bool = False) -> Any:
         """The results of these children, in this order; ChildrenFailed if one did not complete. Parks the job until
         all have ended."""
-        return self._durable("gather").gather(children, timeout, release_target)
+        return self._durable("gather").children.gather(children, timeout, release_target)
 
     def spend(self, **amounts: float) -> Any:
         """Count what was used, as in `ctx.spend(tokens=120)`: gives what was Spent so far. Over the job's budget it
         raises BudgetExceeded, and the job fails."""
-        return self._durable("spend").spend(amounts)
+        return self._durable("spend").meter.spend(amounts)
 
     def partial(self, name: str, value: Any) -> Any:
         """Give a part of the result before the end: any JSON value, stored when this returns. The same name again
         replaces the value, also in later attempts."""
-        return self._durable("partial").partial(name, value)
+        return self._durable("partial").partials.partial(name, value)
 
     def _durable(self, verb: str) -> Flow:
         self._check_process(f"ctx.{verb}")
@@ -276,7 +266,7 @@ class Context:
                 self._flow = self._flow or made
             if self.cancelled:
                 # Whoever asked may have looked for it just before.
-                self._flow.asking.wake()
+                self._flow.calls.wake()
         return self._flow
 
     def _check_process(self, what: str = "a flow call") -> None:
@@ -296,7 +286,7 @@ class Context:
             self.kind, self.reason = kind, reason
             self._event().set()
             if self._flow is not None:
-                self._flow.asking.wake()
+                self._flow.calls.wake()
 
     def _event(self) -> threading.Event:
         if self._is_copy():
@@ -342,9 +332,3 @@ def current() -> Context:
     if attempt is None:
         raise NoAttempt
     return attempt.context
-
-
-def running_loop() -> Any:
-    # asyncio is heavy; who has not imported it has no loop.
-    asyncio = sys.modules.get("asyncio")
-    return asyncio._get_running_loop() if asyncio else None

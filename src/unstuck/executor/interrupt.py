@@ -47,10 +47,10 @@ from typing import Any
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
+from unstuck.executor.flow.step_function import enter_step, enter_step_async
 from unstuck.executor.marks import MarkedSteps
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehindMessage
 from unstuck.executor.page import SharedPage
-from unstuck.executor.stepping import enter_step, enter_step_async
 from unstuck.model.errors import Cancelled
 
 INTERRUPTED = "interrupted: it held the main thread of its process"

@@ -22,7 +22,7 @@ from unstuck.model.payload import clean_text
 #: Longer chains of awaits are not followed to their end.
 MAX_STEPS = 2000
 MAX_TASKS = 20
-_OUR_FOLDER = os.path.dirname(__file__)
+_OUR_FOLDER = os.path.dirname(__file__) + os.sep
 _DOORS = {enter_handler.__code__, enter_handler_async.__code__, MarkedSteps.send.__code__, MarkedSteps.throw.__code__}
 _CHAINED = (CoroutineType, GeneratorType, AsyncGeneratorType, MarkedSteps, asyncio.Task)
 
@@ -104,7 +104,7 @@ def _below_door(innermost: FrameType | None, *, outermost: bool) -> list[FrameTy
 
 
 def _is_ours(frame: FrameType) -> bool:
-    return os.path.dirname(frame.f_code.co_filename) == _OUR_FOLDER
+    return frame.f_code.co_filename.startswith(_OUR_FOLDER)
 
 
 def _section(title: str, frames: Iterable[FrameType]) -> str:

@@ -103,7 +103,7 @@ class Fenced(Message, tag=7):
 Question = LoadJournal | RecordStep | Spend | SpawnMessage | GatherMessage | KeepPart
 Reply = JournalPage | Done | SpentAnswer | ChildAnswer | GatherAnswer | RefusedMessage | Fenced
 #: Of one attempt under way at a time; its executor keeps the others back.
-MAX_ERRANDS = 16
+MAX_FLOW_CALLS = 16
 
 
 # supervisor → executor

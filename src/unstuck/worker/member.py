@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from unstuck.executor.messages import MAX_ERRANDS, BadFrame, FrameReader, Run, from_executor
+from unstuck.executor.messages import MAX_FLOW_CALLS, BadFrame, FrameReader, Run, from_executor
 from unstuck.executor.page import SharedPage
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.worker import stacks
@@ -141,8 +141,8 @@ class Member:
             raise BadFrame(f"an errand of serial {serial} after {fed.serial}")
         fed.serial = serial
         fed.errands += 1
-        if fed.errands > MAX_ERRANDS:
-            raise BadFrame(f"more than {MAX_ERRANDS} errands of one attempt at once")
+        if fed.errands > MAX_FLOW_CALLS:
+            raise BadFrame(f"more than {MAX_FLOW_CALLS} errands of one attempt at once")
         return fed
 
     def answered(self, number: int) -> None:

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from unstuck.executor.context import running_loop
-from unstuck.executor.messages import MAX_ERRANDS, Question, Reply
+from unstuck.executor.caller import running_loop
+from unstuck.executor.messages import MAX_FLOW_CALLS, Question, Reply
 
 
-class Slip:
+class PendingAnswer:
     """Where one answer arrives."""
 
     __slots__ = ("_answers", "_bell", "_followers", "_future", "loop")
@@ -28,22 +28,22 @@ class Slip:
         self._bell = threading.Event() if self.loop is None else None
         #: The first counts; appending is atomic, whoever comes second.
         self._answers: list[Any] = []
-        self._followers: list[Slip] = []
+        self._followers: list[PendingAnswer] = []
 
-    def follow(self) -> Slip:
+    def follow(self) -> PendingAnswer:
         """For somebody else, maybe elsewhere, who wants the same answer: this one's reader may be gone."""
-        slip = Slip()
+        pending = PendingAnswer()
         # In this order, and in `put` in the other: whoever is second sees the first.
-        self._followers.append(slip)
+        self._followers.append(pending)
         if self._answers:
-            slip.put(self._answers[0])
-        return slip
+            pending.put(self._answers[0])
+        return pending
 
     def put(self, answer: Any) -> None:
         """By any thread. None: there will be no answer."""
         self._answers.append(answer)
-        for slip in tuple(self._followers):
-            slip.put(self._answers[0])
+        for pending in tuple(self._followers):
+            pending.put(self._answers[0])
         if self._bell is not None:
             self._bell.set()
         elif self.loop is not None:
@@ -65,7 +65,7 @@ class Slip:
 
 
 class FlowCalls:
-    """The errands of one attempt. `send` gives one to the control thread: False once the attempt has ended."""
+    """The questions of one attempt. `send` gives one to the control thread: False once the attempt has ended."""
 
     __slots__ = ("_backlog", "_home", "_is_over", "_lock", "_send", "_serial", "_under_way", "_waiting")
 
@@ -75,10 +75,10 @@ class FlowCalls:
         # Reentrant: the collector may close a coroutine here that was waiting.
         self._lock = threading.RLock()
         self._serial = 0
-        self._under_way: dict[int, Slip] = {}
+        self._under_way: dict[int, PendingAnswer] = {}
         #: More than may be under way at once.
-        self._backlog: deque[tuple[Slip, Question]] = deque()
-        self._waiting: set[Slip] = set()
+        self._backlog: deque[tuple[PendingAnswer, Question]] = deque()
+        self._waiting: set[PendingAnswer] = set()
         self._is_over = False
 
     async def ask(self, question: Question) -> Reply | None:
@@ -86,56 +86,56 @@ class FlowCalls:
         answer: Reply | None = await self.wait(self.send(question))
         return answer
 
-    def send(self, question: Question) -> Slip:
+    def send(self, question: Question) -> PendingAnswer:
         """It is on its way, whoever waits for the answer then."""
-        slip = Slip()
+        pending = PendingAnswer()
         with self._lock:
-            if len(self._under_way) < MAX_ERRANDS:
-                self._dispatch(slip, question)
+            if len(self._under_way) < MAX_FLOW_CALLS:
+                self._dispatch(pending, question)
             else:
-                self._backlog.append((slip, question))
-        return slip
+                self._backlog.append((pending, question))
+        return pending
 
-    async def wait(self, slip: Slip, timeout: float | None = None) -> Any:
+    async def wait(self, pending: PendingAnswer, timeout: float | None = None) -> Any:
         """For the answer, or for the request to stop."""
         with self._lock:
             if self._is_over:
-                slip.put(None)
-            self._waiting.add(slip)
+                pending.put(None)
+            self._waiting.add(pending)
         try:
-            return await slip.wait(timeout)
+            return await pending.wait(timeout)
         finally:
             with self._lock:
-                self._waiting.discard(slip)
+                self._waiting.discard(pending)
 
     def answered(self, serial: int, answer: Reply) -> None:
         """By the control thread."""
         with self._lock:
-            slip = self._under_way.pop(serial, None)
+            pending = self._under_way.pop(serial, None)
             if self._backlog:
                 self._dispatch(*self._backlog.popleft())
-        if slip is not None:
-            slip.put(answer)
+        if pending is not None:
+            pending.put(answer)
 
     def wake(self) -> None:
         """It was asked to stop: whoever waits, or is about to, waits no longer."""
         with self._lock:
             self._is_over = True
-            slips = [slip for slip in self._waiting if slip.loop is None or slip.loop is not self._home]
-        for slip in slips:
-            slip.put(None)
+            waiting = [pending for pending in self._waiting if pending.loop is None or pending.loop is not self._home]
+        for pending in waiting:
+            pending.put(None)
 
     def close(self) -> None:
         """Its handler has ended; threads that it left behind may wait here."""
         with self._lock:
             self._is_over = True
             self._backlog.clear()
-            slips = list(self._waiting)
-        for slip in slips:
-            slip.put(None)
+            waiting = list(self._waiting)
+        for pending in waiting:
+            pending.put(None)
 
-    def _dispatch(self, slip: Slip, question: Question) -> None:
+    def _dispatch(self, pending: PendingAnswer, question: Question) -> None:
         self._serial += 1
-        self._under_way[self._serial] = slip
+        self._under_way[self._serial] = pending
         if not self._send(self._serial, question):
-            slip.put(None)
+            pending.put(None)

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections import Counter
 
-from unstuck.executor.context import running_loop
+from unstuck.executor.caller import running_loop
 from unstuck.model.errors import InvalidInput
 
 Key = tuple[str, str]
@@ -56,6 +56,11 @@ class Ordinals:
             while self._counts[key] in returned:
                 returned.remove(self._counts[key])
                 self._counts[key] -= 1
+
+    def untake(self, kind: str, name: str, ordinal: int) -> None:
+        """A use that ends without a result."""
+        self.give_back(kind, name, ordinal)
+        self.end(kind, name)
 
     def count(self, kind: str, name: str) -> int:
         """Of what cannot overlap."""

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import threading
 
-from unstuck.executor.asking import FlowCalls, Slip
+from unstuck.executor.flow.calls import FlowCalls, PendingAnswer
 from unstuck.model.waits import Wait
 
 
 class Parking:
     """Of one attempt. Between wanting and having parked nothing new begins; what began may end."""
 
-    def __init__(self, asking: FlowCalls) -> None:
+    def __init__(self, calls: FlowCalls) -> None:
         self.parked: Wait | None = None
-        self._asking = asking
+        self._calls = calls
         # Reentrant: the collector may end a step here, in whichever line it strikes.
         self._lock = threading.RLock()
         self._wanted: Wait | None = None
         self._steps = 0
         #: Of the wait that wants to park, and of those that want to know what becomes of it.
-        self._last_step: Slip | None = None
-        self._onlookers: list[Slip] = []
+        self._last_step: PendingAnswer | None = None
+        self._onlookers: list[PendingAnswer] = []
 
     def begin_step(self) -> bool:
         """False: not any more; first see what becomes of the wait."""
@@ -38,9 +38,9 @@ class Parking:
         """It is left to the wait to park: whoever cut off the step may have cut off the wait with it."""
         with self._lock:
             self._steps -= 1
-            slip = None if self._steps else self._last_step
-        if slip is not None:
-            slip.put(True)
+            pending = None if self._steps else self._last_step
+        if pending is not None:
+            pending.put(True)
 
     def want(self, wait: Wait) -> bool:
         """False: another wait has come first."""
@@ -55,8 +55,8 @@ class Parking:
         with self._lock:
             if not self._steps:
                 return True
-            self._last_step = slip = Slip()
-        return await self._asking.wait(slip) is not None
+            self._last_step = pending = PendingAnswer()
+        return await self._calls.wait(pending) is not None
 
     def park(self) -> None:
         self.parked = self._wanted
@@ -72,12 +72,12 @@ class Parking:
         with self._lock:
             if self._wanted is None or self.parked is not None:
                 return True
-            slip = Slip()
-            self._onlookers.append(slip)
-        return await self._asking.wait(slip) is not None
+            pending = PendingAnswer()
+            self._onlookers.append(pending)
+        return await self._calls.wait(pending) is not None
 
     def _tell(self) -> None:
         with self._lock:
-            slips, self._onlookers = self._onlookers, []
-        for slip in slips:
-            slip.put(True)
+            onlookers, self._onlookers = self._onlookers, []
+        for pending in onlookers:
+            pending.put(True)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from unstuck.executor.asking import FlowCalls, Slip
-from unstuck.executor.context import running_loop
+from unstuck.executor.caller import running_loop
+from unstuck.executor.flow.calls import FlowCalls, PendingAnswer
 from unstuck.model.errors import InvalidInput, StepTimeout
 
 #: The name of the step whose function runs here.
@@ -21,13 +21,13 @@ inside: ContextVar[str | None] = ContextVar("unstuck_step", default=None)
 Call = Callable[[], Any]
 
 
-async def call_step(asking: FlowCalls, name: str, call: Call, timeout: float | None, *, is_async: bool) -> Any:
-    """Gives what it returned, or None of `asking` if a stop came before a thread of its own had ended."""
+async def call_step(calls: FlowCalls, name: str, call: Call, timeout: float | None, *, is_async: bool) -> Any:
+    """Gives what it returned, or None of `calls` if a stop came before a thread of its own had ended."""
     if running_loop() is not None:
         return await _on_loop(name, call, timeout, is_async=is_async)
     if is_async:
         raise _not_here(name)
-    value = enter_step(name, call) if timeout is None else await _on_thread(asking, name, call, timeout)
+    value = enter_step(name, call) if timeout is None else await _on_thread(calls, name, call, timeout)
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()
@@ -72,20 +72,20 @@ async def _on_loop(name: str, call: Call, timeout: float | None, *, is_async: bo
         raise _took_too_long(name, timeout or 0.0) from None
 
 
-async def _on_thread(asking: FlowCalls, name: str, call: Call, timeout: float) -> Any:
+async def _on_thread(calls: FlowCalls, name: str, call: Call, timeout: float) -> Any:
     """Its thread is left behind when the time is over; the process is recycled for that."""
-    slip = Slip()
+    ended = PendingAnswer()
 
     def body() -> None:
         try:
-            slip.put((enter_step(name, call), None))
+            ended.put((enter_step(name, call), None))
         except BaseException as error:
-            slip.put((None, error))
+            ended.put((None, error))
 
     variables = contextvars.copy_context()
     threading.Thread(target=variables.run, args=(body,), name=f"step {name}", daemon=True).start()
     try:
-        answer = await asking.wait(slip, timeout)
+        answer = await calls.wait(ended, timeout)
     except TimeoutError:
         raise _took_too_long(name, timeout) from None
     if answer is None:

@@ -1,0 +1,336 @@
+"""The control thread of an executor: all input and output with the supervisor, and the pulse in the shared page.
+
+It never runs user code and collects no garbage of handlers (`collecting.py`), so neither a blocked loop nor a huge
+result keeps it from reporting. Every round it hears the supervisor, beats, guards the lease, reinforces the crew of
+worker threads and sends what the outbox holds; with every pulse it also reports progress and output, looks for what
+ended attempts have left behind, and puts back surroundings that handlers have changed.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import threading
+from typing import Any
+
+from unstuck.clock import boot
+from unstuck.executor.attempt import Attempt
+from unstuck.executor.attempts import Attempts
+from unstuck.executor.collecting import Calm
+from unstuck.executor.crew import Crew
+from unstuck.executor.descendants import Descendant, executor_of, kill_where
+from unstuck.executor.execution import Execution
+from unstuck.executor.interrupt import Interrupter
+from unstuck.executor.live_stack import whereabouts
+from unstuck.executor.main_thread import MainThread
+from unstuck.executor.messages import (
+    INTERRUPT_SIGNAL,
+    Answered,
+    BadFrame,
+    Begun,
+    Cancel,
+    DrainMessage,
+    FlowCallMessage,
+    FrameReader,
+    KeepPart,
+    LeftBehindMessage,
+    Park,
+    Question,
+    Raise,
+    RecallMessage,
+    RecordStep,
+    Return,
+    Run,
+    Say,
+    Show,
+    ShownMessage,
+    SpawnMessage,
+    pack_all,
+    to_executor,
+)
+from unstuck.executor.outbox import Outbox
+from unstuck.executor.setup import ExecutorSetup
+from unstuck.model.workflow import Registry
+
+#: How an executor ends that saw its worker's lease run out.
+FENCED_STATUS = 68
+#: How soon the crew may be reinforced while jobs wait.
+REINFORCE_EVERY = 0.001
+#: Messages that come within so many seconds of one another are sent together: every frame wakes two processes.
+GATHER = 0.001
+#: So few descriptors left are none: a handler's next file or connection would fail.
+FEW_DESCRIPTORS = 8
+_READ = 256 << 10
+
+
+class ControlThread:
+    def __init__(
+        self,
+        setup: ExecutorSetup,
+        outbox: Outbox,
+        attempts: Attempts,
+        execution: Execution,
+        interrupter: Interrupter,
+        crew: Crew,
+        main: MainThread,
+        calm: Calm,
+        registry: Registry,
+    ) -> None:
+        self._wire = setup.wire
+        self._page = setup.page
+        self._outbox = outbox
+        self._attempts = attempts
+        self._execution = execution
+        self._interrupter = interrupter
+        self._crew = crew
+        self._main = main
+        self._calm = calm
+        self._mark = setup.mark
+        self._registry = registry
+        self._pulse = setup.pulse
+        self._alone = setup.alone
+        self._pid = os.getpid()
+        self._main_thread = threading.get_ident()
+        self._inbox = FrameReader(to_executor)
+        self._unsent = bytearray()
+        self._next_pulse = 0.0
+        self._spoke_at = 0.0
+        self._is_gathering = False
+        self._is_short = False
+        self._is_draining = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._serve, name="unstuck-control", daemon=True).start()
+
+    def _serve(self) -> None:
+        try:
+            self._converse()
+        except BaseException:
+            # Without this thread nobody could report or stop a job: the process must not outlive it.
+            os._exit(70)
+
+    def _converse(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, INTERRUPT_SIGNAL})
+        self._interrupter.start()
+        self._page.introduce(self._main_thread, threading.get_native_id())
+        self._wire.setblocking(False)
+        fd = self._wire.fileno()
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        poller.register(self._outbox.wake_in, select.POLLIN)
+        writing = False
+        found: list[tuple[int, int]] = []
+        while True:
+            self._calm.begin()
+            self._receive(found, fd)
+            self._outbox.wake_up()
+            self._work(boot())
+            if writing != bool(self._unsent):
+                writing = not writing
+                poller.modify(fd, select.POLLIN | select.POLLOUT if writing else select.POLLIN)
+            nap = self._nap(self._next_pulse - boot())
+            self._calm.end()
+            found = poller.poll(nap)
+
+    def _receive(self, found: list[tuple[int, int]], wire: int) -> None:
+        for ready, event in found:
+            if event & (select.POLLNVAL | select.POLLERR):
+                os._exit(70)
+            if ready == wire and event & (select.POLLIN | select.POLLHUP):
+                self._hear()
+            elif ready == self._outbox.wake_in:
+                os.read(self._outbox.wake_in, 4096)
+
+    def _work(self, now: float) -> None:
+        """One round."""
+        self._page.beat(now)
+        self._guard_lease(now)
+        if now >= self._next_pulse:
+            self._next_pulse = now + self._pulse
+            self._look_around(now)
+        if self._crew.is_behind:
+            self._crew.reinforce()
+        self._end_if_drained()
+        self._flush()
+
+    def _look_around(self, now: float) -> None:
+        """With every pulse."""
+        self._attempts.report_running(now)
+        for left in self._execution.leftovers.look(now):
+            self._outbox.put(left)
+        self._count_descriptors()
+        self._main.surroundings.reopen()
+        if not self._attempts.here:
+            self._main.surroundings.restore()
+
+    def _count_descriptors(self) -> None:
+        """The lowest free number tells how many are in use. Said once: the process is to be replaced."""
+        if self._is_short:
+            return
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        try:
+            os.close(lowest := os.dup(self._outbox.wake_in))
+        except OSError:
+            lowest = limit
+        if lowest + FEW_DESCRIPTORS >= limit:
+            self._is_short = True
+            self._outbox.put(LeftBehindMessage("", [], poison=f"no file descriptor is left in it (limit {limit})"))
+
+    def _guard_lease(self, now: float) -> None:
+        """As the zygote does, a pulse later: it is only missed when supervisor and zygote are both stopped.
+
+        What was finished is said, then what handlers have started is killed while somebody still knows of it, and the
+        bodies end with the process. The page says why: a status alone any handler could fake.
+        """
+        until = self._page.lease_until
+        if until and now >= until + self._pulse:
+            self._page.fence(now)
+            self._flush()
+            kill_where(self._is_descendant)
+            os._exit(FENCED_STATUS)
+
+    def _is_descendant(self, found: Descendant) -> bool:
+        owner = executor_of(found.pid, self._mark.incarnation)
+        return found.session == self._pid or owner == self._mark.executor
+
+    def _nap(self, until_pulse: float) -> float:
+        """Milliseconds to sleep."""
+        if self._is_gathering:
+            return 1000 * GATHER
+        if not self._outbox.fall_asleep():
+            return 0.0
+        return 1000 * (REINFORCE_EVERY if self._crew.is_behind else max(REINFORCE_EVERY, until_pulse))
+
+    # what the supervisor says
+
+    def _hear(self) -> None:
+        try:
+            data = self._wire.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            # The supervisor is gone or has given us up; nobody would hear of what runs here.
+            os._exit(69)
+        try:
+            messages = self._inbox.take(data)
+        except BadFrame:
+            os._exit(70)
+        fresh: list[Attempt] = []
+        for message in messages:
+            match message:
+                case Run():
+                    fresh.append(self._accept(message))
+                case Answered():
+                    if (attempt := self._attempts.here.get(message.number)) is not None:
+                        attempt.answered(message.serial, message.answer)
+                case Cancel():
+                    self._cancel(message)
+                case RecallMessage():
+                    self._attempts.give_back(message.numbers)
+                case Show():
+                    self._show(message.numbers)
+                case DrainMessage():
+                    self._is_draining = True
+        if fresh:
+            self._place(fresh)
+
+    def _accept(self, run: Run) -> Attempt:
+        handler = self._registry.handlers.get(run.workflow)
+        attempt = Attempt(run, handler, self._main.loop, self._lease_until, self._attempts.post)
+        self._attempts.accept(attempt)
+        return attempt
+
+    def _lease_until(self) -> float:
+        return self._page.lease_until
+
+    def _place(self, attempts: list[Attempt]) -> None:
+        if self._alone:
+            self._main.take(attempts)
+            return
+        if on_threads := [attempt for attempt in attempts if not attempt.is_async]:
+            self._crew.feed(on_threads)
+        if on_loop := [attempt for attempt in attempts if attempt.is_async]:
+            self._main.take(on_loop)
+
+    def _cancel(self, message: Cancel) -> None:
+        if message.number in self._attempts.unbegun:
+            self._attempts.give_back([message.number])
+        if (attempt := self._attempts.here.get(message.number)) is None:
+            return
+        is_first = not attempt.asked_at
+        attempt.asked_at = attempt.asked_at or boot()
+        attempt.context._ask(message.kind, message.reason)
+        if attempt.is_async:
+            self._main.cancel(attempt, is_first=is_first)
+
+    def _show(self, numbers: list[int]) -> None:
+        for number in numbers:
+            attempt = self._attempts.here.get(number)
+            if attempt is not None and number not in self._attempts.unbegun:
+                text = whereabouts(attempt, is_on_main=self._page.loop_job == number)
+                self._attempts.tell(number, ShownMessage(number, text))
+
+    def _end_if_drained(self) -> None:
+        if not self._is_draining or self._attempts.here:
+            return
+        if self._main.is_done and not self._outbox and not self._unsent:
+            os._exit(0)
+        self._main.stop()
+
+    # what is said to the supervisor
+
+    def _flush(self) -> None:
+        self._is_gathering = False
+        if messages := self._outbox.take_all():
+            now = boot()
+            # The first two messages go at once, so that a single job never waits for others.
+            self._is_gathering, self._spoke_at = now < self._spoke_at + GATHER, now
+            for frame in pack_all(messages, _weight):
+                self._unsent += frame
+        if self._unsent:
+            self._send()
+
+    def _send(self) -> None:
+        try:
+            sent = self._wire.send(memoryview(self._unsent)[:_READ])
+        except BlockingIOError:
+            return
+        except OSError:
+            os._exit(69)
+        del self._unsent[:sent]
+
+
+def _weight(message: Any) -> int:
+    match message:
+        case Return():
+            return len(message.result) + len(message.output or "")
+        case Begun():
+            return 16
+        case Raise():
+            return len(message.stack or "") + len(message.output or "")
+        case Say():
+            return len(message.text)
+        case FlowCallMessage():
+            return _question_weight(message.question)
+        case Park():
+            return len(message.wait.default or "") + len(message.output or "")
+        case ShownMessage():
+            return len(message.stack)
+        case _:
+            return 16
+
+
+def _question_weight(question: Question) -> int:
+    match question:
+        case RecordStep():
+            return len(question.result)
+        case KeepPart():
+            return len(question.value)
+        case SpawnMessage():
+            return len(question.job.payload)
+        case _:
+            return 16

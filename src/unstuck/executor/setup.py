@@ -1,0 +1,23 @@
+"""What an executor process is given at its start."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from unstuck.executor.marking import Mark
+from unstuck.executor.page import SharedPage
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorSetup:
+    """`stack`: the descriptor that stacks are written to. `slots`: jobs at a time. `pulse`: seconds between two
+    reports. `alone`: one job at a time, on the main thread."""
+
+    wire: socket.socket
+    page: SharedPage
+    stack: int
+    slots: int
+    pulse: float
+    alone: bool
+    mark: Mark
