@@ -27,6 +27,7 @@ from unstuck.executor.attempt import Attempt
 from unstuck.executor.capture import Output
 from unstuck.executor.context import Context, running
 from unstuck.executor.flow import Flow
+from unstuck.executor.started import StartedByJob
 
 app = SimpleNamespace(registry=registry)
 assert apps.app.registry is registry
@@ -55,15 +56,15 @@ def all_locks_held(ctx: Context) -> Iterator[None]:
     print("the parent")
     ctx.sleep(0.0)
     flow = ctx._durable("step")
-    company = leftovers.company_of(attempt)
+    started = leftovers.started_by(attempt)
     assert attempt.output is not None
     assert ctx._asked is not None
     locks: list[Any] = [
         attempt.output._lock,
-        attempts._birth,
-        contexts._birth,
-        leftovers._birth,
-        company._lock,
+        attempts._making,
+        contexts._making,
+        leftovers._making,
+        started._lock,
         flow._rules._lock,
         flow._journal._lock,
         flow.waits._lock,
@@ -154,7 +155,7 @@ def copy_asks_for_the_context_first() -> str:
     held, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with attempts._birth:
+        with attempts._making:
             held.set()
             enough.wait(2 * PATIENCE)
 
@@ -275,11 +276,11 @@ def speak(ctx: Context, word: str) -> None:
 # --- finalizers and signals -------------------------------------------------------------------------------------
 
 
-def interject(births: type, deed: Callable[[], object]) -> None:
-    """Do this in the middle of the first one's birth, as a finalizer or a signal's handler may."""
+def interject(made: type, deed: Callable[[], object]) -> None:
+    """Do this in the middle of making the first one, as a finalizer or a signal's handler may."""
 
     def look(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is births.__init__.__code__:  # type: ignore[misc]
+        if event == "call" and frame.f_code is made.__init__.__code__:  # type: ignore[misc]
             sys.setprofile(None)
             deed()
 
@@ -319,10 +320,10 @@ def starts_a_thread_amid_the_first() -> bool:
     """A finalizer may do that, too."""
     attempt = running.get()
     assert isinstance(attempt, Attempt)
-    interject(leftovers.Company, start_thread)
-    first = attempt.company
+    interject(StartedByJob, start_thread)
+    first = attempt.started
     start_thread()
-    return first is None and attempt.company is not None and len(attempt.company._threads) == 2
+    return first is None and attempt.started is not None and len(attempt.started._threads) == 2
 
 
 class Dying:

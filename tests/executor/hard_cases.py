@@ -408,12 +408,12 @@ async def leaves_a_deaf_task() -> None:
 
 
 @workflow()
-async def leaves_an_errand(seconds: float) -> None:
+async def leaves_pool_work(seconds: float) -> None:
     asyncio.get_running_loop().run_in_executor(None, time.sleep, seconds)
 
 
 @workflow()
-async def runs_an_errand() -> None:
+async def runs_pool_work() -> None:
     await asyncio.to_thread(time.sleep, 0.01)
 
 

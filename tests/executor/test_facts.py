@@ -202,7 +202,7 @@ def test_a_holder_is_forgotten_when_the_process_speaks_again(watch: Watch, execu
     watch.finished(culprit)
 
     assert view_of(watch, executor).holder is None
-    eventually(lambda: view_of(watch, executor) and watch.fleet._members[executor].vigil is None)
+    eventually(lambda: view_of(watch, executor) and watch.fleet._members[executor].silence is None)
 
 
 def test_who_blocks_the_loop_is_seen_while_the_process_speaks(watch: Watch, executor: int) -> None:

@@ -34,8 +34,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import Parked, Raised, Returned, Stopped
 from unstuck.model.waits import Answer, Child, Journal, Spent, StepRecord, Wait, WaitKind, WaitRecord
-from unstuck.worker.processes import Finished, LeftBehind
-from unstuck.worker.processes import FlowCall as ErrandHeard
+from unstuck.worker.processes import Finished, FlowCall, LeftBehind
 
 E = TypeVar("E")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -43,10 +42,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Desk:
-    """Answers errands from a journal; `is_away`: not at all."""
+    """Answers flow calls from a journal; `is_away`: not at all."""
 
     pages: list[Journal] = field(default_factory=lambda: [Journal()])
-    heard: list[ErrandHeard] = field(default_factory=list)
+    heard: list[FlowCall] = field(default_factory=list)
     is_away: bool = False
     gathered: str | None = None
     budget: float = 100.0
@@ -72,7 +71,7 @@ class Desk:
         raise AssertionError(question)
 
     def questions(self, kind: type[E]) -> list[E]:
-        return [errand.question for errand in self.heard if isinstance(errand.question, kind)]
+        return [call.question for call in self.heard if isinstance(call.question, kind)]
 
 
 class FlowWatch(Watch):
@@ -88,7 +87,7 @@ class FlowWatch(Watch):
             nonlocal seen
             fresh, seen = self.events[seen:], len(self.events)
             for event in fresh:
-                if isinstance(event, ErrandHeard):
+                if isinstance(event, FlowCall):
                     self.desk.heard.append(event)
                     if not self.desk.is_away:
                         self.fleet.answer(event.executor, event.ref, event.serial, self.desk.reply(event.question))
@@ -96,8 +95,8 @@ class FlowWatch(Watch):
 
         return super().wait(served, within, every)
 
-    def errand(self, ref: AttemptRef) -> ErrandHeard:
-        return self.hear_one(ErrandHeard, ref=ref)
+    def flow_call(self, ref: AttemptRef) -> FlowCall:
+        return self.hear_one(FlowCall, ref=ref)
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +165,7 @@ def test_steps_work_by_the_current_context_and_on_the_main_thread_of_a_process_o
     assert watch.result(solo, "two_steps_async") == [3, 13, "[1, 2]"]
 
 
-def test_a_hundred_steps_at_once_keep_to_the_number_of_errands_under_way(
+def test_a_hundred_steps_at_once_keep_to_the_number_of_flow_calls_under_way(
     watch: FlowWatch, shared: int, desk: Desk
 ) -> None:
     assert watch.result(shared, "many_steps_at_once", 100) == list(range(100))
@@ -360,7 +359,7 @@ def test_a_request_to_stop_wakes_who_waits_for_an_answer(
     desk.is_away = True
     executor = solo if alone else shared
     ref = watch.feed(executor, workflow, *([30] if workflow == "many_steps_at_once" else []))
-    watch.errand(ref)
+    watch.flow_call(ref)
     watch.fleet.cancel(executor, ref, RequestKind.CANCEL, "enough")
     outcome = watch.finished(ref, within=5).outcome
     assert outcome == Stopped(RequestKind.CANCEL, "enough")
@@ -384,7 +383,7 @@ def test_what_a_finished_step_gave_is_sent_before_the_stop(watch: FlowWatch, sha
     watch.finished(ref)
     events = [event for event in watch.events if getattr(event, "ref", None) == ref]
     assert isinstance(events[-1], Finished)
-    assert any(isinstance(e, ErrandHeard) and isinstance(e.question, RecordStep) for e in events[:-1])
+    assert any(isinstance(e, FlowCall) and isinstance(e.question, RecordStep) for e in events[:-1])
 
 
 class _Never(Exception):
@@ -406,7 +405,7 @@ def test_a_thread_that_outlives_its_attempt_asks_for_nothing_any_more(watch: Flo
 def test_a_deaf_step_on_the_main_thread_is_interrupted(watch: FlowWatch, solo: int, desk: Desk) -> None:
     """What a step calls is the handler's, as what the handler itself calls."""
     ref = watch.begin(solo, "deaf_step")
-    watch.errand(ref)
+    watch.flow_call(ref)
     with pytest.raises(AssertionError):
         watch.wait(lambda: None, within=0.3)
     watch.fleet.interrupt(solo, ref)
@@ -419,7 +418,7 @@ def test_a_sync_handler_may_have_a_loop_of_its_own(watch: FlowWatch, shared: int
     assert parked(watch.run(shared, "own_loop", True)).name == "Push?"
     desk.is_away = True
     ref = watch.feed(shared, "own_loop", False)
-    watch.errand(ref)
+    watch.flow_call(ref)
     watch.fleet.cancel(shared, ref, RequestKind.CANCEL, "enough")
     assert watch.finished(ref, within=5).outcome == Stopped(RequestKind.CANCEL, "enough")
 
@@ -459,17 +458,17 @@ def test_nonsense_costs_the_executor_that_said_it(question: Any) -> None:
         check_question(question, 1000)
 
 
-def test_more_errands_than_an_executor_of_ours_sends_are_a_bad_frame(watch: FlowWatch, desk: Desk) -> None:
+def test_more_flow_calls_than_an_executor_of_ours_sends_are_a_bad_frame(watch: FlowWatch, desk: Desk) -> None:
     desk.is_away = True
     own = watch.executor()
     ref = watch.feed(own, "many_steps_at_once", 5)
-    watch.errand(ref)
+    watch.flow_call(ref)
     member = watch.fleet._members[own]
     (number,) = member.fed
     frame = pack([FlowCallMessage(number, 100 + n, LoadJournal(0)) for n in range(MAX_FLOW_CALLS)])
     for message in member.inbox.take(frame)[: MAX_FLOW_CALLS - 1]:
         watch.fleet._talk._take(member, message)
-    with pytest.raises(Exception, match="errands"):
+    with pytest.raises(Exception, match="flow calls"):
         watch.fleet._talk._take(member, FlowCallMessage(number, 999, LoadJournal(0)))
     watch.fleet.kill(own, "enough")
 
@@ -496,7 +495,7 @@ def test_a_wait_that_no_executor_of_ours_asks_for_is_a_bad_frame() -> None:
 def test_a_job_that_uses_no_flow_asks_for_nothing(watch: FlowWatch, shared: int, desk: Desk) -> None:
     finished = watch.run(shared, "uses_no_flow")
     assert isinstance(finished.outcome, Returned)
-    assert not [e for e in watch.events if isinstance(e, ErrandHeard) and e.ref == finished.ref]
+    assert not [e for e in watch.events if isinstance(e, FlowCall) and e.ref == finished.ref]
 
 
 # awaited or not, side by side, and again after a failure

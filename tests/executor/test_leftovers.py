@@ -61,19 +61,19 @@ def test_work_that_goes_on_in_a_thread_after_its_coroutine_was_cancelled_is_told
 
 def test_work_that_nobody_waited_for_is_told_by_the_one_who_ordered_it(watch: Watch) -> None:
     executor = watch.executor()
-    watch.run(executor, "leaves_an_errand", 60)
-    watch.run(executor, "runs_an_errand")
+    watch.run(executor, "leaves_pool_work", 60)
+    watch.run(executor, "runs_pool_work")
 
     watch.hear_one(LeftBehind, within=3.0, executor=executor)
     watch.hear_for(0.7)
 
-    assert [event.workflow for event in left(watch, executor)] == ["leaves_an_errand"]
+    assert [event.workflow for event in left(watch, executor)] == ["leaves_pool_work"]
 
 
 def test_what_ends_soon_after_is_not_left_behind(watch: Watch) -> None:
     executor = watch.executor()
     watch.run(executor, "leaves_a_thread", "brief", 0.2)
-    watch.run(executor, "leaves_an_errand", 0.2)
+    watch.run(executor, "leaves_pool_work", 0.2)
     watch.hear_for(1.0)
 
     assert left(watch, executor) == []
@@ -83,7 +83,7 @@ def test_threads_of_a_neighbour_of_our_crew_and_of_the_pool_are_nobodys_leftover
     executor = watch.executor()
     neighbour = watch.begin(executor, "keeps_threads_while_it_runs", 1.2)
     refs = [watch.feed(executor, "block", 0.05) for _ in range(16)]
-    refs += [watch.feed(executor, name) for name in ("runs_an_errand", "noop", "noop_async") for _ in range(8)]
+    refs += [watch.feed(executor, name) for name in ("runs_pool_work", "noop", "noop_async") for _ in range(8)]
     refs += [watch.feed(executor, "who_async")]
     for ref in [*refs, neighbour]:
         assert isinstance(watch.finished(ref).outcome, Returned)

@@ -122,6 +122,6 @@ def test_a_request_to_stop_wakes_who_waits_for_a_database_that_is_away(
 ) -> None:
     desk.is_away = True
     ref = watch.feed(shared, workflow)
-    watch.errand(ref)
+    watch.flow_call(ref)
     watch.fleet.cancel(shared, ref, RequestKind.CANCEL, "enough")
     assert watch.finished(ref, within=5).outcome == Stopped(RequestKind.CANCEL, "enough")

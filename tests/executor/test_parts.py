@@ -17,8 +17,8 @@ from unstuck.executor.page import Cell, SharedPage, memory_file, page_size
 from unstuck.model.errors import Cancelled
 from unstuck.worker.fleet import Fleet
 from unstuck.worker.memory import oom_counters, oom_kills, resident
+from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import FleetPort
-from unstuck.worker.spill import Spill
 
 
 def test_what_one_side_writes_into_the_page_the_other_reads() -> None:
@@ -113,20 +113,20 @@ def test_out_of_memory_kills_are_read_from_either_kind_of_control_group(tmp_path
 def test_spill_passes_lines_on_with_their_source_and_never_waits_for_a_full_reader() -> None:
     source, into = os.pipe()
     reader, out = os.pipe()
-    spill = Spill(source, "executor 7", to=out)
+    output_pipe = OutputPipe(source, "executor 7", to=out)
     os.write(into, b"hello\nwor")
-    assert spill.drain(1.0)
+    assert output_pipe.drain(1.0)
     os.write(into, b"ld\n")
-    spill.drain(1.0)
+    output_pipe.drain(1.0)
     assert os.read(reader, 100) == b"[executor 7] hello\n[executor 7] world\n"
 
     for second in range(20):
         for _ in range(4):
             os.write(into, (b"x" * 99 + b"\n") * 200)
-            spill.drain(2.0 + second)
+            output_pipe.drain(2.0 + second)
     os.close(into)
-    assert not spill.drain(30.0)
-    spill.close()
+    assert not output_pipe.drain(30.0)
+    output_pipe.close()
     os.close(out)
     os.close(reader)
 

@@ -1,4 +1,4 @@
-"""The app of test_attacked whose import takes its time, once a test says so."""
+"""The app of test_innocents whose import takes its time, once a test says so."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def settle_all(store: Store, worker: int, reports: Sequence[Report]) -> list[Set
 
 
 def insist(call: Callable[[], T]) -> T:
-    """As errands do: what somebody holds at this moment is asked again."""
+    """As flow calls do: what somebody holds at this moment is asked again."""
     answers: list[T] = []
 
     def is_answered() -> bool:

@@ -55,7 +55,7 @@ def a_view(*posts: Post, **facts: Any) -> FleetView:
     times = facts.pop("times", Times())
     return FleetView(
         posts=posts,
-        standing=facts.pop("standing", ()),
+        unseated=facts.pop("unseated", ()),
         times=times,
         seats=facts.pop("seats", Seats(slots=10, processes=1)),
         limits=facts.pop("limits", WearLimits()),

@@ -10,7 +10,7 @@ from tests.support.holdings import a_holding, a_post
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker.describing import MOST_JOBS, describe_post, states
-from unstuck.worker.leaked_threads import Residents
+from unstuck.worker.leaked_threads import LeakedThreads
 from unstuck.worker.ledger import Stage
 from unstuck.worker.roster import Roster
 
@@ -91,23 +91,23 @@ def test_a_replacement_is_of_the_next_generation() -> None:
 def test_a_process_in_which_a_job_left_something_is_replaced_a_few_times_and_then_it_is_taken_for_a_resident() -> (
     None
 ):
-    residents = Residents()
-    reasons = [residents.judge(a_post(n), "w", [f"pool-{n}_0"]) for n in range(5)]
+    leaked_threads = LeakedThreads()
+    reasons = [leaked_threads.judge(a_post(n), "w", [f"pool-{n}_0"]) for n in range(5)]
     assert reasons == [f"w left 1 running behind it: pool-{n}_0" for n in range(3)] + ["", ""]
-    assert residents.judge(a_post(9), "other", ["pool-9_0"])
-    assert residents.judge(a_post(9), "w", ["something else"])
+    assert leaked_threads.judge(a_post(9), "other", ["pool-9_0"])
+    assert leaked_threads.judge(a_post(9), "w", ["something else"])
 
 
 def test_one_process_is_not_counted_twice() -> None:
-    residents, post = Residents(), a_post(1)
-    post.left_behind = residents.judge(post, "w", ["Thread-1"])
+    leaked_threads, post = LeakedThreads(), a_post(1)
+    post.left_behind = leaked_threads.judge(post, "w", ["Thread-1"])
     for _ in range(10):
-        assert residents.judge(post, "w", ["Thread-2"]) == ""
-    assert residents.judge(a_post(2), "w", ["Thread-3"])
+        assert leaked_threads.judge(post, "w", ["Thread-2"]) == ""
+    assert leaked_threads.judge(a_post(2), "w", ["Thread-3"])
 
 
 def test_even_residents_are_too_many_at_some_point() -> None:
-    residents, post = Residents(), a_post(4)
+    leaked_threads, post = LeakedThreads(), a_post(4)
     for n in range(3):
-        residents.judge(a_post(n), "w", ["Thread-1"])
-    assert [bool(residents.judge(post, "w", ["Thread-1"])) for _ in range(17)] == 16 * [False] + [True]
+        leaked_threads.judge(a_post(n), "w", ["Thread-1"])
+    assert [bool(leaked_threads.judge(post, "w", ["Thread-1"])) for _ in range(17)] == 16 * [False] + [True]

@@ -229,7 +229,7 @@ def test_an_incarnation_whose_lease_was_ended_by_others_stops_for_good(build: Ca
     assert ("close",) in shop.fleet.orders
 
 
-# --- the ladder, as far as books and hands go ---------------------------------------------------------------------
+# --- the ladder, as far as state and hands go ---------------------------------------------------------------------
 def a_running_job(shop: Shop, **policy: Any) -> tuple[str, ClaimedJob]:
     (id,) = shop.submit(**policy)
     (job,) = shop.fed()
@@ -405,7 +405,7 @@ def test_a_process_that_went_is_remembered_with_its_reason(build: Callable[..., 
 
 
 def test_a_process_with_a_broken_import_is_replaced_however_often_that_happens(build: Callable[..., Shop]) -> None:
-    """Threads that come again and again are taken for residents; a module that cannot be imported is no resident."""
+    """Threads that leak again and again are tolerated; a module that cannot be imported never is."""
     shop = build(processes=1)
 
     def is_told(verb: str, executor: int) -> bool:
@@ -426,7 +426,7 @@ def test_coroutines_are_left_to_others_while_no_loop_turns(build: Callable[..., 
     shop = build(coroutines={"w"}, processes=1)
     eventually(lambda: shop.fleet.told("spawn"))
     shop.fleet.look(1, loop_age=2.0)
-    eventually(lambda: shop.incarnation.books.unrunnable() == {"w"})
+    eventually(lambda: shop.incarnation.state.unrunnable() == {"w"})
     (id,) = shop.submit()
     with pytest.raises(AssertionError):
         eventually(lambda: shop.record(id).state is JobState.RUNNING, timeout=1.0)

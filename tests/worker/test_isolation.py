@@ -14,7 +14,7 @@ from tests.support.eventually import eventually
 from tests.support.outage import database_away
 from tests.support.postgres import PostgresServer
 from tests.support.troubles import allow, refuse
-from tests.worker.test_errands import Desk
+from tests.worker.test_flow_calls import Desk
 from unstuck.clock import MachineClock
 from unstuck.executor.messages import Done, RecordStep, RefusedMessage, Spend, SpentAnswer
 from unstuck.model.job import ClaimedJob
@@ -197,7 +197,7 @@ def test_words_that_could_not_be_written_for_a_moment_stand_once_and_in_order(
     office.until(lambda: server.attempts(TENANT, job.id)[0].output == "one\ntwo\nthree\n")
 
 
-def test_a_hold_that_cannot_be_lifted_keeps_no_other(store: SqlStore, store_url: str) -> None:
+def test_a_body_mark_that_cannot_be_lifted_keeps_no_other(store: SqlStore, store_url: str) -> None:
     office = Office(store, target=None)
     bad, good = office.jobs[:2]
     for job in (bad, good):
@@ -206,7 +206,7 @@ def test_a_hold_that_cannot_be_lifted_keeps_no_other(store: SqlStore, store_url:
     office.until(lambda: record(store, good.id).held)
     refuse(store_url, "unstuck_holds", f"OLD.job = {bad.ref.job}", on="DELETE")
     for job in (bad, good):
-        office.settler.lift(job.ref.job)
+        office.settler.body_gone(job.ref.job)
 
     office.until(lambda: not record(store, good.id).held)
 
@@ -256,7 +256,7 @@ def until(desk: Desk, check: Callable[[], bool]) -> None:
 # --- flow ---------------------------------------------------------------------------------------------------------
 
 
-def test_errands_of_a_held_attempt_keep_those_of_others_from_nothing(server: SqlStore, postgres_url: str) -> None:
+def test_flow_calls_of_a_held_attempt_keep_those_of_others_from_nothing(server: SqlStore, postgres_url: str) -> None:
     desk = Desk(server)
     held, free = desk.job(), desk.job()
     with holding(postgres_url, "running", held.ref.job):

@@ -12,14 +12,14 @@ from tests.support.holdings import a_holding
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker import actions
-from unstuck.worker.act import Hands
+from unstuck.worker.act import ActionRunner
 from unstuck.worker.ladder import earns_verdict, is_kept_by_another
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import MAX_DOOMED, plan
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 from unstuck.worker.view import FleetView, WearLimits
 
 TIMES = Times()
@@ -32,30 +32,30 @@ class _NoRequests:
 
 
 class World:
-    """Real books and hands; executors that do nothing but die when they are killed."""
+    """Real state and hands; executors that do nothing but die when they are killed."""
 
     def __init__(self, processes: int, bodies: int) -> None:
         limits = WearLimits(memory_limit=1 << 40)
-        self.books = Books(TIMES, Seats(slots=99, processes=processes), limits, Fence.after(1e9, TIMES))
-        self.hands = Hands(self.books, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
+        self.state = WorkerState(TIMES, Seats(slots=99, processes=processes), limits, Fence.after(1e9, TIMES))
+        self.actions = ActionRunner(self.state, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
         self.now = 100.0
         for _ in range(processes):
-            post = self.books.roster.open(False, self.now, 4)
+            post = self.state.roster.open(False, self.now, 4)
             post.state = "active"
             for _ in range(bodies):
                 self._seat(post)
 
     def _seat(self, post: Post) -> None:
         holding = a_holding(at=self.now, timeout="unlimited", grace=GRACE)
-        self.books.ledger.admit("", [holding.job], self.now)
-        held = self.books.ledger.get(holding.ref)
+        self.state.ledger.admit("", [holding.job], self.now)
+        held = self.state.ledger.get(holding.ref)
         assert held is not None
         held.stage, held.started_at, held.executor = Stage.RUNNING, self.now, post.number
         post.holdings[held.ref] = held
 
     @property
     def posts(self) -> list[Post]:
-        return list(self.books.roster.posts.values())
+        return list(self.state.roster.posts.values())
 
     def bodies(self) -> list[tuple[Post, HeldAttempt]]:
         return [(post, holding) for post in self.posts for holding in post.bodies]
@@ -86,22 +86,22 @@ class World:
     def step(self) -> None:
         for post in self.posts:
             if post.killed:  # its death is heard one step later
-                self.books.roster.close(post.number)
+                self.state.roster.close(post.number)
                 for holding in post.holdings.values():
-                    self.books.ledger.drop(holding.ref)
+                    self.state.ledger.drop(holding.ref)
         self.now += STEP
         for post in self.posts:
             post.pulse_age += STEP if post.pulse_age else 0.0
             post.loop_age += STEP if post.loop_age else 0.0
         for _ in range(4):
-            view = self.books.view(self.now, is_impatient=False)
+            view = self.state.view(self.now, is_impatient=False)
             planned = list(plan(view, self.now))
             for action in planned:
                 self.check(action, view)
-            self.books.looked_at = self.now
+            self.state.looked_at = self.now
             for action in planned:
                 if not isinstance(action, actions.StartExecutor):
-                    self.hands.do(action, self.now)
+                    self.actions.do(action, self.now)
         assert sum(self._lingers(post) for post in self.posts) <= MAX_DOOMED
 
     def _lingers(self, post: Post) -> bool:
@@ -120,7 +120,7 @@ class World:
                 else:
                     assert is_alone or post.holder == ref, "convicted although it may not be the one"
             case actions.Kill(executor, actions.FROZEN):
-                assert len(self.books.roster.posts[executor].bodies) != 1, "silence alone is no crime"
+                assert len(self.state.roster.posts[executor].bodies) != 1, "silence alone is no crime"
             case actions.Interrupt(ref):
                 post = next(p for p in self.posts if ref in p.holdings)
                 assert post.on_loop == ref, "an interrupt for who is not on the main thread"
@@ -165,7 +165,7 @@ def test_nobody_is_wronged_and_nobody_escapes(
     asked = [h for _, h in world.bodies() if earns_verdict(h)]
     for _ in range(int((GRACE + TIMES.frozen + 2 * TIMES.kill_grace) / STEP) + 8):
         world.step()
-    view = world.books.view(world.now, is_impatient=False)
+    view = world.state.view(world.now, is_impatient=False)
     for post, holding in world.bodies():
         if holding in asked and holding.stage is Stage.RUNNING:
             assert is_kept_by_another(view, post, holding)

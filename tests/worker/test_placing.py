@@ -16,8 +16,8 @@ SEATS = Seats(slots=8, processes=2)
 def test_the_least_loaded_executor_takes_the_next_job() -> None:
     busy, idle = a_post(1, a_holding(), a_holding()), a_post(2)
     waiting = [a_holding(Stage.CLAIMED) for _ in range(4)]
-    seats, standing = place(waiting, [busy, idle])
-    assert ({n: len(h) for n, h in seats.items()}, standing) == ({1: 1, 2: 3}, [])
+    seats, unseated = place(waiting, [busy, idle])
+    assert ({n: len(h) for n, h in seats.items()}, unseated) == ({1: 1, 2: 3}, [])
 
 
 def test_a_suspect_never_joins_others_and_waits_for_a_process_of_its_own() -> None:
@@ -39,8 +39,8 @@ def test_room_is_the_free_slots_and_what_may_wait_ahead() -> None:
 
 
 def test_those_who_stand_take_their_slot_already() -> None:
-    standing = [a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED, alone=True)]
-    assert room([a_post(1)], standing, SEATS, may_fetch_ahead=False) == FreeRoom(slots=2, ahead=0, solo=2)
+    unseated = [a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED, alone=True)]
+    assert room([a_post(1)], unseated, SEATS, may_fetch_ahead=False) == FreeRoom(slots=2, ahead=0, solo=2)
 
 
 def test_a_suspect_takes_a_slot_wherever_it_is_and_an_isolated_job_one_of_the_processes_beside() -> None:
@@ -66,9 +66,9 @@ def test_jobs_that_go_on_in_a_draining_executor_keep_their_slots() -> None:
 
 def test_an_executor_with_fewer_slots_takes_fewer_jobs() -> None:
     small, big = a_post(1, slots=2), a_post(2, slots=3)
-    seats, standing = place([a_holding(Stage.CLAIMED) for _ in range(5)], [small, big])
+    seats, unseated = place([a_holding(Stage.CLAIMED) for _ in range(5)], [small, big])
 
-    assert ({n: len(h) for n, h in seats.items()}, standing) == ({1: 2, 2: 3}, [])
+    assert ({n: len(h) for n, h in seats.items()}, unseated) == ({1: 2, 2: 3}, [])
     assert room([small, big], [], Seats(5, 2), may_fetch_ahead=False).slots == 5
 
 
@@ -82,10 +82,10 @@ def test_after_the_death_of_a_zygote_suspects_run_one_at_a_time() -> None:
     isolated = a_holding(Stage.CLAIMED, isolation="process")
     solos = [a_post(n, alone=True) for n in (2, 3, 4)]
 
-    seats, standing = place([first, second, isolated], solos, most_suspects=1)
+    seats, unseated = place([first, second, isolated], solos, most_suspects=1)
 
     assert sorted(h.ref for held in seats.values() for h in held) == sorted([first.ref, isolated.ref])
-    assert standing == [second]
+    assert unseated == [second]
 
 
 def test_a_suspect_that_may_still_have_a_body_keeps_the_next_one_waiting() -> None:

@@ -132,24 +132,24 @@ def test_what_has_not_started_within_a_second_is_recalled_once() -> None:
 
 def test_a_drain_recalls_what_has_not_started_and_lets_the_rest_finish() -> None:
     """A53"""
-    unstarted, running, standing = a_holding(Stage.FED, at=10.0), a_holding(at=10.0), a_holding(Stage.CLAIMED)
-    view = a_view(a_post(1, unstarted, running), standing=(standing,), phase=Phase.DRAINING)
+    unstarted, running, unseated = a_holding(Stage.FED, at=10.0), a_holding(at=10.0), a_holding(Stage.CLAIMED)
+    view = a_view(a_post(1, unstarted, running), unseated=(unseated,), phase=Phase.DRAINING)
 
     assert list(plan(view, now=10.0)) == [
         Recall(1, (unstarted.ref,)),
-        GiveBack(standing.ref, plans.HANDED_BACK),
+        GiveBack(unseated.ref, plans.HANDED_BACK),
     ]
 
 
 def test_what_has_not_started_goes_back_as_soon_as_the_lease_is_going() -> None:
     """Nobody else would start it until then."""
-    unstarted, standing = a_holding(Stage.FED, at=10.0), a_holding(Stage.CLAIMED, at=10.0)
-    view = a_view(a_post(1, unstarted), standing=(standing,), fence=Fence(10.1, 15.0, 23.0))
+    unstarted, unseated = a_holding(Stage.FED, at=10.0), a_holding(Stage.CLAIMED, at=10.0)
+    view = a_view(a_post(1, unstarted), unseated=(unseated,), fence=Fence(10.1, 15.0, 23.0))
 
     assert list(plan(view, now=10.0)) == []
     assert list(plan(view, now=10.1)) == [
         Recall(1, (unstarted.ref,)),
-        GiveBack(standing.ref, plans.LEASE_GOING),
+        GiveBack(unseated.ref, plans.LEASE_GOING),
     ]
 
 
@@ -187,9 +187,9 @@ def test_nothing_is_started_before_the_app_is_imported_or_during_a_shutdown() ->
 
 def test_a_suspect_gets_a_process_to_itself() -> None:
     suspect = a_holding(Stage.CLAIMED, at=0.0, alone=True)
-    view = a_view(a_post(1), standing=(suspect,))
+    view = a_view(a_post(1), unseated=(suspect,))
     assert list(plan(view, now=0.1)) == [StartExecutor(alone=True)]
-    assert list(plan(a_view(a_post(1), a_post(2, alone=True), standing=(suspect,)), now=0.1)) == []
+    assert list(plan(a_view(a_post(1), a_post(2, alone=True), unseated=(suspect,)), now=0.1)) == []
 
 
 def test_a_process_for_single_jobs_goes_when_nothing_needs_it() -> None:
@@ -239,8 +239,8 @@ def test_a_third_doomed_process_is_killed_for_its_own_reason() -> None:
 
 def test_suspects_get_a_process_for_each_slot_they_hold_up_to_a_bound() -> None:
     suspects = tuple(a_holding(Stage.CLAIMED, at=0.0, alone=True) for _ in range(12))
-    few = a_view(a_post(1), standing=suspects[:3], seats=Seats(10, processes=1))
-    many = a_view(a_post(1), standing=suspects, seats=Seats(100, processes=1))
+    few = a_view(a_post(1), unseated=suspects[:3], seats=Seats(10, processes=1))
+    many = a_view(a_post(1), unseated=suspects, seats=Seats(100, processes=1))
 
     assert list(plan(few, now=0.1)) == 3 * [StartExecutor(alone=True)]
     assert list(plan(many, now=0.1)) == 9 * [StartExecutor(alone=True)]
@@ -248,7 +248,7 @@ def test_suspects_get_a_process_for_each_slot_they_hold_up_to_a_bound() -> None:
 
 def test_what_waits_for_a_process_of_its_own_goes_back_rarely() -> None:
     suspect = a_holding(Stage.CLAIMED, at=0.0, alone=True)
-    view = a_view(a_post(1), a_post(2, a_holding(), alone=True), standing=(suspect,), seats=Seats(1, processes=1))
+    view = a_view(a_post(1), a_post(2, a_holding(), alone=True), unseated=(suspect,), seats=Seats(1, processes=1))
 
     assert GiveBack not in map(type, plan(view, now=59.9))
     assert GiveBack in map(type, plan(view, now=60.0))
@@ -264,12 +264,12 @@ def test_the_slots_are_shared_out_among_the_processes_to_the_last_one() -> None:
 
 
 def test_no_processes_are_started_for_suspects_that_must_wait_their_turn() -> None:
-    standing = tuple(a_holding(Stage.CLAIMED, alone=True) for _ in range(4))
+    unseated = tuple(a_holding(Stage.CLAIMED, alone=True) for _ in range(4))
     busy = a_post(2, a_holding(alone=True), alone=True)
     shared = a_post(1, slots=10)
 
     def solos(*posts: Any, **facts: Any) -> int:
-        actions = plan(a_view(*posts, standing=standing, **facts), now=1.0)
+        actions = plan(a_view(*posts, unseated=unseated, **facts), now=1.0)
         return sum(isinstance(action, StartExecutor) and action.alone for action in actions)
 
     assert solos(shared) == 4

@@ -1,4 +1,4 @@
-"""The books about executors follow what the shared pages say."""
+"""The state about executors follow what the shared pages say."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_results_are_kept_while_the_store_is_away_however_long(store: SqlStore) 
     assert (record(store, job.id).state, record(store, job.id).result) == (JobState.COMPLETED, "1")
 
 
-def test_a_hold_is_lifted_after_its_verdict_was_written_never_before(store: SqlStore) -> None:
+def test_a_body_mark_is_lifted_after_its_verdict_was_written_never_before(store: SqlStore) -> None:
     worker = a_worker(store)
     others = [claimed(store, worker, workflow=f"w{n}") for n in range(3)]
     stuck = claimed(store, worker, workflow="stuck")
@@ -106,7 +106,7 @@ def test_a_hold_is_lifted_after_its_verdict_was_written_never_before(store: SqlS
     settler = a_settler(Spoiled(store, refuses=refuses), worker.number)
     settler.report([Report(job.ref, Returned("1")) for job in others])
     settler.report([Report(stuck.ref, Stuck(ErrorInfo("ExecutionStuck", "…")))])
-    settler.lift(stuck.ref.job)
+    settler.body_gone(stuck.ref.job)
 
     run(settler, 12)
 

@@ -11,53 +11,55 @@ from unstuck.model.settlement import Lost, NotStarted, Returned
 from unstuck.model.times import Times
 from unstuck.store.port import Report
 from unstuck.worker import actions
-from unstuck.worker.fleet_events import Ears
+from unstuck.worker.fleet_events import FleetEventHandler
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import drain_idle_solos
 from unstuck.worker.processes import ExecutorDied, ExecutorReady, ExecutorView, Finished
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 from unstuck.worker.view import WearLimits
 
 TIMES = Times()
 
 
-class _Errands:
-    def hold(self, report: Report) -> bool:
+class _FlowCalls:
+    def keep_back(self, report: Report) -> bool:
         return False
 
 
 class Scene:
-    """The books and ears of one worker, and its clock."""
+    """The state of one worker, what it hears of its fleet, and its clock."""
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.books = Books(TIMES, Seats(slots=4, processes=1), WearLimits(), Fence.after(1e9, TIMES))
-        self.ears = Ears(self.books, None, None, _Errands(), ())  # type: ignore[arg-type]
+        self.state = WorkerState(TIMES, Seats(slots=4, processes=1), WearLimits(), Fence.after(1e9, TIMES))
+        self.fleet_events = FleetEventHandler(self.state, None, None, _FlowCalls(), ())  # type: ignore[arg-type]
 
     def ready(self) -> Post:
-        post = self.books.roster.open(False, self.now, 4)
-        self.ears.hear(ExecutorReady(post.number, 7), self.now)
+        post = self.state.roster.open(False, self.now, 4)
+        self.fleet_events.hear(ExecutorReady(post.number, 7), self.now)
         return post
 
     def seat(self, post: Post, stage: Stage = Stage.RUNNING, **facts: Any) -> HeldAttempt:
         holding = a_holding(stage, **facts)
-        self.books.ledger._holdings[holding.ref] = holding
-        self.books.roster.seat(post, [holding], self.now)
+        self.state.ledger._holdings[holding.ref] = holding
+        self.state.roster.seat(post, [holding], self.now)
         holding.stage = stage
         return holding
 
     def die(self, post: Post, **facts: Any) -> list[Report]:
         running = tuple(h.ref for h in post.bodies)
-        self.books.reports.clear()
-        self.ears.hear(ExecutorDied(post.number, 7, "exit 5", running=running, unstarted=(), **facts), self.now)
-        return list(self.books.reports)
+        self.state.reports.clear()
+        self.fleet_events.hear(
+            ExecutorDied(post.number, 7, "exit 5", running=running, unstarted=(), **facts), self.now
+        )
+        return list(self.state.reports)
 
     def look(self, *posts: Post) -> None:
         views = [ExecutorView(p.number, 7, p.state, 0.0, 0.0, 0, 1, (), ()) for p in posts]
-        self.books.look(views, self.now)
+        self.state.look(views, self.now)
 
 
 @pytest.fixture
@@ -77,25 +79,25 @@ def test_an_empty_process_that_dies_young_is_a_failed_start_and_each_rest_is_lon
         scene.now += 0.1
         (report,) = scene.die(post)
         assert (report.ref, isinstance(report.outcome, NotStarted)) == (waiting.ref, True)
-        assert "0.1 s after it was ready: exit 5" in (scene.books.start_error or "")
-        assert not scene.books.is_ready(scene.now)
-        rests.append(scene.books.spawn_from - scene.now)
+        assert "0.1 s after it was ready: exit 5" in (scene.state.start_error or "")
+        assert not scene.state.is_ready(scene.now)
+        rests.append(scene.state.spawn_from - scene.now)
     assert rests == sorted(set(rests))
 
 
 def test_the_next_one_is_fed_when_it_has_outlived_the_one_before_it(scene: Scene) -> None:
     post = scene.ready()
-    assert scene.books.feedable() == [post], "the first has no reason to wait"
+    assert scene.state.feedable() == [post], "the first has no reason to wait"
     scene.now += 1.0
     scene.die(post)
 
     again = scene.ready()
     scene.now += 1.9
     scene.look(again)
-    assert (scene.books.feedable(), scene.books.is_ready(scene.now)) == ([], False)
+    assert (scene.state.feedable(), scene.state.is_ready(scene.now)) == ([], False)
     scene.now += 0.2
     scene.look(again)
-    assert (scene.books.feedable(), scene.books.is_ready(scene.now)) == ([again], True)
+    assert (scene.state.feedable(), scene.state.is_ready(scene.now)) == ([again], True)
 
 
 def test_several_that_ran_in_it_are_suspects_and_bystanders_once_it_is_not_the_first(scene: Scene) -> None:
@@ -107,7 +109,7 @@ def test_several_that_ran_in_it_are_suspects_and_bystanders_once_it_is_not_the_f
         scene.seat(post), scene.seat(post)
 
         assert blames(scene.die(post)) == [blame, blame]
-        assert scene.books.start_error is not None
+        assert scene.state.start_error is not None
 
 
 def test_the_only_one_that_ran_in_it_did_it_and_no_start_has_failed(scene: Scene) -> None:
@@ -116,17 +118,17 @@ def test_the_only_one_that_ran_in_it_did_it_and_no_start_has_failed(scene: Scene
     scene.seat(post)
     scene.now += 0.1
     assert blames(scene.die(post)) == ["own"]
-    assert (scene.books.start_error, scene.books.is_ready(scene.now)) == (None, True)
+    assert (scene.state.start_error, scene.state.is_ready(scene.now)) == (None, True)
 
     again = scene.ready()
     scene.look(again)
-    assert scene.books.feedable() == []
+    assert scene.state.feedable() == []
     scene.now += 0.6
     scene.look(again)
-    trial = scene.books.trial
+    trial = scene.state.trial
     scene.seat(again)
     assert blames(scene.die(again)) == ["own"]
-    assert scene.books.trial == trial, "it was well: no doubt about its start"
+    assert scene.state.trial == trial, "it was well: no doubt about its start"
 
 
 #: why a death is no failed start -> what happened before it, and what is known of it
@@ -149,30 +151,30 @@ def test_a_death_that_is_explained_is_no_failed_start(scene: Scene, case: str) -
 
     scene.die(post, **facts)
 
-    assert (scene.books.start_error, scene.books.trial, post.is_another) == (None, 0.0, False)
+    assert (scene.state.start_error, scene.state.trial, post.is_another) == (None, 0.0, False)
 
 
 def test_a_known_culprit_is_charged_and_no_start_has_failed(scene: Scene) -> None:
     post = scene.ready()
     culprit, _ = scene.seat(post), scene.seat(post)
     assert blames(scene.die(post, culprit=culprit.ref)) == ["own", "neighbour"]
-    assert (scene.books.start_error, scene.books.trial) == (None, 0.0)
+    assert (scene.state.start_error, scene.state.trial) == (None, 0.0)
 
 
 @pytest.mark.parametrize("state", ["starting", "draining", "exited"])
 def test_one_that_was_never_ready_is_a_failed_start_whatever_its_state_was_last(scene: Scene, state: Any) -> None:
-    post = scene.books.roster.open(False, scene.now)
+    post = scene.state.roster.open(False, scene.now)
     post.state = state
     scene.die(post)
-    assert scene.books.start_error == "exit 5"
+    assert scene.state.start_error == "exit 5"
 
 
 def test_one_that_was_never_ready_because_we_wanted_it_no_more_is_none(scene: Scene) -> None:
     for facts, killed in (({"expected": True}, ""), ({}, actions.ORDERED)):
-        post = scene.books.roster.open(False, scene.now)
+        post = scene.state.roster.open(False, scene.now)
         post.killed = killed
         scene.die(post, **facts)
-    assert scene.books.start_error is None
+    assert scene.state.start_error is None
 
 
 @pytest.mark.parametrize("how", ["a job of it finished", "it grew old"])
@@ -182,28 +184,28 @@ def test_one_that_lasts_ends_the_trial_of_those_after_it(scene: Scene, how: str)
     again = scene.ready()
     scene.now += 1.0
     scene.look(old, again)
-    assert scene.books.trial > 0.0, "the older one tells nothing of the new"
+    assert scene.state.trial > 0.0, "the older one tells nothing of the new"
 
     if how == "it grew old":
         scene.now += 5.0
         scene.look(again)
     else:
-        scene.ears.hear(Finished(again.number, scene.seat(again).ref, Returned("1"), 1), scene.now)
+        scene.fleet_events.hear(Finished(again.number, scene.seat(again).ref, Returned("1"), 1), scene.now)
 
-    assert scene.books.trial == 0.0
+    assert scene.state.trial == 0.0
 
 
 @pytest.mark.parametrize("trial", [0.0, 5.0])
 def test_one_that_was_started_for_a_single_job_is_not_idle_before_it_could_have_one(
     scene: Scene, trial: float
 ) -> None:
-    scene.books.trial = trial
-    post = scene.books.roster.open(True, scene.now)
+    scene.state.trial = trial
+    post = scene.state.roster.open(True, scene.now)
     scene.now += 30.0
-    scene.ears.hear(ExecutorReady(post.number, 7), scene.now)
+    scene.fleet_events.hear(ExecutorReady(post.number, 7), scene.now)
 
     def is_sent_away() -> bool:
-        return bool(list(drain_idle_solos(scene.books.view(scene.now, is_impatient=False), scene.now)))
+        return bool(list(drain_idle_solos(scene.state.view(scene.now, is_impatient=False), scene.now)))
 
     scene.now += trial + 1.9
     assert not is_sent_away()
@@ -216,11 +218,11 @@ def test_a_failure_that_nothing_depends_on_any_more_is_forgotten(scene: Scene) -
     well = scene.ready()
     scene.look(well)
     scene.die(scene.ready())
-    assert scene.books.start_error is not None
+    assert scene.state.start_error is not None
     scene.now += 4.0
     scene.look(well)
-    assert not scene.books.is_ready(scene.now)
+    assert not scene.state.is_ready(scene.now)
 
     scene.now += 2.0
     scene.look(well)
-    assert (str(scene.books.start_error), scene.books.is_ready(scene.now)) == ("None", True)
+    assert (str(scene.state.start_error), scene.state.is_ready(scene.now)) == ("None", True)

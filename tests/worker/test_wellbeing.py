@@ -21,7 +21,7 @@ from unstuck.worker.requests import News
 from unstuck.worker.roles import UNFIT
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase, Shutdown
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 from unstuck.worker.view import WearLimits
 from unstuck.worker.wellbeing import Wellbeing
 
@@ -33,8 +33,8 @@ class Patient:
 
     def __init__(self, clock: FakeClock, me: WorkerRecord) -> None:
         self.clock = clock
-        self.books = Books(TIMES, Seats(slots=2, processes=1), WearLimits(), Fence.after(clock.boot(), TIMES))
-        self.books.has_started = True
+        self.state = WorkerState(TIMES, Seats(slots=2, processes=1), WearLimits(), Fence.after(clock.boot(), TIMES))
+        self.state.has_started = True
         self.shutdown = Shutdown(TIMES)
         self.error: Exception | None = None
         self.settle = Loop("settle", self._settle, clock, silence=100.0)
@@ -43,7 +43,7 @@ class Patient:
         self.news: list[News] = []
         self.wellbeing = Wellbeing(
             me,
-            self.books,
+            self.state,
             self.shutdown,
             [self.settle],
             duties=lambda: self.duties,
@@ -61,12 +61,12 @@ class Patient:
         for _ in range(round(seconds)):
             self.settle.once()
             self.clock.advance(1.0)
-            self.books.fence = Fence.after(self.clock.boot(), TIMES)
-            self.books.phase = self.shutdown.phase(self.clock.boot())
+            self.state.fence = Fence.after(self.clock.boot(), TIMES)
+            self.state.phase = self.shutdown.phase(self.clock.boot())
             self.wellbeing.look(self.clock.boot())
 
     def info(self) -> dict[str, Any]:
-        return describe(self.books, {}, self.clock.boot(), is_impatient=False)[1]
+        return describe(self.state, {}, self.clock.boot(), is_impatient=False)[1]
 
 
 @pytest.fixture
@@ -97,27 +97,27 @@ def patient() -> Patient:
 def test_a_worker_that_cannot_settle_is_not_ready_and_shows_why_until_it_can(patient: Patient) -> None:
     patient.error = SchemaMismatch("no such table: unstuck_done")
     patient.live(6)
-    assert not patient.books.is_ready(patient.clock.boot())
+    assert not patient.state.is_ready(patient.clock.boot())
     (role,) = patient.info()["roles"]
     assert (role["name"], role["error"]) == ("settle", "SchemaMismatch: no such table: unstuck_done")
-    Feeding(patient.books, None).publish(patient.clock.boot())  # type: ignore[arg-type]
-    assert patient.books.ledger.room().total == 0
+    Feeding(patient.state, None).publish(patient.clock.boot())  # type: ignore[arg-type]
+    assert patient.state.ledger.room().total == 0
 
     patient.error = None
     patient.live(1)
-    assert patient.books.is_ready(patient.clock.boot())
+    assert patient.state.is_ready(patient.clock.boot())
     assert patient.info()["roles"] == []
 
 
 def test_a_worker_whose_lease_is_going_asks_for_nothing_more(patient: Patient) -> None:
-    patient.books.roster.posts[1] = a_post(1, slots=2)
-    feeding, fence = Feeding(patient.books, None), patient.books.fence  # type: ignore[arg-type]
+    patient.state.roster.posts[1] = a_post(1, slots=2)
+    feeding, fence = Feeding(patient.state, None), patient.state.fence  # type: ignore[arg-type]
     feeding.publish(fence.cancel_at - 0.1)
-    assert patient.books.ledger.room().total > 0
+    assert patient.state.ledger.room().total > 0
 
     feeding.publish(fence.cancel_at)
 
-    assert patient.books.ledger.room().total == 0
+    assert patient.state.ledger.room().total == 0
 
 
 def test_one_that_fails_for_good_is_told_once_and_the_worker_leaves_with_a_code_of_its_own(patient: Patient) -> None:
@@ -129,7 +129,7 @@ def test_one_that_fails_for_good_is_told_once_and_the_worker_leaves_with_a_code_
     assert (news.title, news.severity) == ("Worker Role Failing: settle", "error")
     assert "worker a b on h: its settle has failed for 30 s: ValueError: a mistake of ours" in news.message
     assert news.link.endswith("worker=a%20b")
-    assert patient.books.phase is Phase.DRAINING
+    assert patient.state.phase is Phase.DRAINING
     assert patient.shutdown.exit_code == UNFIT
 
 
@@ -140,7 +140,7 @@ def test_a_duty_that_fails_for_good_is_told_and_the_worker_stays(patient: Patien
         ("Worker Role Failing: janitor/timers", "warning")
     ]
     assert not patient.shutdown.is_asked
-    assert patient.books.is_ready(patient.clock.boot())
+    assert patient.state.is_ready(patient.clock.boot())
 
 
 def test_a_chore_of_the_claimer_is_shown_while_it_fails(patient: Patient) -> None:

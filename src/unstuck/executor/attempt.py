@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unstuck.clock import boot
 from unstuck.executor.caller import running_loop
@@ -24,6 +24,8 @@ from unstuck.executor.context import Context
 from unstuck.executor.flow import Flow
 from unstuck.executor.flow.calls import FlowCalls
 from unstuck.executor.messages import Park, Question, Raise, Reply, Return, Run, Stop
+from unstuck.executor.named_steps import SubtaskExited
+from unstuck.executor.started import StartedByJob
 from unstuck.model.errors import (
     Cancelled,
     ChildrenFailed,
@@ -39,9 +41,6 @@ from unstuck.model.policy import LONGEST
 from unstuck.model.waits import Wait
 from unstuck.model.workflow import Handler, Registry
 
-if TYPE_CHECKING:
-    from unstuck.executor.leftovers import Company
-
 MAX_MESSAGE = 8 << 10
 MAX_STACK = 32 << 10
 MAX_FRAMES = 80
@@ -51,12 +50,8 @@ _OUR_FOLDER = os.path.dirname(__file__) + os.sep
 _IN_VAIN = (Fail, ChildrenFailed, InvalidInput)
 
 End = Return | Raise | Stop | Park
-#: Hands an errand of an attempt to the control thread, by the attempt's number and its own serial.
+#: Hands a flow call of an attempt to the control thread, by the attempt's number and its own serial.
 Post = Callable[[int, int, Question], bool]
-
-
-class SubtaskExited(BaseException):
-    """SystemExit or KeyboardInterrupt of a sub-task: as itself it would end the event loop and everybody on it."""
 
 
 class Attempt:
@@ -68,7 +63,6 @@ class Attempt:
     __slots__ = (
         "_context",
         "asked_at",
-        "company",
         "handler",
         "is_inside",
         "is_interrupted",
@@ -81,6 +75,7 @@ class Attempt:
         "post",
         "progress",
         "run",
+        "started",
         "started_at",
         "streamed_at",
         "task",
@@ -110,7 +105,7 @@ class Attempt:
         self.progress: str | None = None
         self.task: asyncio.Task[Any] | None = None
         self.tasks: set[asyncio.Task[Any]] | None = None
-        self.company: Company | None = None
+        self.started: StartedByJob | None = None
         self._context: Context | None = None
 
     @property
@@ -125,7 +120,7 @@ class Attempt:
     @property
     def context(self) -> Context:
         if self._context is None:
-            with _birth:
+            with _making:
                 if self._context is None:
                     made = self._make_context()
                     # Only now: a finalizer or a signal's handler may have asked meanwhile, on this very thread.
@@ -209,7 +204,7 @@ class Attempt:
             say_past(framed)
 
     def _make_output(self) -> Output:
-        with _birth:
+        with _making:
             if self.output is None:
                 made = Output(self._is_asked)
                 # As with the context: what was printed meanwhile is in the other.
@@ -237,16 +232,16 @@ class Attempt:
 
 #: The control thread's cancel and the handler's own thread may want the context at once; and a finalizer that comes
 #: in the middle must not wait for its own thread.
-_birth = threading.RLock()
+_making = threading.RLock()
 
 
-def _renew_birth() -> None:
+def _renew_making() -> None:
     """In a forked child: who held it is not there to give it back."""
-    global _birth
-    _birth = threading.RLock()
+    global _making
+    _making = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew_birth)
+os.register_at_fork(after_in_child=_renew_making)
 
 
 def execute(attempt: Attempt, registry: Registry) -> End:

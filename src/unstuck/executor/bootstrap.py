@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from unstuck.executor import process
 from unstuck.executor.main import Executor
-from unstuck.executor.marking import Mark, Place
 from unstuck.executor.page import SharedPage
 from unstuck.executor.setup import ExecutorSetup
+from unstuck.executor.tagging import ProcessTag, TagPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ def begin(
     slots: int,
     pulse: float,
     alone: bool,
-    place: Place,
+    place: TagPlace,
 ) -> Executor:
     """Turn this process into an executor: own session, clean signals, streams and tags."""
     process.lead_session()
     process.die_with_parent(parent)
     process.reset_signals()
     process.join_streams(fds.output)
-    mark = Mark(place, incarnation, executor)
+    tag = ProcessTag(place, incarnation, executor)
     faulthandler.enable(file=fds.stack, all_threads=True)
     # What handlers fork would leave its own crash report there, and the next death would be taken for it.
     os.register_at_fork(after_in_child=functools.partial(faulthandler.enable, file=2))
@@ -48,4 +48,4 @@ def begin(
     os.close(fds.page)
     os.register_at_fork(after_in_child=page.detach)
     wire = socket.socket(fileno=fds.socket)
-    return Executor(ExecutorSetup(wire, page, fds.stack, slots, pulse, alone, mark))
+    return Executor(ExecutorSetup(wire, page, fds.stack, slots, pulse, alone, tag))

@@ -26,12 +26,13 @@ from typing import Any
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, End
-from unstuck.executor.collecting import Calm
+from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.descendants import attempt_tag, children_of, family, is_dead, look_at, name_of, tags_of
-from unstuck.executor.leftovers import Company, company_here, company_of
-from unstuck.executor.marking import Mark
+from unstuck.executor.leftovers import started_by, started_here
 from unstuck.executor.messages import LeftBehindMessage
 from unstuck.executor.process import EXECUTOR_TAG
+from unstuck.executor.started import StartedByJob
+from unstuck.executor.tagging import ProcessTag
 
 #: From TERM to KILL, and from KILL until nobody waits for it any more (a process may be past killing).
 TERM_FOR = 1.0
@@ -51,11 +52,11 @@ _MAX_NAMES = 20
 
 
 @dataclass(slots=True)
-class Dying:
+class EndedAttempt:
     """An attempt whose handler has ended, and what is left of it."""
 
     attempt: Attempt
-    company: Company
+    started: StartedByJob
     end: End
     #: When it was last seen to have any; its end counts as that.
     seen_at: float
@@ -77,21 +78,21 @@ class Children:
 
     def __init__(
         self,
-        mark: Mark,
-        calm: Calm,
+        tag: ProcessTag,
+        gc_pause: CollectorPause,
         say_end: Callable[[Attempt, End], None],
         say: Callable[[LeftBehindMessage], None],
     ) -> None:
-        self._mark = mark
-        self._calm = calm
+        self._tag = tag
+        self._gc_pause = gc_pause
         self._say_end = say_end
         self._say = say
         self._pid = os.getpid()
         # A finalizer may fork amid a fork.
         self._forking = threading.RLock()
-        self._arrivals: deque[Dying] = deque()
+        self._arrivals: deque[EndedAttempt] = deque()
         self._bell = threading.Lock()
-        self._dying: list[Dying] = []
+        self._attempts: list[EndedAttempt] = []
         self._reserve: list[int] = []
         #: Children that we ended: when to reap them if nobody has, and when they began.
         self._ended: dict[int, tuple[float, int]] = {}
@@ -101,78 +102,76 @@ class Children:
         self._watch()
         threading.Thread(target=self._serve, name="unstuck-children", daemon=True).start()
 
-    def see_off(self, attempt: Attempt, end: End) -> None:
+    def end_all_of(self, attempt: Attempt, end: End) -> None:
         now = boot()
         until = now + TERM_FOR
         if attempt.asked_at:
             until = min(until, max(now, attempt.asked_at + attempt.run.grace - SPARED))
-        self._arrivals.append(Dying(attempt, company_of(attempt), end, now, until))
+        self._arrivals.append(EndedAttempt(attempt, started_by(attempt), end, now, until))
         with contextlib.suppress(RuntimeError):  # it has rung already
             self._bell.release()
 
     # what begins
 
     def _watch(self) -> None:
-        os.register_at_fork(
-            before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._mark_copy
-        )
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._tag_copy)
         fork_exec: Callable[..., int] = _posixsubprocess.fork_exec
 
-        def marked_fork_exec(*args: Any) -> int:
-            company = None if _is_server() else self._note()
-            if company is None or len(args) < 6:
+        def tagged_fork_exec(*args: Any) -> int:
+            started = None if _is_server() else self._note()
+            if started is None or len(args) < 6:
                 return fork_exec(*args)
-            pid = fork_exec(*args[:5], self._marked_list(args[5], company.number), *args[6:])
-            company.bear(pid)
+            pid = fork_exec(*args[:5], self._tagged_list(args[5], started.number), *args[6:])
+            started.add_process(pid)
             return pid
 
         for module, name in ((_posixsubprocess, "fork_exec"), (subprocess, "_fork_exec")):
-            setattr(module, name, marked_fork_exec)
+            setattr(module, name, tagged_fork_exec)
         for name in ("posix_spawn", "posix_spawnp"):
             if hasattr(os, name):
-                setattr(os, name, self._marked_spawn(getattr(os, name)))
+                setattr(os, name, self._tagged_spawn(getattr(os, name)))
         os.system = self._system
 
-    def _note(self) -> Company | None:
+    def _note(self) -> StartedByJob | None:
         """Whose process begins here, if it is anybody's."""
-        company = company_here() if os.getpid() == self._pid else None
-        if company is not None:
-            company.has_children = True
-        return company
+        started = started_here() if os.getpid() == self._pid else None
+        if started is not None:
+            started.has_children = True
+        return started
 
     def _before_fork(self) -> None:
         """The copy has its mark from its first instant: it may be looked for before it has run at all."""
         self._forking.acquire()
-        if (company := self._note()) is not None:
-            self._mark.lend(company.number)
+        if (started := self._note()) is not None:
+            self._tag.lend(started.number)
 
     def _after_fork(self) -> None:
         if os.getpid() == self._pid:
-            self._mark.lend(0)
+            self._tag.lend(0)
         self._forking.release()
 
-    def _mark_copy(self) -> None:
+    def _tag_copy(self) -> None:
         """In what a handler has forked, and in what that has."""
         self._forking = threading.RLock()
-        company = company_here()
-        if company is not None:
-            self._mark.write(company.number)
+        started = started_here()
+        if started is not None:
+            self._tag.write(started.number)
 
-    def _marked_list(self, given: Iterable[bytes] | None, number: int) -> list[bytes]:
+    def _tagged_list(self, given: Iterable[bytes] | None, number: int) -> list[bytes]:
         entries = given if given is not None else [b"%b=%b" % pair for pair in os.environb.items()]
         name = f"{EXECUTOR_TAG}=".encode()
-        return [e for e in entries if not e.startswith(name)] + [name + self._mark.value(number).encode()]
+        return [e for e in entries if not e.startswith(name)] + [name + self._tag.value(number).encode()]
 
-    def _marked_spawn(self, spawn: Callable[..., int]) -> Callable[..., int]:
-        def marked_spawn(path: Any, argv: Any, env: Mapping[Any, Any], **options: Any) -> int:
-            company = self._note()
-            if company is None or not isinstance(env, Mapping):
+    def _tagged_spawn(self, spawn: Callable[..., int]) -> Callable[..., int]:
+        def tagged_spawn(path: Any, argv: Any, env: Mapping[Any, Any], **options: Any) -> int:
+            started = self._note()
+            if started is None or not isinstance(env, Mapping):
                 return spawn(path, argv, env, **options)
-            pid = spawn(path, argv, {**env, EXECUTOR_TAG: self._mark.value(company.number)}, **options)
-            company.bear(pid)
+            pid = spawn(path, argv, {**env, EXECUTOR_TAG: self._tag.value(started.number)}, **options)
+            started.add_process(pid)
             return pid
 
-        return marked_spawn
+        return tagged_spawn
 
     def _system(self, command: Any) -> int:
         """As the one of C, which knows no environment but the executor's."""
@@ -188,23 +187,23 @@ class Children:
             while True:
                 # Nothing here makes an object, not even a cell for a comprehension: it could be one too many.
                 self._bell.acquire(True, self._pause())
-                self._calm.begin()
+                self._gc_pause.begin()
                 self._look()
-                self._calm.end()
+                self._gc_pause.end()
         except BaseException:
             # Ends would not be said any more.
             os._exit(70)
 
     def _pause(self) -> float:
-        return LOOK_EVERY if self._dying else REAP_AFTER if self._ended else -1.0
+        return LOOK_EVERY if self._attempts else REAP_AFTER if self._ended else -1.0
 
     def _look(self) -> None:
         while self._arrivals:
-            self._dying.append(self._arrivals.popleft())
+            self._attempts.append(self._arrivals.popleft())
         now = boot()
         # Or we would be blind where a job has used up all descriptors, and take everybody for gone.
         self._give_up_reserve()
-        self._dying = [dying for dying in self._dying if not self._is_over(dying, now)]
+        self._attempts = [ended for ended in self._attempts if not self._is_over(ended, now)]
         self._reap(now)
         self._take_reserve()
 
@@ -218,29 +217,29 @@ class Children:
             while len(self._reserve) < RESERVE:
                 self._reserve.append(os.open(os.devnull, os.O_RDONLY))
 
-    def _is_over(self, dying: Dying, now: float) -> bool:
+    def _is_over(self, ended: EndedAttempt, now: float) -> bool:
         """One look: whoever is new gets TERM, after a while all get KILL, and when nobody is left it is said."""
-        left, is_sure = self._left(dying)
+        left, is_sure = self._left(ended)
         if left:
-            dying.seen_at = now
-            dying.is_killed = now >= dying.kill_at
-            self._signal(dying, left, now)
-        if not is_sure and now < min(dying.seen_at + SURE_AFTER, dying.kill_at + KILL_FOR):
+            ended.seen_at = now
+            ended.is_killed = now >= ended.kill_at
+            self._signal(ended, left, now)
+        if not is_sure and now < min(ended.seen_at + SURE_AFTER, ended.kill_at + KILL_FOR):
             return False
-        if dying.told:
-            names = [f"{name} ({pid})" for pid, (name, _) in list(dying.told.items())[:_MAX_NAMES]]
-            self._say(LeftBehindMessage(dying.attempt.run.workflow, [], processes=names, is_killed=dying.is_killed))
-        self._say_end(dying.attempt, dying.end)
+        if ended.told:
+            names = [f"{name} ({pid})" for pid, (name, _) in list(ended.told.items())[:_MAX_NAMES]]
+            self._say(LeftBehindMessage(ended.attempt.run.workflow, [], processes=names, is_killed=ended.is_killed))
+        self._say_end(ended.attempt, ended.end)
         return True
 
-    def _left(self, dying: Dying) -> tuple[list[int], bool]:
+    def _left(self, ended: EndedAttempt) -> tuple[list[int], bool]:
         """Its processes: its own children, those that carry its mark, and whatever these have started.
 
         Whether there is none can only be said if none was seen: what ends while we look hands its own children to the
         zygote, maybe behind our back. Nor while one has no environment: it may be about to become a program.
         """
-        tag = attempt_tag(self._mark.value(dying.company.number))
-        heads = {pid for pid in (*dying.company.children(), *dying.known()) if not is_dead(pid)}
+        tag = attempt_tag(self._tag.value(ended.started.number))
+        heads = {pid for pid in (*ended.started.children(), *ended.known()) if not is_dead(pid)}
         is_sure = True
         for parent in (self._pid, os.getppid()):
             for pid in children_of(parent):
@@ -251,17 +250,17 @@ class Children:
                     is_sure = False
         return family(heads), is_sure and not heads
 
-    def _signal(self, dying: Dying, left: Iterable[int], now: float) -> None:
+    def _signal(self, ended: EndedAttempt, left: Iterable[int], now: float) -> None:
         for pid in left:
-            if pid in dying.told and not dying.is_killed:
+            if pid in ended.told and not ended.is_killed:
                 continue
             if (found := look_at(pid)) is None:
                 continue
-            dying.told[pid] = name_of(pid), found.start
+            ended.told[pid] = name_of(pid), found.start
             if found.parent == self._pid:
                 self._ended[pid] = now + REAP_AFTER, found.start
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL if dying.is_killed else signal.SIGTERM)
+                os.kill(pid, signal.SIGKILL if ended.is_killed else signal.SIGTERM)
 
     def _reap(self, now: float) -> None:
         for pid, (at, start) in tuple(self._ended.items()):

@@ -10,7 +10,7 @@ import gc
 import threading
 
 
-class Calm:
+class CollectorPause:
     """From `begin` to `end` nothing is collected; for threads that must not run a handler's code.
 
     By the threshold and not by `gc.disable`: handlers ask whether the collector is enabled, and put it back as they

@@ -260,7 +260,7 @@ class Context:
         if self._flow is None:
             if self._make_flow is None:
                 raise NoAttempt("this Context belongs to no attempt: there is no database behind it")
-            with _birth:
+            with _making:
                 made = self._make_flow(self)
                 # Only now: a finalizer or a signal's handler may have asked for it meanwhile, on this very thread.
                 self._flow = self._flow or made
@@ -293,7 +293,7 @@ class Context:
             # Nobody asks a copy to stop, and a thread that is no more may have held the lock of the real one.
             return threading.Event()
         # Made on demand, since most attempts neither sleep nor are cancelled; two threads may want it at once.
-        with _birth:
+        with _making:
             if self._asked is None:
                 made = threading.Event()
                 self._asked = self._asked or made
@@ -322,7 +322,7 @@ class RunningAttempt(Protocol):
 
 
 #: A finalizer that comes in the middle may want what is being made: it must not wait for its own thread.
-_birth = threading.RLock()
+_making = threading.RLock()
 running: ContextVar[RunningAttempt | None] = ContextVar("unstuck_attempt", default=None)
 
 

@@ -18,12 +18,12 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.attempts import Attempts
-from unstuck.executor.collecting import Calm
+from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.crew import Crew
 from unstuck.executor.descendants import Descendant, executor_of, kill_where
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
-from unstuck.executor.live_stack import whereabouts
+from unstuck.executor.live_stack import live_stack
 from unstuck.executor.main_thread import MainThread
 from unstuck.executor.messages import (
     INTERRUPT_SIGNAL,
@@ -75,7 +75,7 @@ class ControlThread:
         interrupter: Interrupter,
         crew: Crew,
         main: MainThread,
-        calm: Calm,
+        gc_pause: CollectorPause,
         registry: Registry,
     ) -> None:
         self._wire = setup.wire
@@ -86,8 +86,8 @@ class ControlThread:
         self._interrupter = interrupter
         self._crew = crew
         self._main = main
-        self._calm = calm
-        self._mark = setup.mark
+        self._gc_pause = gc_pause
+        self._tag = setup.tag
         self._registry = registry
         self._pulse = setup.pulse
         self._alone = setup.alone
@@ -123,7 +123,7 @@ class ControlThread:
         writing = False
         found: list[tuple[int, int]] = []
         while True:
-            self._calm.begin()
+            self._gc_pause.begin()
             self._receive(found, fd)
             self._outbox.wake_up()
             self._work(boot())
@@ -131,7 +131,7 @@ class ControlThread:
                 writing = not writing
                 poller.modify(fd, select.POLLIN | select.POLLOUT if writing else select.POLLIN)
             nap = self._nap(self._next_pulse - boot())
-            self._calm.end()
+            self._gc_pause.end()
             found = poller.poll(nap)
 
     def _receive(self, found: list[tuple[int, int]], wire: int) -> None:
@@ -192,8 +192,8 @@ class ControlThread:
             os._exit(FENCED_STATUS)
 
     def _is_descendant(self, found: Descendant) -> bool:
-        owner = executor_of(found.pid, self._mark.incarnation)
-        return found.session == self._pid or owner == self._mark.executor
+        owner = executor_of(found.pid, self._tag.incarnation)
+        return found.session == self._pid or owner == self._tag.executor
 
     def _nap(self, until_pulse: float) -> float:
         """Milliseconds to sleep."""
@@ -271,7 +271,7 @@ class ControlThread:
         for number in numbers:
             attempt = self._attempts.here.get(number)
             if attempt is not None and number not in self._attempts.unbegun:
-                text = whereabouts(attempt, is_on_main=self._page.loop_job == number)
+                text = live_stack(attempt, is_on_main=self._page.loop_job == number)
                 self._attempts.tell(number, ShownMessage(number, text))
 
     def _end_if_drained(self) -> None:

@@ -1,6 +1,6 @@
 """What is left of an executor: every process it or its jobs started, wherever it hides.
 
-Three marks find them, since each can be shed: the session of the executor (a daemon leaves it), the tag in the
+Three signs find them, since each can be shed: the session of the executor (a daemon leaves it), the tag in the
 environment (a program may clear it) and being adopted by the zygote (only once its parents are gone).
 """
 
@@ -58,8 +58,8 @@ def tags_of(pid: int) -> set[str]:
     return {entry.decode("utf-8", "replace") for entry in entries if entry.startswith(ours)}
 
 
-def attempt_tag(mark: str) -> str:
-    return f"{EXECUTOR_TAG}={mark}"
+def attempt_tag(value: str) -> str:
+    return f"{EXECUTOR_TAG}={value}"
 
 
 def executor_of(pid: int, incarnation: str) -> int | None:

@@ -16,8 +16,8 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.context import running
-from unstuck.executor.leftovers import ErrandPool
-from unstuck.executor.marks import MarkedSteps, end_if_copied
+from unstuck.executor.leftovers import JobThreadPool
+from unstuck.executor.named_steps import NamedSteps, end_if_copied
 from unstuck.executor.page import SharedPage
 
 
@@ -34,7 +34,7 @@ def make_loop(page: SharedPage, pulse: float, mend: Callable[[], None]) -> async
         owner = context.get(running) if context is not None else running.get()
         if not isinstance(owner, Attempt):
             return asyncio.Task(coroutine, loop=loop, **options)
-        task = asyncio.Task(MarkedSteps(coroutine, page, owner.number, pid), loop=loop, **options)
+        task = asyncio.Task(NamedSteps(coroutine, page, owner.number, pid), loop=loop, **options)
         _adopt(owner, task)
         return task
 
@@ -49,7 +49,7 @@ def make_loop(page: SharedPage, pulse: float, mend: Callable[[], None]) -> async
             # Also if a signal's handler that a job left behind raises right here: a loop must not fall silent by it.
             loop.call_later(pulse, beat)
 
-    loop.set_default_executor(ErrandPool(thread_name_prefix="unstuck-to-thread"))
+    loop.set_default_executor(JobThreadPool(thread_name_prefix="unstuck-to-thread"))
     loop.set_task_factory(make_task)  # type: ignore[arg-type]
     loop.call_soon(beat)
     stop_copies(loop)

@@ -10,10 +10,10 @@ from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, End, execute
 from unstuck.executor.attempts import Attempts
 from unstuck.executor.children import Children
-from unstuck.executor.collecting import Calm
+from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.context import running
 from unstuck.executor.leftovers import Leftovers
-from unstuck.executor.marks import end_if_copied
+from unstuck.executor.named_steps import end_if_copied
 from unstuck.executor.outbox import Outbox
 from unstuck.executor.setup import ExecutorSetup
 from unstuck.executor.surroundings import Surroundings
@@ -23,13 +23,13 @@ from unstuck.model.workflow import Registry
 class Execution:
     """Made on the main thread."""
 
-    def __init__(self, setup: ExecutorSetup, outbox: Outbox, attempts: Attempts, calm: Calm) -> None:
+    def __init__(self, setup: ExecutorSetup, outbox: Outbox, attempts: Attempts, gc_pause: CollectorPause) -> None:
         self.leftovers = Leftovers()
         self._page = setup.page
         self._outbox = outbox
         self._attempts = attempts
         self._alone = setup.alone
-        self._children = Children(setup.mark, calm, self._tell_end, outbox.say)
+        self._children = Children(setup.tag, gc_pause, self._tell_end, outbox.say)
         self._pid = os.getpid()
         self._main_thread = threading.get_ident()
         self._registry = Registry()
@@ -80,10 +80,10 @@ class Execution:
     def finish(self, attempt: Attempt, end: End) -> None:
         end_if_copied(self._pid)
         self._page.leave(attempt.place)
-        if attempt.company is not None or attempt.tasks:
-            self.leftovers.see_off(attempt, boot())
-        if attempt.company is not None and attempt.company.has_children:
-            self._children.see_off(attempt, end)
+        if attempt.started is not None or attempt.tasks:
+            self.leftovers.look_later(attempt, boot())
+        if attempt.started is not None and attempt.started.has_children:
+            self._children.end_all_of(attempt, end)
         else:
             self._tell_end(attempt, end)
 

@@ -7,12 +7,12 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 
-from unstuck.executor.marking import Place, mark_value
 from unstuck.executor.process import EXECUTOR_TAG
+from unstuck.executor.tagging import TagPlace, tag_value
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ProgramSetup:
     """What a subprocess executor is told; the descriptors are inherited under these numbers."""
 
     app: str
@@ -28,36 +28,36 @@ class Start:
     output: int
 
 
-def start(order: Start) -> int:
+def start(setup: ProgramSetup) -> int:
     """Start one; the caller closes its own descriptors."""
-    for fd in (order.socket, order.page, order.stack, order.output):
+    for fd in (setup.socket, setup.page, setup.stack, setup.output):
         os.set_inheritable(fd, True)
-    argv = [sys.executable, "-m", "unstuck.executor.fallback", json.dumps(asdict(order))]
-    mark = mark_value(order.incarnation, order.executor)
-    return os.posix_spawn(sys.executable, argv, {**os.environ, EXECUTOR_TAG: mark})
+    argv = [sys.executable, "-m", "unstuck.executor.fallback", json.dumps(asdict(setup))]
+    tag = tag_value(setup.incarnation, setup.executor)
+    return os.posix_spawn(sys.executable, argv, {**os.environ, EXECUTOR_TAG: tag})
 
 
-def run(order: Start) -> None:
+def run(setup: ProgramSetup) -> None:
     # Imported here: the guard needs only `start`, and stays small without asyncio.
     from unstuck.executor.attempt import describe
     from unstuck.executor.bootstrap import Descriptors, begin
     from unstuck.executor.capture import route_streams
     from unstuck.executor.loading import load_registry
 
-    for fd in (order.socket, order.page, order.stack, order.output):
+    for fd in (setup.socket, setup.page, setup.stack, setup.output):
         os.set_inheritable(fd, False)
-    fds = Descriptors(order.socket, order.page, order.stack, order.output)
+    fds = Descriptors(setup.socket, setup.page, setup.stack, setup.output)
     executor = begin(
-        fds, order.executor, order.incarnation, order.parent, order.slots, order.pulse, order.alone, Place()
+        fds, setup.executor, setup.incarnation, setup.parent, setup.slots, setup.pulse, setup.alone, TagPlace()
     )
     try:
         route_streams()
         sys.argv = ["unstuck"]
-        registry = load_registry(order.app)
+        registry = load_registry(setup.app)
     except BaseException as error:
         executor.fail(f"the app could not be imported:\n{describe(error)[2]}")
     executor.serve(registry)
 
 
 if __name__ == "__main__":
-    run(Start(**json.loads(sys.argv[1])))
+    run(ProgramSetup(**json.loads(sys.argv[1])))

@@ -48,8 +48,8 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
 from unstuck.executor.flow.step_function import enter_step, enter_step_async
-from unstuck.executor.marks import MarkedSteps
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehindMessage
+from unstuck.executor.named_steps import NamedSteps
 from unstuck.executor.page import SharedPage
 from unstuck.model.errors import Cancelled
 
@@ -76,7 +76,7 @@ _IMPORT = (_IMPORT_LOCKS, "<frozen importlib._bootstrap_external>")
 _WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock", "select"))
 #: The frames of ours whose callee is the handler's.
 _DOORS = frozenset(door.__code__ for door in (enter_handler, enter_handler_async, enter_step, enter_step_async))
-_DOORS |= frozenset(door.__code__ for door in (MarkedSteps.send, MarkedSteps.throw, MarkedSteps.close))
+_DOORS |= frozenset(door.__code__ for door in (NamedSteps.send, NamedSteps.throw, NamedSteps.close))
 
 
 class Interrupter:
@@ -96,10 +96,10 @@ class Interrupter:
         self._until = 0.0
         self._is_owed = False
         #: Of the spared frame that the last answer found.
-        self._mark: FrameMark | None = None
+        self._seen: SeenFrame | None = None
         #: A signal may find us at the answer to the one before it, which decides for both.
         self._is_answering = False
-        self._orders: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
+        self._repeats: queue.SimpleQueue[tuple[int, float]] = queue.SimpleQueue()
         #: Weak: its traceback holds all that the handler held.
         self._raised: Callable[[], Cancelled | None] = _nothing
         self._unraisable: Callable[[Any], Any] = sys.unraisablehook
@@ -159,14 +159,14 @@ class Interrupter:
 
     def _is_waiting_at(self, frame: FrameType) -> bool:
         """An unbroken row of answers has found it there, so it does not run. Never in what we have called."""
-        mark = None if _is_called_by_us(frame) else _mark_of(frame)
-        if mark is None:
+        seen = None if _is_called_by_us(frame) else _seen_frame(frame)
+        if seen is None:
             return False
         now = boot()
-        if mark is not self._mark or mark.instruction != frame.f_lasti or now > mark.seen_at + UNBROKEN:
-            self._mark, mark.instruction, mark.since = mark, frame.f_lasti, now
-        mark.seen_at = now
-        return now >= mark.since + WAITS_AFTER
+        if seen is not self._seen or seen.instruction != frame.f_lasti or now > seen.seen_at + UNBROKEN:
+            self._seen, seen.instruction, seen.since = seen, frame.f_lasti, now
+        seen.seen_at = now
+        return now >= seen.since + WAITS_AFTER
 
     def _is_on_main(self, number: int) -> bool:
         """It is meant, its code is on the main thread, and its handler is being called."""
@@ -189,14 +189,14 @@ class Interrupter:
         if now < self._until and not self._is_owed:
             self._is_owed = True
             # The one kind of queue that may be used in the middle of anything.
-            self._orders.put((number, self._until))
+            self._repeats.put((number, self._until))
 
     # the thread that repeats
 
     def _repeat(self) -> None:
         pause = threading.Event()
         while True:
-            number, until = self._orders.get()
+            number, until = self._repeats.get()
             usual = sys.getswitchinterval()
             # Or every single repetition would wait 5 ms for the interpreter, whose holder is the one that is meant.
             sys.setswitchinterval(REPEAT_EVERY)
@@ -217,11 +217,11 @@ def _nothing() -> None:
     return None
 
 
-class FrameMark:
+class SeenFrame:
     """Left on a frame to know it again.
 
-    A frame cannot be referred to weakly, and held it would keep whatever its callers hold. So it wears the mark where
-    a debugger would put its own function, and the mark goes with it.
+    A frame cannot be referred to weakly, and held it would keep whatever its callers hold. So it wears the seen where
+    a debugger would put its own function, and the seen goes with it.
     """
 
     __slots__ = ("instruction", "seen_at", "since")
@@ -234,10 +234,10 @@ class FrameMark:
         """A debugger that comes later calls it."""
 
 
-def _mark_of(frame: FrameType) -> FrameMark | None:
+def _seen_frame(frame: FrameType) -> SeenFrame | None:
     if frame.f_trace is None:
-        frame.f_trace = FrameMark()
-    return frame.f_trace if isinstance(frame.f_trace, FrameMark) else None
+        frame.f_trace = SeenFrame()
+    return frame.f_trace if isinstance(frame.f_trace, SeenFrame) else None
 
 
 def _is_watching(frame: FrameType | None) -> bool:

@@ -16,26 +16,26 @@ from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
 from unstuck.executor.attempt import MAX_FRAMES, MAX_STACK, Attempt, enter_handler, enter_handler_async
-from unstuck.executor.marks import MarkedSteps
+from unstuck.executor.named_steps import NamedSteps
 from unstuck.model.payload import clean_text
 
 #: Longer chains of awaits are not followed to their end.
 MAX_STEPS = 2000
 MAX_TASKS = 20
 _OUR_FOLDER = os.path.dirname(__file__) + os.sep
-_DOORS = {enter_handler.__code__, enter_handler_async.__code__, MarkedSteps.send.__code__, MarkedSteps.throw.__code__}
-_CHAINED = (CoroutineType, GeneratorType, AsyncGeneratorType, MarkedSteps, asyncio.Task)
+_DOORS = {enter_handler.__code__, enter_handler_async.__code__, NamedSteps.send.__code__, NamedSteps.throw.__code__}
+_CHAINED = (CoroutineType, GeneratorType, AsyncGeneratorType, NamedSteps, asyncio.Task)
 
 
-def whereabouts(attempt: Attempt, *, is_on_main: bool) -> str:
+def live_stack(attempt: Attempt, *, is_on_main: bool) -> str:
     """`is_on_main`: whether its code is on the main thread this instant."""
     threads = sys._current_frames()
     if attempt.is_async:
         parts = list(_coroutines(attempt, threads.get(attempt.thread) if is_on_main else None))
     else:
         parts = [_section("In its thread", _below_door(threads.get(attempt.thread), outermost=True))]
-    if attempt.company is not None:
-        for name, thread in attempt.company.errands_at_work():
+    if attempt.started is not None:
+        for name, thread in attempt.started.pool_work_under_way():
             parts.append(_section(f"In the thread of {name}", _frames(threads.get(thread))))
     return clean_text("\n".join(parts), MAX_STACK)
 
@@ -76,7 +76,7 @@ def _step(here: Any, seen: set[int]) -> tuple[FrameType | None, Any]:
         return here.gi_frame, here.gi_yieldfrom
     if isinstance(here, AsyncGeneratorType):
         return here.ag_frame, here.ag_await
-    if isinstance(here, MarkedSteps):
+    if isinstance(here, NamedSteps):
         return None, here.coroutine
     if isinstance(here, asyncio.Task):
         if id(here) in seen:

@@ -17,7 +17,7 @@ import os
 
 from unstuck.executor.attempt import describe
 from unstuck.executor.attempts import Attempts
-from unstuck.executor.collecting import Calm
+from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.control_thread import ControlThread
 from unstuck.executor.crew import Crew
 from unstuck.executor.execution import Execution
@@ -37,8 +37,8 @@ class Executor:
         self._outbox = Outbox()
         self._attempts = Attempts(self._outbox)
         #: Over whatever a thread of ours does that others depend on.
-        self._calm = Calm()
-        self._execution = Execution(setup, self._outbox, self._attempts, self._calm)
+        self._gc_pause = CollectorPause()
+        self._execution = Execution(setup, self._outbox, self._attempts, self._gc_pause)
         self._crew = Crew(setup.slots, self._execution.run)
         self._interrupter = Interrupter(setup.page, self._attempts.here, setup.stack, self._outbox.say)
 
@@ -62,5 +62,5 @@ class Executor:
             self.fail(f"an on_start hook failed:\n{stack}")
         main.prepare()
         self._outbox.put(Ready())
-        ControlThread(*shared, self._crew, main, self._calm, registry).start()
+        ControlThread(*shared, self._crew, main, self._gc_pause, registry).start()
         main.serve()

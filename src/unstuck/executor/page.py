@@ -75,7 +75,7 @@ class SharedPage:
         size = os.fstat(fd).st_size
         self.cells = (size - HEADER) // _CELL_SIZE
         #: What this side wrote as loop job last: cheaper than reading it back.
-        self.marked = 0
+        self.named = 0
         self._map: mmap.mmap | bytearray = mmap.mmap(fd, size)
         self._view()
 
@@ -102,7 +102,7 @@ class SharedPage:
         self._instants[_LOOP_PULSE] = now
 
     def put_on_loop(self, number: int) -> None:
-        self.marked = number
+        self.named = number
         self._numbers[_LOOP_JOB] = number
 
     def grant(self, until: float) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
-from unstuck.executor.marking import Mark
 from unstuck.executor.page import SharedPage
+from unstuck.executor.tagging import ProcessTag
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +20,4 @@ class ExecutorSetup:
     slots: int
     pulse: float
     alone: bool
-    mark: Mark
+    tag: ProcessTag

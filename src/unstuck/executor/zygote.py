@@ -30,7 +30,6 @@ from unstuck.executor.bootstrap import Descriptors, begin
 from unstuck.executor.capture import route_streams
 from unstuck.executor.descendants import Descendant, executor_of, kill_where, look_at, processes
 from unstuck.executor.loading import load_registry
-from unstuck.executor.marking import Place
 from unstuck.executor.messages import (
     AppFailed,
     AppImported,
@@ -43,6 +42,7 @@ from unstuck.executor.messages import (
     to_zygote,
 )
 from unstuck.executor.page import SharedPage
+from unstuck.executor.tagging import TagPlace
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Registry
@@ -54,7 +54,7 @@ _MAX_ERROR = 32 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class ZygoteOrder:
+class ZygoteSetup:
     """What the supervisor tells a zygote at its start; the descriptors are inherited."""
 
     app: str
@@ -74,12 +74,12 @@ class ZygoteOrder:
 
 
 class Zygote:
-    def __init__(self, order: ZygoteOrder, registry: Registry | None, place: Place) -> None:
-        self._order = order
+    def __init__(self, setup: ZygoteSetup, registry: Registry | None, place: TagPlace) -> None:
+        self._setup = setup
         self._place = place
         self._registry = registry
-        self._control = socket.socket(fileno=order.control)
-        self._page = SharedPage(order.page)
+        self._control = socket.socket(fileno=setup.control)
+        self._page = SharedPage(setup.page)
         self._inbox = FrameReader(to_zygote)
         self._descriptors: list[int] = []
         self._executors: dict[int, int] = {}
@@ -96,7 +96,7 @@ class Zygote:
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._wake_in, select.POLLIN)
-        while os.getppid() == self._order.supervisor:
+        while os.getppid() == self._setup.supervisor:
             for fd, _ in poller.poll(ROUND * 1000):
                 if fd == self._wake_in:
                     os.read(self._wake_in, 4096)
@@ -114,7 +114,7 @@ class Zygote:
         for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, lambda *_: None)
         signal.set_wakeup_fd(self._wake_out, warn_on_full_buffer=False)
-        process.die_with_parent(self._order.supervisor, signal.SIGTERM)
+        process.die_with_parent(self._setup.supervisor, signal.SIGTERM)
 
     def _hear(self) -> bool:
         try:
@@ -129,20 +129,20 @@ class Zygote:
                 self._start(message)
         return bool(data)
 
-    def _start(self, order: Fork) -> None:
+    def _start(self, fork: Fork) -> None:
         fds, self._descriptors = Descriptors(*self._descriptors[:4]), self._descriptors[4:]
         try:
-            pid = self._fork(order, fds) if self._registry else self._spawn(order, fds)
+            pid = self._fork(fork, fds) if self._registry else self._spawn(fork, fds)
         except Exception as error:
-            self._say(NotForked(order.executor, f"{type(error).__name__}: {error}"))
+            self._say(NotForked(fork.executor, f"{type(error).__name__}: {error}"))
         else:
-            self._executors[pid] = order.executor
-            self._say(Forked(order.executor, pid))
+            self._executors[pid] = fork.executor
+            self._say(Forked(fork.executor, pid))
         finally:
             for fd in (fds.socket, fds.page, fds.stack, fds.output):
                 os.close(fd)
 
-    def _fork(self, order: Fork, fds: Descriptors) -> int:
+    def _fork(self, fork: Fork, fds: Descriptors) -> int:
         if reason := forking.danger():
             raise RuntimeError(reason)
         sys.stdout.flush()
@@ -151,22 +151,22 @@ class Zygote:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_executor(order, fds, parent)
+            self._become_executor(fork, fds, parent)
         return pid
 
-    def _become_executor(self, order: Fork, fds: Descriptors, parent: int) -> None:
+    def _become_executor(self, fork: Fork, fds: Descriptors, parent: int) -> None:
         """In the child: never returns."""
         try:
             assert self._registry is not None
-            mine = self._order
+            setup = self._setup
             signal.set_wakeup_fd(-1)
             self._control.close()
             self._page.close()
-            os.close(mine.page)
+            os.close(setup.page)
             os.close(self._wake_in)
             os.close(self._wake_out)
             executor = begin(
-                fds, order.executor, mine.incarnation, parent, order.slots, mine.pulse, order.alone, self._place
+                fds, fork.executor, setup.incarnation, parent, fork.slots, setup.pulse, fork.alone, self._place
             )
             executor.serve(self._registry)
         except BaseException:
@@ -175,17 +175,17 @@ class Zygote:
         finally:
             os._exit(70)
 
-    def _spawn(self, order: Fork, fds: Descriptors) -> int:
-        mine = self._order
+    def _spawn(self, fork: Fork, fds: Descriptors) -> int:
+        setup = self._setup
         return fallback.start(
-            fallback.Start(
-                app=mine.app,
-                incarnation=mine.incarnation,
-                executor=order.executor,
+            fallback.ProgramSetup(
+                app=setup.app,
+                incarnation=setup.incarnation,
+                executor=fork.executor,
                 parent=os.getpid(),
-                slots=order.slots,
-                pulse=mine.pulse,
-                alone=order.alone,
+                slots=fork.slots,
+                pulse=setup.pulse,
+                alone=fork.alone,
                 socket=fds.socket,
                 page=fds.page,
                 stack=fds.stack,
@@ -226,7 +226,7 @@ class Zygote:
                 return True
             if found.session in self._executors:
                 return False
-            owner = executor_of(found.pid, self._order.incarnation)
+            owner = executor_of(found.pid, self._setup.incarnation)
             if owner == executor:
                 return True
             # Without a tag it may be anybody's who was there when it began.
@@ -251,8 +251,8 @@ class Zygote:
         """Executors first, then all that carries our tag or was adopted by us."""
         for pid in self._executors:
             _kill(pid)
-        me, incarnation = os.getpid(), self._order.incarnation
-        supervisor = self._order.supervisor
+        me, incarnation = os.getpid(), self._setup.incarnation
+        supervisor = self._setup.supervisor
         kill_where(lambda p: p.parent == me or executor_of(p.pid, incarnation) is not None, spare=(supervisor,))
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -264,17 +264,17 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _import(order: ZygoteOrder) -> Registry:
+def _import(setup: ZygoteSetup) -> Registry:
     """Import the app and report; ends the process if that fails, or if it must go on as a guard."""
-    control = socket.socket(fileno=os.dup(order.control))
+    control = socket.socket(fileno=os.dup(setup.control))
     try:
         route_streams()
         sys.argv = ["unstuck"]
-        registry = load_registry(order.app)
-        base = None if order.policy is None else Policy.from_json(order.policy)
-        records = list(registry.records(base, order.max_timeout))
+        registry = load_registry(setup.app)
+        base = None if setup.policy is None else Policy.from_json(setup.policy)
+        records = list(registry.records(base, setup.max_timeout))
         coroutines = [name for name, handler in registry.handlers.items() if handler.is_async]
-        reason = _against_forking(order)
+        reason = _against_forking(setup)
     except BaseException:
         control.sendall(pack([AppFailed(clean_text(traceback.format_exc(limit=-60), _MAX_ERROR))]))
         os._exit(1)
@@ -285,35 +285,35 @@ def _import(order: ZygoteOrder) -> Registry:
         os._exit(0)  # the supervisor went away meanwhile: nobody needs this app
     control.close()
     if reason:
-        _become_guard(order)
+        _become_guard(setup)
     return registry
 
 
-def _against_forking(order: ZygoteOrder) -> str | None:
-    if order.fork is False:
+def _against_forking(setup: ZygoteSetup) -> str | None:
+    if setup.fork is False:
         return "forking is switched off"
     return forking.danger()
 
 
-def _become_guard(order: ZygoteOrder) -> None:
-    os.set_inheritable(order.control, True)
-    os.set_inheritable(order.page, True)
-    guard = ZygoteOrder(**{**asdict(order), "role": "guard"})
+def _become_guard(setup: ZygoteSetup) -> None:
+    os.set_inheritable(setup.control, True)
+    os.set_inheritable(setup.page, True)
+    guard = ZygoteSetup(**{**asdict(setup), "role": "guard"})
     os.execv(sys.executable, guard.argv())
 
 
-def run(order: ZygoteOrder) -> None:
+def run(setup: ZygoteSetup) -> None:
     # While there are no executors a plain death with the supervisor is enough, and works during a hanging import.
-    process.die_with_parent(order.supervisor)
+    process.die_with_parent(setup.supervisor)
     process.adopt_orphans()
-    os.set_inheritable(order.control, False)
-    os.set_inheritable(order.page, False)
+    os.set_inheritable(setup.control, False)
+    os.set_inheritable(setup.page, False)
     # Before the app can move it.
-    place = Place()
-    registry = _import(order) if order.role == "import" else None
+    place = TagPlace()
+    registry = _import(setup) if setup.role == "import" else None
     gc.collect()
     gc.freeze()
-    zygote = Zygote(order, registry, place)
+    zygote = Zygote(setup, registry, place)
     try:
         zygote.serve()
     finally:
@@ -322,4 +322,4 @@ def run(order: ZygoteOrder) -> None:
 
 
 if __name__ == "__main__":
-    run(ZygoteOrder(**json.loads(sys.argv[1])))
+    run(ZygoteSetup(**json.loads(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Hands: carry out what was planned, and note it in the books, so that it is not planned again."""
+"""Carries out what was planned, and notes it in the state, so that it is not planned again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from unstuck.worker.ledger import HeldAttempt
 from unstuck.worker.processes import FleetPort
 from unstuck.worker.requests import PendingRequest, Requests
 from unstuck.worker.roster import Post
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 
 
-class Hands:
-    def __init__(self, books: Books, fleet: FleetPort, requests: Requests) -> None:
-        self._books = books
+class ActionRunner:
+    def __init__(self, state: WorkerState, fleet: FleetPort, requests: Requests) -> None:
+        self._state = state
         self._fleet = fleet
         self._requests = requests
 
@@ -40,15 +40,15 @@ class Hands:
             case actions.Dump(executor, refs):
                 self._dump(executor, refs, now)
             case actions.GiveBack(ref, reason):
-                self._books.give_back(ref, reason)
+                self._state.give_back(ref, reason)
             case actions.StartExecutor(alone, slots, is_spare):
-                post = self._books.roster.open(alone, now, slots, is_spare=is_spare)
+                post = self._state.roster.open(alone, now, slots, is_spare=is_spare)
                 self._fleet.spawn(post.number, alone=alone, slots=slots)
             case actions.Promote(executor):
-                self._books.roster.promote(executor)
+                self._state.roster.promote(executor)
                 emit("executor_promoted", executor=executor)
             case _:
-                if holding := self._books.ledger.get(action.ref):
+                if holding := self._state.ledger.get(action.ref):
                     self._do_to(holding, action, now)
 
     def _do_to(
@@ -72,48 +72,48 @@ class Hands:
 
     # --- processes ----------------------------------------------------------------------------------------------
     def _kill(self, executor: int, reason: str, culprit: AttemptRef | None, now: float) -> None:
-        post = self._books.roster.posts.get(executor)
+        post = self._state.roster.posts.get(executor)
         if post is None or post.killed:
             return
         post.killed, post.killed_at, post.culprit = reason, now, culprit
-        self._books.roster.vacate(post)
+        self._state.roster.vacate(post)
         for holding in post.bodies:
             holding.stack = self._stack_of(post, holding) or holding.stack
         emit("executor_killed", executor=executor, pid=post.pid, reason=reason)
         if reason == actions.OVER_MEMORY and post.is_untouched:
             # At once, and not when its death is heard: its replacement would be on the way by then.
-            self._books.start_failed(_too_large(post.memory, self._books.limits.memory_limit or 0), now)
+            self._state.start_failed(_too_large(post.memory, self._state.limits.memory_limit or 0), now)
         self._fleet.kill(executor, reason)
 
     def _drain(self, executor: int, reason: str) -> None:
-        if post := self._books.roster.posts.get(executor):
-            self._books.roster.vacate(post)
+        if post := self._state.roster.posts.get(executor):
+            self._state.roster.vacate(post)
             post.state, post.reason = "draining", reason
             emit("executor_draining", executor=executor, pid=post.pid, reason=reason)
             self._fleet.drain(executor, reason)
 
     def _terminate(self, executor: int, reason: str, now: float) -> None:
-        if post := self._books.roster.posts.get(executor):
+        if post := self._state.roster.posts.get(executor):
             post.state, post.reason, post.terminated_at = "draining", reason, now
             emit("executor_terminated", executor=executor, pid=post.pid, reason=reason)
             self._fleet.terminate(executor)
 
     def _continue(self, executor: int, now: float) -> None:
-        if post := self._books.roster.posts.get(executor):
+        if post := self._state.roster.posts.get(executor):
             post.continued, post.continued_at = post.continued + 1, now
             emit("executor_continued", level=logging.WARNING, executor=executor, pid=post.pid, times=post.continued)
             self._fleet.resume(executor)
 
     def _recall(self, executor: int, refs: Iterable[AttemptRef]) -> None:
-        asked = [h for ref in refs if (h := self._books.ledger.get(ref))]
+        asked = [h for ref in refs if (h := self._state.ledger.get(ref))]
         for holding in asked:
             holding.recalled = True
         if asked:
-            self._books.is_congested = True
+            self._state.is_congested = True
             self._fleet.recall(executor, [h.ref for h in asked])
 
     def _dump(self, executor: int, refs: Iterable[AttemptRef], now: float) -> None:
-        shown = [h for ref in refs if (h := self._books.ledger.get(ref))]
+        shown = [h for ref in refs if (h := self._state.ledger.get(ref))]
         for holding in shown:
             holding.dumped_at = now
         self._fleet.dump(executor, [h.ref for h in shown])
@@ -127,7 +127,7 @@ class Hands:
     def _interrupt(self, holding: HeldAttempt, stalls: bool, now: float) -> None:
         if stalls:
             holding.stalled_at = now
-            if post := self._books.post_of(holding):
+            if post := self._state.post_of(holding):
                 holding.stack = self._stack_of(post, holding)
         holding.interrupted_at = now
         holding.interrupts += 1
@@ -135,14 +135,14 @@ class Hands:
         self._fleet.interrupt(holding.executor or 0, holding.ref)
 
     def _convict(self, holding: HeldAttempt, now: float) -> None:
-        post = self._books.post_of(holding)
+        post = self._state.post_of(holding)
         stack = no_stack(post) if post is None else self._stack_of(post, holding) or no_stack(post)
-        self._books.ledger.convict(holding)
+        self._state.ledger.convict(holding)
         emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
         error = ErrorInfo(ErrorType.EXECUTION_STUCK, did_not_respond(holding), stack)
         outcome = Stuck(error, pid=post.pid if post else None)
         duration = None if holding.started_at is None else round((now - holding.started_at) * 1000)
-        self._books.reports.append(Report(holding.ref, outcome, duration_ms=duration))
+        self._state.reports.append(Report(holding.ref, outcome, duration_ms=duration))
 
     def _stack_of(self, post: Post, holding: HeldAttempt) -> str | None:
         """What a process wrote must not keep us from ending it."""

@@ -21,7 +21,7 @@ _A_JOBS_DOING = {STUCK_INSIDE, FROZEN, STALLED_LOOP}
 
 
 def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt]) -> list[Report]:
-    """`held`: what it had by our books and has not been settled yet."""
+    """`held`: the attempts that we had fed to it and that are not settled yet."""
     bodies = _bodies(event, held)
     unstarted = [h for h in held if h not in bodies]
     culprits = _culprits(event, post)

@@ -4,55 +4,44 @@ of its roles fail."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 from unstuck.model.times import Times
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.roles import describe_roles
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
-
-if TYPE_CHECKING:
-    from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 
 #: So many jobs of a process are named.
 MOST_JOBS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Recycled:
-    """A process that has ended. `at` is for people: by the wall clock, ISO."""
-
-    pid: int
-    generation: int
-    reason: str
-    jobs_done: int
-    at: str
-
-
-def describe(books: Books, pids: dict[str, Any], now: float, *, is_impatient: bool) -> tuple[str, dict[str, Any]]:
+def describe(
+    state: WorkerState, pids: dict[str, Any], now: float, *, is_impatient: bool
+) -> tuple[str, dict[str, Any]]:
     info: dict[str, Any] = {
         "pids": pids,
-        "slots": books.seats.slots,
-        "processes": books.seats.processes,
-        "ready": books.is_ready(now),
-        "executors": [describe_post(post, books.times, now, is_impatient) for post in books.roster.posts.values()],
-        "recycled": [asdict(process) for process in books.recycled],
-        "roles": describe_roles(books.troubles, now),
+        "slots": state.seats.slots,
+        "processes": state.seats.processes,
+        "ready": state.is_ready(now),
+        "executors": [describe_post(post, state.times, now, is_impatient) for post in state.roster.posts.values()],
+        "recycled": [asdict(process) for process in state.recycled],
+        "roles": describe_roles(state.troubles, now),
     }
-    if (imported := books.imported) is not None:
+    if (imported := state.imported) is not None:
         info |= {
             "code_version": imported.code_version,
             "mode": imported.mode,
             "mode_reason": imported.reason,
             "workflows": [w.name for w in imported.workflows],
         }
-    if books.import_error is not None:
-        info["import_error"] = books.import_error
-    if books.start_error is not None:
-        info["start_error"] = books.start_error
-    return ("active" if books.phase is Phase.WORKING else "draining", info)
+    if state.import_error is not None:
+        info["import_error"] = state.import_error
+    if state.start_error is not None:
+        info["start_error"] = state.start_error
+    return ("active" if state.phase is Phase.WORKING else "draining", info)
 
 
 def describe_post(post: Post, times: Times, now: float, is_impatient: bool = False) -> dict[str, Any]:

@@ -6,45 +6,45 @@ from unstuck.worker.placing import place, room, suspects_to_seat
 from unstuck.worker.processes import FleetPort
 from unstuck.worker.shares import FreeRoom
 from unstuck.worker.shutdown import Phase
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 
 
 class Feeding:
-    def __init__(self, books: Books, fleet: FleetPort) -> None:
-        self._books = books
+    def __init__(self, state: WorkerState, fleet: FleetPort) -> None:
+        self._state = state
         self._fleet = fleet
 
     def place(self, now: float) -> None:
-        books = self._books
-        books.standing += books.ledger.take_fresh()
-        if not books.standing or books.phase is not Phase.WORKING or now >= books.fence.cancel_at:
+        state = self._state
+        state.unseated += state.ledger.take_fresh()
+        if not state.unseated or state.phase is not Phase.WORKING or now >= state.fence.cancel_at:
             return
-        seats, books.standing = place(
-            books.standing,
-            books.feedable(),
-            suspects_to_seat(books.roster.posts.values(), is_wary=now < books.wary_until),
-            coroutines=books.imported.coroutines if books.imported is not None else (),
-            unresponsive=books.times.unresponsive,
+        seats, state.unseated = place(
+            state.unseated,
+            state.feedable(),
+            suspects_to_seat(state.roster.posts.values(), is_wary=now < state.wary_until),
+            coroutines=state.imported.coroutines if state.imported is not None else (),
+            unresponsive=state.times.unresponsive,
         )
         for number, holdings in seats.items():
-            books.roster.seat(books.roster.posts[number], holdings, now)
+            state.roster.seat(state.roster.posts[number], holdings, now)
             try:
                 self._fleet.feed(number, [holding.job for holding in holdings])
             except ValueError as error:
-                books.refuse(holdings, str(error), now)
+                state.refuse(holdings, str(error), now)
 
     def publish(self, now: float) -> None:
         """None once the lease is going: what is claimed then cannot start here, and would only come back late."""
-        books = self._books
-        is_behind = books.cannot_settle or books.ledger.unsettled > 4 * books.seats.ahead
-        books.ledger.publish(
+        state = self._state
+        is_behind = state.cannot_settle or state.ledger.unsettled > 4 * state.seats.ahead
+        state.ledger.publish(
             room(
-                books.roster.posts.values(),
-                books.standing,
-                books.seats,
-                may_fetch_ahead=not books.is_congested,
-                unresponsive=books.times.unresponsive,
+                state.roster.posts.values(),
+                state.unseated,
+                state.seats,
+                may_fetch_ahead=not state.is_congested,
+                unresponsive=state.times.unresponsive,
             )
-            if books.phase is Phase.WORKING and not is_behind and now < books.fence.cancel_at
+            if state.phase is Phase.WORKING and not is_behind and now < state.fence.cancel_at
             else FreeRoom(0)
         )

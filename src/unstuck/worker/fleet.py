@@ -29,7 +29,7 @@ from unstuck.executor.messages import (
     Show,
 )
 from unstuck.executor.page import HEADER, SharedPage, memory_file
-from unstuck.executor.zygote import LEASE_OVER, ZygoteOrder
+from unstuck.executor.zygote import LEASE_OVER, ZygoteSetup
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import clean_text
@@ -37,9 +37,9 @@ from unstuck.model.policy import Policy
 from unstuck.worker import endings, signals
 from unstuck.worker.member import Member
 from unstuck.worker.memory import oom_counters, oom_kills
-from unstuck.worker.pending_forks import Birth, Births, close_all, conceive
+from unstuck.worker.output_pipe import OutputPipe
+from unstuck.worker.pending_forks import PendingFork, PendingForks, close_all, prepare_fork
 from unstuck.worker.processes import ExecutorDied, ExecutorView, FleetEvent, Recalled
-from unstuck.worker.spill import Spill
 from unstuck.worker.talk import Talk
 from unstuck.worker.wires import Wires
 from unstuck.worker.zygote_link import ZygoteLink
@@ -74,7 +74,7 @@ class Fleet:
         self.max_memory = max_memory
         self._clock = clock or MachineClock()
         self._members: dict[int, Member] = {}
-        self._births = Births()
+        self._pending_forks = PendingForks()
         self._serial = 0
         self._lease_until = 0.0
         self._events: list[FleetEvent] = []
@@ -82,7 +82,7 @@ class Fleet:
         self._guard_fd = memory_file("unstuck-lease", HEADER)
         self._guard_page = SharedPage(self._guard_fd)
         self._talk = Talk(kill_grace, wires=self._wires, clock=self._clock, say=self._say, kill=self._kill)
-        order = ZygoteOrder(
+        setup = ZygoteSetup(
             app,
             incarnation,
             os.getpid(),
@@ -94,13 +94,13 @@ class Fleet:
             max_timeout=max_timeout,
         )
         self._zygote = ZygoteLink(
-            order,
+            setup,
             import_limit,
             wires=self._wires,
             clock=self._clock,
             say=self._say,
-            heed=self._heed,
-            mourn=self._mourn,
+            heard=self._on_zygote_message,
+            died=self._on_zygote_death,
         )
         self._closed = False
 
@@ -113,13 +113,13 @@ class Fleet:
         if executor in self._members:
             raise ValueError(f"there is an executor {executor} already")
         try:
-            birth = conceive(executor, alone, slots or self._slots, self._lease_until, self._clock.boot())
-            self._expect(birth)
+            fork = prepare_fork(executor, alone, slots or self._slots, self._lease_until, self._clock.boot())
+            self._expect(fork)
         except OSError as error:
             status = f"could not be started: {error}"
             self._say(ExecutorDied(executor, 0, status, running=(), unstarted=()))
             return
-        self._order_births()
+        self._send_forks()
 
     def feed(self, executor: int, jobs: Sequence[ClaimedJob]) -> None:
         member = self._members.get(executor)
@@ -139,7 +139,7 @@ class Fleet:
 
     def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
         for member, number in self._find(executor, [ref]):
-            member.fed[number].errands -= 1
+            member.fed[number].flow_calls -= 1
             self._talk.tell(member, Answered(number, serial, answer))
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
@@ -152,7 +152,7 @@ class Fleet:
     def interrupt(self, executor: int, ref: AttemptRef) -> None:
         for member, number in self._find(executor, [ref]):
             member.page.aim(number)
-            signals.ring(member, INTERRUPT_SIGNAL)
+            signals.send(member, INTERRUPT_SIGNAL)
 
     def dump(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         numbers = [number for _, number in self._find(executor, refs)]
@@ -239,25 +239,25 @@ class Fleet:
     def _say(self, event: FleetEvent) -> None:
         self._events.append(event)
 
-    # birth
+    # starts
 
-    def _expect(self, birth: Birth) -> None:
-        member, spill = birth.member, birth.member.spill
+    def _expect(self, fork: PendingFork) -> None:
+        member, output_pipe = fork.member, fork.member.output_pipe
         self._members[member.number] = member
         try:
             self._wires.watch(member.wire, lambda mask: self._talk.converse(member, mask))
-            self._wires.watch(spill.fd, lambda _: self._drain_spill(spill))
+            self._wires.watch(output_pipe.fd, lambda _: self._drain_output(output_pipe))
         except OSError:
             self._release(member)
-            close_all(birth.descriptors)
+            close_all(fork.descriptors)
             raise
-        self._births.add(birth)
+        self._pending_forks.add(fork)
 
-    def _order_births(self) -> None:
-        for member in self._births.order(self._zygote):
+    def _send_forks(self) -> None:
+        for member in self._pending_forks.send(self._zygote):
             member.ready_by = self._clock.boot() + self._import_limit
 
-    def _heed(self, message: Any) -> None:
+    def _on_zygote_message(self, message: Any) -> None:
         """What the zygote says of executors."""
         match message:
             case Forked():
@@ -282,14 +282,14 @@ class Fleet:
                 member.pidfd = os.pidfd_open(member.pid)
                 self._wires.watch(member.pidfd, lambda _: self._seen_dead(member))
         if member.killed:
-            signals.strike(member)
+            signals.kill(member)
 
-    # death
+    # deaths
 
-    def _mourn(self, how: str) -> None:
+    def _on_zygote_death(self, how: str) -> None:
         """The zygote died by itself, and every executor of it with it."""
         for member in self._members.values():
-            if member not in self._births:
+            if member not in self._pending_forks:
                 member.fault = member.fault or f"its zygote ended ({how})"
                 member.fell_with_zygote = True
                 member.status_by = min(member.status_by, self._clock.boot() + self._pulse)
@@ -341,7 +341,7 @@ class Fleet:
         self._wires.unwatch(member.wire)
         if member.pidfd >= 0:
             self._wires.unwatch(member.pidfd)
-        self._wires.unwatch(member.spill.fd)
+        self._wires.unwatch(member.output_pipe.fd)
         member.release(self._clock.boot())
 
     def _kill(self, member: Member, reason: str) -> None:
@@ -349,17 +349,17 @@ class Fleet:
         member.reason = member.reason or reason
         member.killed = True
         member.state = "draining"
-        if self._births.call_off(member):
+        if self._pending_forks.withdraw(member):
             self._died(member, "never started")
         else:
-            signals.strike(member)
+            signals.kill(member)
 
     # house-keeping
 
     def _keep_house(self) -> None:
         now = self._clock.boot()
         self._zygote.keep_time(now)
-        self._order_births()
+        self._send_forks()
         for member in tuple(self._members.values()):
             self._keep_deadlines(member, now)
 
@@ -383,14 +383,14 @@ class Fleet:
     def _next_duty(self) -> float:
         return min((self._zygote.next_duty(), *(member.next_duty() for member in self._members.values())))
 
-    def _drain_spill(self, spill: Spill) -> None:
-        if not spill.drain(self._clock.boot()):
-            self._wires.unwatch(spill.fd)
+    def _drain_output(self, output_pipe: OutputPipe) -> None:
+        if not output_pipe.drain(self._clock.boot()):
+            self._wires.unwatch(output_pipe.fd)
 
 
 def _force_dump(member: Member) -> None:
     if member.is_held() and member.dumps.force():
-        signals.ring(member, STACK_SIGNAL)
+        signals.send(member, STACK_SIGNAL)
 
 
 def _may_fork(wanted: bool | None) -> bool | None:

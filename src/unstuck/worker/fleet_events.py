@@ -1,4 +1,4 @@
-"""Ears: what executors say, written into the books."""
+"""What executors say, written into the state of the worker."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from unstuck.store.port import Report
 from unstuck.telemetry import emit
 from unstuck.worker.blame import reports_on_death, was_alone
 from unstuck.worker.claim import Claimer, Served
-from unstuck.worker.describing import Recycled
-from unstuck.worker.flow_calls import Errands
+from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import (
     ExecutorDied,
@@ -27,21 +26,26 @@ from unstuck.worker.processes import (
     Started,
     ZygoteDied,
 )
-from unstuck.worker.roster import Post
+from unstuck.worker.roster import Post, Recycled
 from unstuck.worker.settle import Settler
 from unstuck.worker.starts import died_young, never_began
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 
 #: After a zygote's death suspects run one at a time for so long: whoever did it has shown itself by then, as a rule.
 WARY_FOR = 120.0
 
 
-class Ears:
+class FleetEventHandler:
     def __init__(
-        self, books: Books, claimer: Claimer, settler: Settler, errands: Errands, queues: tuple[str, ...]
+        self,
+        state: WorkerState,
+        claimer: Claimer,
+        settler: Settler,
+        flow_calls: FlowCallRunner,
+        queues: tuple[str, ...],
     ) -> None:
-        self._books = books
-        self._errands = errands
+        self._state = state
+        self._flow_calls = flow_calls
         self._claimer = claimer
         self._settler = settler
         self._queues = queues
@@ -64,7 +68,7 @@ class Ears:
             case HandlerOutput():
                 self._settler.say(event.ref, event.kind, event.text)
             case FlowCall():
-                self._errands.take(event)
+                self._flow_calls.take(event)
             case ExecutorReady():
                 self._on_ready(event, now)
             case ExecutorDied():
@@ -74,68 +78,68 @@ class Ears:
             case Imported():
                 self._on_imported(event)
             case ZygoteDied():
-                self._books.wary_until = now + WARY_FOR
+                self._state.wary_until = now + WARY_FOR
                 emit("zygote_died", level=logging.ERROR, status=event.status, again_in=event.again_in)
             case ImportFailed():
-                self._books.import_error = event.error
+                self._state.import_error = event.error
                 emit("import_failed", level=logging.ERROR, error=event.error, again_in=event.again_in)
 
     # --- attempts -----------------------------------------------------------------------------------------------
     def _on_started(self, event: Started, now: float) -> None:
-        holding = self._books.ledger.get(event.ref)
+        holding = self._state.ledger.get(event.ref)
         if holding is not None and holding.stage is Stage.FED:
             holding.begin(event.at, now)
 
     def _on_finished(self, event: Finished, now: float) -> None:
-        books, holding = self._books, self._books.ledger.get(event.ref)
+        state, holding = self._state, self._state.ledger.get(event.ref)
         if holding is None:
             return
-        if post := books.post_of(holding):
-            books.finished_one(post)
-        books.roster.unseat(holding, now)
-        books.is_congested = False
+        if post := state.post_of(holding):
+            state.finished_one(post)
+        state.roster.unseat(holding, now)
+        state.is_congested = False
         if holding.stage in (Stage.STUCK, Stage.REVOKED):
             self._body_ended(holding)
             return
-        books.ledger.end(event.ref)
-        books.pace.note(holding.job.workflow, event.duration_ms)
+        state.ledger.end(event.ref)
+        state.pace.note(holding.job.workflow, event.duration_ms)
         outcome = _outcome(event.outcome, holding)
         self._report(Report(event.ref, outcome, event.duration_ms, event.output, has_target=holding.job.has_target))
 
     def _report(self, report: Report) -> None:
         """Behind what its handler had asked for before."""
-        if not self._errands.hold(report):
-            self._books.reports.append(report)
+        if not self._flow_calls.keep_back(report):
+            self._state.reports.append(report)
 
     def _on_recalled(self, event: Recalled, now: float) -> None:
         for ref in event.refs:
-            holding = self._books.ledger.get(ref)
+            holding = self._state.ledger.get(ref)
             if holding is None:
                 continue
-            self._books.roster.unseat(holding, now)
+            self._state.roster.unseat(holding, now)
             if holding.stage is Stage.REVOKED:
                 self._body_ended(holding)
-            elif self._books.ledger.end(ref):
-                self._books.reports.append(Report(ref, NotStarted("it had not started in time")))
+            elif self._state.ledger.end(ref):
+                self._state.reports.append(Report(ref, NotStarted("it had not started in time")))
 
     def _body_ended(self, holding: HeldAttempt) -> None:
-        """Of an attempt that is ours no more: a hold that was written because its body lived may go."""
-        self._books.ledger.drop(holding.ref)
-        self._settler.lift(holding.ref.job)
+        """Of an attempt that is ours no more: the body mark that was written because its process lived may go."""
+        self._state.ledger.drop(holding.ref)
+        self._settler.body_gone(holding.ref.job)
 
     # --- processes ----------------------------------------------------------------------------------------------
     def _on_imported(self, event: Imported) -> None:
-        self._books.imported, self._books.import_error = event, None
+        self._state.imported, self._state.import_error = event, None
         emit("imported", workflows=len(event.workflows), mode=event.mode, reason=event.reason)
         self._claimer.serve(Served.of(event.workflows, self._queues))
 
     def _on_ready(self, event: ExecutorReady, now: float) -> None:
-        if post := self._books.roster.posts.get(event.executor):
-            self._books.began(post, event.pid, now)
+        if post := self._state.roster.posts.get(event.executor):
+            self._state.began(post, event.pid, now)
 
     def _on_left_behind(self, event: LeftBehind) -> None:
         """The result is kept; the process goes, unless it is known that these stay for good."""
-        post = self._books.roster.posts.get(event.executor)
+        post = self._state.roster.posts.get(event.executor)
         if post is None:
             return
         if event.processes:
@@ -155,7 +159,7 @@ class Ears:
         if event.broken_import:
             self._on_broken_import(post, event)
             return
-        reason = self._books.residents.judge(post, event.workflow, event.threads)
+        reason = self._state.leaked_threads.judge(post, event.workflow, event.threads)
         post.left_behind = post.left_behind or reason
         emit(
             "left_behind",
@@ -179,12 +183,12 @@ class Ears:
         )
 
     def _on_died(self, event: ExecutorDied, now: float) -> None:
-        books = self._books
-        post = books.roster.close(event.executor)
+        state = self._state
+        post = state.roster.close(event.executor)
         if post is None:
             return
         reason = post.killed or post.reason or event.status
-        books.recycled.append(
+        state.recycled.append(
             Recycled(event.pid, post.generation, reason, post.jobs_done, wall().isoformat(timespec="seconds"))
         )
         name = "executor_ended" if event.expected else "executor_died"
@@ -192,22 +196,22 @@ class Ears:
         ours = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
         self._judge_start(post, event, ours, now)
         for report in reports_on_death(event, post, ours):
-            if (holding := books.ledger.end(report.ref)) is not None:
+            if (holding := state.ledger.end(report.ref)) is not None:
                 if isinstance(report.outcome, Stuck):
                     emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
                 self._report(report)
         for holding in post.holdings.values():
             if holding.stage in (Stage.STUCK, Stage.REVOKED):
                 self._body_ended(holding)
-            books.ledger.drop(holding.ref)
+            state.ledger.drop(holding.ref)
 
     def _judge_start(self, post: Post, event: ExecutorDied, held: list[HeldAttempt], now: float) -> None:
         """An executor that never became ready, or did not last, will not next time either."""
         if never_began(event, post):
-            self._books.start_failed(event.status, now)
+            self._state.start_failed(event.status, now)
         elif died_young(event, post, now):
-            post.is_another = self._books.trial > 0.0
-            self._books.died_young(post, event.status, now, is_a_jobs_doing=was_alone(event, post, held))
+            post.is_another = self._state.trial > 0.0
+            self._state.died_young(post, event.status, now, is_a_jobs_doing=was_alone(event, post, held))
 
 
 def _outcome(outcome: Outcome, holding: HeldAttempt) -> Outcome:

@@ -1,12 +1,12 @@
-"""Errands: what handlers ask of the database while they run. Their journal, finished steps, spending, partial
+"""Flow calls: what handlers ask of the database while they run. Their journal, finished steps, spending, partial
 results, children.
 
 On a thread of its own. Steps that were finished while a store call was under way are recorded together in the next.
-An errand is kept until the database has answered it, for as long as its attempt is ours: its handler sleeps, and a
-request to stop wakes it. A report that ends an attempt goes behind the errands that were sent before it, so that what
+A call is kept until the database has answered it, for as long as its attempt is ours: its handler sleeps, and a
+request to stop wakes it. A report that ends an attempt goes behind the calls that were sent before it, so that what
 a handler had finished is stored before it ends; but it never waits for a store that is away.
 
-An attempt one of whose rows somebody else holds rests for a while, with all its errands in their order; those of
+An attempt one of whose rows somebody else holds rests for a while, with all its calls in their order; those of
 others go on. It is tried again, and after some time its handler gets the error. What the database refuses is answered
 at once.
 """
@@ -43,7 +43,7 @@ from unstuck.store.port import HELD, NewChild, NewStep, Report, Store, Verdict
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
 
-#: Steps of one store call, and other errands of one tick: between two ticks the watchdog sees a sign of life.
+#: Steps of one store call, and other calls of one tick: between two ticks the watchdog sees a sign of life.
 BATCH = 200
 CALLS = 5
 #: So many bytes of results go into one store call; a single one may be larger.
@@ -66,7 +66,7 @@ class _Trouble:
     tries: int = 0
 
 
-class Errands:
+class FlowCallRunner:
     def __init__(
         self,
         store: Store,
@@ -87,30 +87,30 @@ class Errands:
         self._queue: deque[FlowCall] = deque()
         #: How many of each attempt have no answer yet, and the reports that wait for those.
         self._open: dict[AttemptRef, int] = {}
-        self._held: dict[AttemptRef, Report] = {}
+        self._kept_back: dict[AttemptRef, Report] = {}
         self._arrived = threading.Event()
         self._most = BATCH
         #: Of this thread alone: what a tick is about and has no answer yet.
         self._chosen: dict[tuple[AttemptRef, int], FlowCall] = {}
-        #: How often an errand failed all by itself while the store answered others.
+        #: How often a call failed all by itself while the store answered others.
         self._doubts: dict[tuple[AttemptRef, int], int] = {}
         self._troubles: dict[AttemptRef, _Trouble] = {}
 
     # --- from the supervisor's thread ---------------------------------------------------------------------------
-    def take(self, errand: FlowCall) -> None:
+    def take(self, call: FlowCall) -> None:
         with self._lock:
-            self._queue.append(errand)
-            self._open[errand.ref] = self._open.get(errand.ref, 0) + 1
+            self._queue.append(call)
+            self._open[call.ref] = self._open.get(call.ref, 0) + 1
         self._arrived.set()
 
-    def hold(self, report: Report) -> bool:
+    def keep_back(self, report: Report) -> bool:
         """Whether the report goes to the settler by way of here, behind what its handler had sent before."""
         if not self._open:
             return False
         with self._lock:
             if report.ref not in self._open:
                 return False
-            self._held[report.ref] = report
+            self._kept_back[report.ref] = report
         self._arrived.set()
         return True
 
@@ -126,17 +126,17 @@ class Errands:
         self._choose()
         try:
             chosen = tuple(self._chosen.values())
-            self._record([errand for errand in chosen if isinstance(errand.question, RecordStep)])
-            for errand in chosen:
-                if not isinstance(errand.question, RecordStep) and not self._rests(errand.ref):
-                    self._carry_out(errand)
+            self._record([call for call in chosen if isinstance(call.question, RecordStep)])
+            for call in chosen:
+                if not isinstance(call.question, RecordStep) and not self._rests(call.ref):
+                    self._carry_out(call)
         finally:
             self._put_back()
         return 0.0
 
     def _until_work(self) -> float:
         with self._lock:
-            waiting = {errand.ref for errand in self._queue}
+            waiting = {call.ref for call in self._queue}
         now = self._clock.boot()
         due = [self._troubles[ref].until if ref in self._troubles else now for ref in waiting]
         return max(0.0, min([*due, now + _REST]) - now)
@@ -145,7 +145,7 @@ class Errands:
         return ref in self._troubles and self._troubles[ref].until > self._clock.boot()
 
     def _choose(self) -> None:
-        """What this tick is about. Nobody waits for an errand of an attempt that is not ours any more, nor for one
+        """What this tick is about. Nobody waits for a call of an attempt that is not ours any more, nor for one
         that rests."""
         steps = others = size = 0
         resting: list[FlowCall] = []
@@ -153,95 +153,95 @@ class Errands:
             with self._lock:
                 if not self._queue:
                     break
-                errand = self._queue.popleft()
-            if self._rests(errand.ref) and self._ledger.is_ours(errand.ref):
-                resting.append(errand)
+                call = self._queue.popleft()
+            if self._rests(call.ref) and self._ledger.is_ours(call.ref):
+                resting.append(call)
                 continue
-            self._chosen[errand.ref, errand.serial] = errand
-            if not self._ledger.is_ours(errand.ref):
-                self._close(errand)
-            elif isinstance(errand.question, RecordStep):
+            self._chosen[call.ref, call.serial] = call
+            if not self._ledger.is_ours(call.ref):
+                self._close(call)
+            elif isinstance(call.question, RecordStep):
                 steps += 1
-                size += len(errand.question.result)
+                size += len(call.question.result)
             else:
                 others += 1
         if resting:
             with self._lock:
                 self._queue.extendleft(reversed(resting))
 
-    def _record(self, errands: Sequence[FlowCall]) -> None:
+    def _record(self, calls: Sequence[FlowCall]) -> None:
         """Many at once; by attempts, and those one by one, if something is refused: the others have nothing to do
         with that."""
-        if not errands:
+        if not calls:
             return
         try:
-            verdicts = self._store.record_steps([_step(errand) for errand in errands])
+            verdicts = self._store.record_steps([_step(call) for call in calls])
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, StoreBusy):
                 self._most = max(1, self._most // 4)  # a batch that a slow store cannot take in time would never land
-                if len(errands) == 1:
-                    self._doubt(errands[0], error)
+                if len(calls) == 1:
+                    self._doubt(calls[0], error)
                 raise
-            self._record_apart(errands, error)
+            self._record_apart(calls, error)
             return
         self._most = min(BATCH, 2 * self._most)
-        for errand, verdict in zip(errands, verdicts, strict=True):
+        for call, verdict in zip(calls, verdicts, strict=True):
             if verdict is not Verdict.BUSY:
-                self._finish(errand, Fenced() if verdict is Verdict.FENCED else Done())
-            elif not self._rests(errand.ref):
-                self._rest(errand, StoreBusy(HELD))
+                self._finish(call, Fenced() if verdict is Verdict.FENCED else Done())
+            elif not self._rests(call.ref):
+                self._rest(call, StoreBusy(HELD))
 
-    def _record_apart(self, errands: Sequence[FlowCall], error: Exception) -> None:
+    def _record_apart(self, calls: Sequence[FlowCall], error: Exception) -> None:
         by_attempt: dict[AttemptRef, list[FlowCall]] = {}
-        for errand in errands:
-            by_attempt.setdefault(errand.ref, []).append(errand)
+        for call in calls:
+            by_attempt.setdefault(call.ref, []).append(call)
         if len(by_attempt) > 1:
             for some in by_attempt.values():
                 self._record(some)
         elif isinstance(error, StoreBusy):
-            self._rest(errands[0], error)
-        elif len(errands) > 1:
-            for errand in errands:
-                self._record([errand])
+            self._rest(calls[0], error)
+        elif len(calls) > 1:
+            for call in calls:
+                self._record([call])
         else:
-            self._finish(errands[0], _refusal(error))
+            self._finish(calls[0], _refusal(error))
 
-    def _carry_out(self, errand: FlowCall) -> None:
+    def _carry_out(self, call: FlowCall) -> None:
         try:
-            answer = self._ask(errand)
+            answer = self._ask(call)
         except StoreBusy as error:
-            self._rest(errand, error)
+            self._rest(call, error)
         except StoreError as error:
-            self._doubt(errand, error)
+            self._doubt(call, error)
             raise
         except Exception as error:
-            self._finish(errand, _refusal(error))
+            self._finish(call, _refusal(error))
         else:
-            self._finish(errand, Fenced() if answer is None else answer)
+            self._finish(call, Fenced() if answer is None else answer)
 
-    def _rest(self, errand: FlowCall, error: StoreBusy) -> None:
-        """All of its attempt: an errand must not overtake one that came before it. The handler is told in the end, if
+    def _rest(self, call: FlowCall, error: StoreBusy) -> None:
+        """All of its attempt: a call must not overtake one that came before it. The handler is told in the end, if
         others can be written: a store that takes nothing from anybody is waited for, like one that is away."""
         now = self._clock.boot()
-        trouble = self._troubles.setdefault(errand.ref, _Trouble(now))
+        trouble = self._troubles.setdefault(call.ref, _Trouble(now))
         if now - trouble.since >= _PATIENCE and self._store_answers():
-            self._finish(errand, _refusal(error))
+            self._finish(call, _refusal(error))
             return
         trouble.until = now + min(_LONG_REST, _SHORT_REST * 2.0**trouble.tries)
         trouble.tries += 1
 
-    def _ask(self, errand: FlowCall) -> Reply | None:
+    def _ask(self, call: FlowCall) -> Reply | None:
         """None: fenced."""
-        ref, store = errand.ref, self._store
-        match errand.question:
+        ref, store = call.ref, self._store
+        match call.question:
             case LoadJournal(after=after):
                 journal = store.journal(ref, after)
                 return None if journal is None else JournalPage(journal)
             case Spend(amounts=amounts):
-                spent = store.spend(ref, errand.serial, amounts)
+                spent = store.spend(ref, call.serial, amounts)
                 return None if spent is None else SpentAnswer(spent)
             case KeepPart(name=name, value=value):
-                verdict = store.keep_part(ref, errand.serial, name, value)
+                verdict = store.keep_part(ref, call.serial, name, value)
                 return None if verdict is Verdict.FENCED else Done()
             case SpawnMessage(name=name, ordinal=ordinal, job=job, on_end=on_end):
                 child = store.spawn(NewChild(ref, name, ordinal, job, on_end))
@@ -249,25 +249,25 @@ class Errands:
             case GatherMessage(children=children, release_target=release_target):
                 return GatherAnswer(store.gather(ref, children, release_target))
             case question:
-                raise TypeError(f"no errand: {type(question).__name__}")
+                raise TypeError(f"no flow call: {type(question).__name__}")
 
-    def _finish(self, errand: FlowCall, answer: Reply) -> None:
-        self._answered(errand, answer)
+    def _finish(self, call: FlowCall, answer: Reply) -> None:
+        self._answered(call, answer)
         if isinstance(answer, Fenced):
-            self._revoked(errand.ref)
-        self._close(errand)
+            self._revoked(call.ref)
+        self._close(call)
 
-    def _close(self, errand: FlowCall) -> None:
+    def _close(self, call: FlowCall) -> None:
         """It is under way no more; with the last of its attempt a report that waited for them goes on."""
-        self._troubles.pop(errand.ref, None)
-        self._chosen.pop((errand.ref, errand.serial), None)
-        self._doubts.pop((errand.ref, errand.serial), None)
+        self._troubles.pop(call.ref, None)
+        self._chosen.pop((call.ref, call.serial), None)
+        self._doubts.pop((call.ref, call.serial), None)
         with self._lock:
-            left = self._open.pop(errand.ref) - 1
+            left = self._open.pop(call.ref) - 1
             if left:
-                self._open[errand.ref] = left
+                self._open[call.ref] = left
                 return
-            report = self._held.pop(errand.ref, None)
+            report = self._kept_back.pop(call.ref, None)
         if report is not None:
             self._report([report])
 
@@ -279,23 +279,23 @@ class Errands:
             return
         with self._lock:
             self._queue.extendleft(reversed(self._chosen.values()))
-            ended = {ref for ref in self._held if ref not in self._troubles}
-            dropped = [errand for errand in self._queue if errand.ref in ended]
+            ended = {ref for ref in self._kept_back if ref not in self._troubles}
+            dropped = [call for call in self._queue if call.ref in ended]
             if dropped:
-                self._queue = deque(errand for errand in self._queue if errand.ref not in ended)
+                self._queue = deque(call for call in self._queue if call.ref not in ended)
         self._chosen.clear()
-        for errand in dropped:
-            self._close(errand)
+        for call in dropped:
+            self._close(call)
 
-    def _doubt(self, errand: FlowCall, error: StoreError) -> None:
-        """It failed all by itself. If the store answers others, it is this errand that no call can carry: its handler
+    def _doubt(self, call: FlowCall, error: StoreError) -> None:
+        """It failed all by itself. If the store answers others, no store call can carry this one: its handler
         is told in the end, and those behind it get their turn."""
         if not self._store_answers():
             return
-        key = (errand.ref, errand.serial)
+        key = (call.ref, call.serial)
         self._doubts[key] = self._doubts.get(key, 0) + 1
         if self._doubts[key] >= _TRIES:
-            self._finish(errand, _refusal(error))
+            self._finish(call, _refusal(error))
 
     def _store_answers(self) -> bool:
         try:
@@ -305,14 +305,14 @@ class Errands:
         return True
 
 
-def _step(errand: FlowCall) -> NewStep:
-    question = errand.question
+def _step(call: FlowCall) -> NewStep:
+    question = call.question
     assert isinstance(question, RecordStep)
-    return NewStep(errand.ref, question.name, question.ordinal, question.result, question.ms)
+    return NewStep(call.ref, question.name, question.ordinal, question.result, question.ms)
 
 
 def _refusal(error: Exception) -> RefusedMessage:
     if not isinstance(error, UnstuckError):
-        logging.getLogger("unstuck").error("an errand failed", exc_info=error)
+        logging.getLogger("unstuck").error("a flow call failed", exc_info=error)
         return RefusedMessage(UnstuckError.__name__, clean_text(repr(error), _MAX_MESSAGE))
     return RefusedMessage(type(error).__name__, clean_text(str(error), _MAX_MESSAGE))

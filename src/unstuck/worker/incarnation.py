@@ -1,9 +1,9 @@
 """One incarnation of a worker, from its registration to its leave: the loop that looks, plans and acts.
 
-The main thread owns the executors and the books about them; it never waits for the database. Beside it: the
-claimer, the settler, the errands, the requests and the janitor on one store, the beat on a store of its own. They
-talk to the main thread by notes and a nudge, and it to them by their few methods. Everything is bounded: slots bound
-the ledger, and the ledger bounds the reports that wait for a settle and the errands under way.
+The main thread owns the executors and the state about them; it never waits for the database. Beside it: the
+claimer, the settler, the flow calls, the requests and the janitor on one store, the beat on a store of its own. They
+talk to the main thread by its mailbox and a nudge, and it to them by their few methods. Everything is bounded: slots
+bound the ledger, and the ledger bounds the reports that wait for a settle and the flow calls under way.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from unstuck.model.errors import SchemaMismatch, StoreError
 from unstuck.model.job import WorkerRecord
 from unstuck.store.port import Settled
 from unstuck.telemetry import emit
-from unstuck.worker.act import Hands
+from unstuck.worker.act import ActionRunner
 from unstuck.worker.actions import HANDED_BACK, Convict, Drain, Kill, Promote, Terminate
 from unstuck.worker.claim import Claimer
 from unstuck.worker.describing import describe, states
 from unstuck.worker.feeding import Feeding
-from unstuck.worker.fleet_events import Ears
-from unstuck.worker.flow_calls import Errands
+from unstuck.worker.fleet_events import FleetEventHandler
+from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.heartbeat import Heartbeat
 from unstuck.worker.identity import identify
 from unstuck.worker.loops import Loop, LoopWatchdog, end_process
-from unstuck.worker.mailbox import ErrandDone, LeaseLost, Mailbox, Notes, Renewed, Revoked
+from unstuck.worker.mailbox import FlowCallAnswered, LeaseLost, Mailbox, MailboxReader, Renewed, Revoked
 from unstuck.worker.orders import Orders
 from unstuck.worker.parts import Chores, End, WorkerParts
 from unstuck.worker.plan import plan
@@ -37,7 +37,7 @@ from unstuck.worker.roles import failing, is_hopeless
 from unstuck.worker.selffence import Fence
 from unstuck.worker.settle import Settler
 from unstuck.worker.shutdown import Phase, Shutdown
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 from unstuck.worker.view import FleetView
 from unstuck.worker.wellbeing import Wellbeing
 
@@ -54,8 +54,8 @@ class Incarnation:
         self.parts = parts
         self.shutdown = shutdown
         self.clock, self.times, self.fleet = parts.clock, parts.times, parts.fleet
-        self.books = Books(parts.times, parts.seats, parts.limits, Fence.after(self.clock.boot(), parts.times))
-        self.inbox = Mailbox(self.nudge)
+        self.state = WorkerState(parts.times, parts.seats, parts.limits, Fence.after(self.clock.boot(), parts.times))
+        self.mailbox = Mailbox(self.nudge)
         self._look_at = 0.0
         self._describe_at = 0.0
         self._described: tuple[str, Mapping[str, Any]] = ("active", {})
@@ -77,7 +77,7 @@ class Incarnation:
             try:
                 while not self._is_over():
                     self._main.turn()
-                return End.FENCED if self.books.is_fenced else End.LEFT
+                return End.FENCED if self.state.is_fenced else End.LEFT
             finally:
                 self._leave(record)
         finally:
@@ -102,7 +102,7 @@ class Incarnation:
                 parts.prepare()
                 sent_at = self.clock.boot()
                 record = parts.store.register_worker(me)
-                self.books.fence = Fence.after(sent_at, self.times)
+                self.state.fence = Fence.after(sent_at, self.times)
                 return record
             except SchemaMismatch:
                 raise
@@ -123,62 +123,62 @@ class Incarnation:
         chores = self._chores = self.parts.chores(record)
         self._record = record
         self._build(record.number, chores)
-        self.fleet.lease(self.books.fence.kill_at)
+        self.fleet.lease(self.state.fence.kill_at)
         self._announce(record)
         now = self.clock.boot()
         for event in heard:
-            self.ears.hear(event, now)
+            self.fleet_events.hear(event, now)
         self._describe(now)
         self._start_loops(chores)
 
     def _build(self, number: int, chores: Chores) -> None:
         """The other threads' work, and what the main thread has to deal with it."""
-        parts, books, inbox = self.parts, self.books, self.inbox
+        parts, state, mailbox = self.parts, self.state, self.mailbox
         self.claimer = Claimer(
             parts.store,
             number,
-            books.ledger,
-            books.pace,
+            state.ledger,
+            state.pace,
             self.times,
             self.clock,
             parts.chance,
             before_first=lambda: chores.first_sweep(self._claim.stamp),
             landed=self.nudge,
         )
-        self.settler = Settler(parts.store, number, books.ledger, self.clock, settled=self._on_settled)
+        self.settler = Settler(parts.store, number, state.ledger, self.clock, settled=self._on_settled)
         self.requests = Requests(
             parts.store,
             number,
             self.times,
             self.clock,
-            is_busy=lambda: books.ledger.held > 0,
-            heard=inbox.put,
-            revoked=lambda ref: inbox.put(Revoked(ref)),
-            ordered=inbox.put,
+            is_busy=lambda: state.ledger.held > 0,
+            heard=mailbox.put,
+            revoked=lambda ref: mailbox.put(Revoked(ref)),
+            ordered=mailbox.put,
         )
         self.heartbeat = Heartbeat(
             parts.beat_store,
             number,
-            books.ledger,
+            state.ledger,
             self.times,
             self.clock,
             describe=lambda: self._described,
-            renewed=lambda sent_at, beat: inbox.put(Renewed(sent_at, beat)),
-            fenced=lambda: inbox.put(LeaseLost()),
+            renewed=lambda sent_at, beat: mailbox.put(Renewed(sent_at, beat)),
+            fenced=lambda: mailbox.put(LeaseLost()),
         )
-        self.feeding = Feeding(books, self.fleet)
-        self.hands = Hands(books, self.fleet, self.requests)
-        self.errands = Errands(
+        self.feeding = Feeding(state, self.fleet)
+        self.actions = ActionRunner(state, self.fleet, self.requests)
+        self.flow_calls = FlowCallRunner(
             parts.store,
-            books.ledger,
+            state.ledger,
             self.clock,
-            answered=lambda errand, answer: inbox.put(ErrandDone(errand, answer)),
-            revoked=lambda ref: inbox.put(Revoked(ref)),
+            answered=lambda call, answer: mailbox.put(FlowCallAnswered(call, answer)),
+            revoked=lambda ref: mailbox.put(Revoked(ref)),
             report=self.settler.report,
         )
-        self.ears = Ears(books, self.claimer, self.settler, self.errands, parts.queues)
-        self.orders = Orders(books, self.fleet, self.hands, self.shutdown, self.requests.answer)
-        self.notes = Notes(inbox, books, self.fleet, self.hands, self.orders)
+        self.fleet_events = FleetEventHandler(state, self.claimer, self.settler, self.flow_calls, parts.queues)
+        self.orders = Orders(state, self.fleet, self.actions, self.shutdown, self.requests.answer)
+        self.mail_reader = MailboxReader(mailbox, state, self.fleet, self.actions, self.orders)
 
     def _start_loops(self, chores: Chores) -> None:
         t = self.times
@@ -193,14 +193,14 @@ class Incarnation:
         self._others = [
             self._claim,
             Loop("settle", self.settler.tick, self.clock, silence=3.0 + 10 * call),
-            Loop("errands", self.errands.tick, self.clock, silence=3.0 + 10 * call),
+            Loop("errands", self.flow_calls.tick, self.clock, silence=3.0 + 10 * call),
             Loop("requests", self.requests.tick, self.clock, silence=3 * t.cancel_poll + 10 * call),
             self._janitor,
         ]
         self._loops = [self._beat, *self._others]
         self.wellbeing = Wellbeing(
             self._record,
-            self.books,
+            self.state,
             self.shutdown,
             self._loops,
             duties=chores.troubles,
@@ -227,24 +227,24 @@ class Incarnation:
         )
 
     def _is_over(self) -> bool:
-        if self.books.is_fenced:
+        if self.state.is_fenced:
             return True
-        if self.books.phase is Phase.WORKING:
+        if self.state.phase is Phase.WORKING:
             return False
-        if self.books.ledger.is_empty and not self.books.standing:
+        if self.state.ledger.is_empty and not self.state.unseated:
             return True
-        bodies = any(post.load for post in self.books.roster.posts.values())
+        bodies = any(post.load for post in self.state.roster.posts.values())
         # Only settles are left, and the store is away: they count for nothing once the lease is gone.
         now = self.clock.boot()
-        is_late = self.books.phase is Phase.LEAVING or now >= self.books.fence.lease_ends_at
-        is_vain = is_late or is_hopeless(self.books.troubles, self.times, now) or self._has_only_trouble()
+        is_late = self.state.phase is Phase.LEAVING or now >= self.state.fence.lease_ends_at
+        is_vain = is_late or is_hopeless(self.state.troubles, self.times, now) or self._has_only_trouble()
         return is_vain and not bodies
 
     def _has_only_trouble(self) -> bool:
         """The time to drain is over, and all that is left are reports that the store cannot write although it
         answers. They would keep this worker for ever."""
-        left = self.books.ledger.unsettled
-        is_late = self.books.phase is Phase.HANDING_BACK and not self.books.ledger.held
+        left = self.state.ledger.unsettled
+        is_late = self.state.phase is Phase.HANDING_BACK and not self.state.ledger.held
         return is_late and 0 < left <= self.settler.set_aside
 
     def _end(self, reason: str) -> None:
@@ -264,21 +264,21 @@ class Incarnation:
 
     def _leave(self, record: WorkerRecord) -> None:
         """Bodies first, then what is left to write, the lease last."""
-        if not self.books.is_fenced:
+        if not self.state.is_fenced:
             self._retire_executors()
         self._close_fleet()
         self._flush_reports()
         self._wait_for_settles()
         for loop in (*self._others, self._guard, self._beat):
             loop.stop()
-        self.books.ledger.has_room.set()
-        for part in (self.settler, self.errands, self.requests):
+        self.state.ledger.has_room.set()
+        for part in (self.settler, self.flow_calls, self.requests):
             part.wake()
         limit = self.times.poll + 2 * self.times.store_call + self.times.slack
         joined = [loop.join(limit) for loop in (*self._others, self._beat)]
         # Also when the lease was lost: its bodies are gone for sure now, so what nobody took yet goes back uncharged.
         self._unregister(record)
-        emit("worker_left", worker=record.name, fenced=self.books.is_fenced, clean=all(joined))
+        emit("worker_left", worker=record.name, fenced=self.state.is_fenced, clean=all(joined))
 
     def _close_fleet(self) -> None:
         with self._nudging:
@@ -292,18 +292,18 @@ class Incarnation:
 
     def _retire_executors(self) -> None:
         """Idle executors run their stop hooks before they end; who does not come to an end is killed by close."""
-        for post in self.books.roster.posts.values():
+        for post in self.state.roster.posts.values():
             if post.state == "active" and not post.killed:
                 self.fleet.drain(post.number, HANDED_BACK)
         until = self.clock.boot() + self.times.kill_grace
-        while self.books.roster.posts and self.clock.boot() < until:
+        while self.state.roster.posts and self.clock.boot() < until:
             self._main.stamp()
             for event in self.fleet.hear(0.05):
-                self.ears.hear(event, self.clock.boot())
+                self.fleet_events.hear(event, self.clock.boot())
 
     def _wait_for_settles(self) -> None:
         until = self.clock.boot() + self.times.store_call + self.times.slack
-        while (self.books.ledger.unsettled or self.requests.unanswered) and self.clock.boot() < until:
+        while (self.state.ledger.unsettled or self.requests.unanswered) and self.clock.boot() < until:
             self._main.stamp()
             self.clock.wait(threading.Event(), 0.01)
 
@@ -319,10 +319,10 @@ class Incarnation:
         events = self.fleet.hear(max(0.0, self._look_at - self.clock.boot()))
         now = self.clock.boot()
         self._notice_shutdown(now)
-        # Results first: they are said once, a note that came to nothing is said again.
+        # Results first: they are said once, a message that came to nothing is said again.
         for event in events:
-            self.ears.hear(event, now)
-        self.notes.read(now)
+            self.fleet_events.hear(event, now)
+        self.mail_reader.read(now)
         self.feeding.place(now)
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
@@ -333,31 +333,31 @@ class Incarnation:
 
     def _look(self, now: float) -> None:
         """After a rest of ours the others get the time to show that they are alive, before anything is judged."""
-        self.books.look(self.fleet.views(), now)
+        self.state.look(self.fleet.views(), now)
         was_away = self._view(now).was_away(now)
         for _ in range(1 if was_away else _LOOKS):
             actions = list(plan(self._view(now), now))
-            self.books.looked_at = now
+            self.state.looked_at = now
             for action in actions:
-                self.hands.do(action, now)
+                self.actions.do(action, now)
             if not any(isinstance(action, _FREEING) for action in actions):
                 break
         if was_away:
             self._look_at = now + 2 * self.times.pulse
-        self.claimer.shun(self.books.unrunnable())
+        self.claimer.shun(self.state.unrunnable())
         self.wellbeing.look(now)
         self.orders.look(now)
         self._show(now)
 
     def _view(self, now: float) -> FleetView:
-        return self.books.view(now, is_impatient=self.shutdown.is_impatient)
+        return self.state.view(now, is_impatient=self.shutdown.is_impatient)
 
     def _notice_shutdown(self, now: float) -> None:
         phase = self.shutdown.phase(now)
-        if phase is self.books.phase:
+        if phase is self.state.phase:
             return
-        self.books.phase = phase
-        emit("shutting_down", phase=phase.name.lower().replace("_", " "), running=self.books.ledger.held)
+        self.state.phase = phase
+        emit("shutting_down", phase=phase.name.lower().replace("_", " "), running=self.state.ledger.held)
         self.claimer.close()
         self.parts.readiness.stopping()
         self._look_at = now
@@ -365,27 +365,27 @@ class Incarnation:
         self._beat.wake()
 
     def _flush_reports(self) -> None:
-        if self.books.reports:
-            self.settler.report(self.books.reports)
-            self.books.reports = []
+        if self.state.reports:
+            self.settler.report(self.state.reports)
+            self.state.reports = []
 
     # --- what others see ----------------------------------------------------------------------------------------
     def _show(self, now: float) -> None:
         """A process that comes or goes is told with a beat of its own, so that people see it soon."""
-        self.parts.readiness.show(self.books.is_ready(now))
-        roles = failing(self.books.troubles, now)
+        self.parts.readiness.show(self.state.is_ready(now))
+        roles = failing(self.state.troubles, now)
         worst = f"; {roles[0].sentence(now)}" if roles else ""
-        self.parts.readiness.tick(f"{self.books.ledger.held} jobs held{worst}", now)
+        self.parts.readiness.tick(f"{self.state.ledger.held} jobs held{worst}", now)
         if now < self._describe_at:
             return
         self._describe_at = now + DESCRIBE_EVERY
         self._describe(now)
-        books = self.books
+        state = self.state
         shown = (
-            states(books.roster.posts.values()),
-            books.import_error,
-            books.start_error,
-            books.is_ready(now),
+            states(state.roster.posts.values()),
+            state.import_error,
+            state.start_error,
+            state.is_ready(now),
             frozenset(role.name for role in roles),
         )
         if shown != self._shown:
@@ -393,7 +393,7 @@ class Incarnation:
             self._beat.wake()
 
     def _describe(self, now: float) -> None:
-        self._described = describe(self.books, self.fleet.pids(), now, is_impatient=self.shutdown.is_impatient)
+        self._described = describe(self.state, self.fleet.pids(), now, is_impatient=self.shutdown.is_impatient)
 
     # --- other threads ------------------------------------------------------------------------------------------
     def nudge(self) -> None:
@@ -409,7 +409,7 @@ class Incarnation:
                 self._nudging.release()
 
     def _on_settled(self, answers: list[Settled]) -> None:
-        if self.books.phase is not Phase.WORKING:
+        if self.state.phase is not Phase.WORKING:
             self.nudge()
         # A short park must not wait for a sweep: nobody else knows of it yet.
         ends = [answer.wait_ends_in for answer in answers if answer.wait_ends_in is not None]

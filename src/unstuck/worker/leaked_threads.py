@@ -1,4 +1,4 @@
-"""Residents: threads that stay after the job that started them, again and again, and are no reason to recycle.
+"""Leaked threads: those that stay after the job that started them, again and again, and are no reason to recycle.
 
 A library's pool or reporter thread, started by whichever job comes first, would have every process replaced after its
 first job, for ever. So what a workflow has left behind often enough is taken for a part of it, and only reported.
@@ -19,7 +19,7 @@ _REMEMBERED = 1000
 _SHOWN = 5
 
 
-class Residents:
+class LeakedThreads:
     def __init__(self) -> None:
         self._recycles: dict[tuple[str, str], int] = {}
 

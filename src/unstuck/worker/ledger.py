@@ -203,7 +203,7 @@ class Ledger:
         with self._lock:
             return self._holdings.pop(ref, None)
 
-    # --- the errands ----------------------------------------------------------------------------------------------
+    # --- flow calls ------------------------------------------------------------------------------------------------
     def is_ours(self, ref: AttemptRef) -> bool:
         """Whether something may still be written about it: held, or its report not settled yet."""
         with self._lock:

@@ -15,9 +15,9 @@ from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.worker import stacks
 from unstuck.worker.dumps import Dumps
 from unstuck.worker.memory import oom_kills, resident
+from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import ExecutorView, ProcessState
-from unstuck.worker.spill import Spill
-from unstuck.worker.threads import Vigil, look_at_threads
+from unstuck.worker.threads import SilenceProbe, look_at_threads
 
 #: How long an executor may take to answer a recall; after that what has not begun comes back without its help.
 ANSWER_WITHIN = 0.1
@@ -40,8 +40,8 @@ class Fed:
     started: bool = False
     is_back: bool = False
     on_main: bool = False
-    #: How many errands of it are under way, and the serial of the last.
-    errands: int = 0
+    #: How many flow calls of it are under way, and the serial of the last.
+    flow_calls: int = 0
     serial: int = 0
 
 
@@ -52,7 +52,7 @@ class Member:
     wire: socket.socket
     page: SharedPage
     dumps: Dumps
-    spill: Spill
+    output_pipe: OutputPipe
     since: float
     places: list[int]
     state: ProcessState = "starting"
@@ -81,7 +81,7 @@ class Member:
     memory_at: float = -math.inf
     #: Kernel threads that were there before its first attempt, or have run one: they may rest as long as they like.
     crew: set[int] | None = None
-    vigil: Vigil | None = None
+    silence: SilenceProbe | None = None
     is_released: bool = False
 
     def next_duty(self) -> float:
@@ -94,8 +94,8 @@ class Member:
         self.wire.close()
         if self.pidfd >= 0:
             os.close(self.pidfd)
-        self.spill.drain(now)
-        self.spill.close()
+        self.output_pipe.drain(now)
+        self.output_pipe.close()
         self.page.close()
         self.dumps.close()
 
@@ -132,17 +132,17 @@ class Member:
             raise BadFrame(f"it spoke of attempt {number}, which it was not given") from None
 
     def sends(self, number: int, serial: int) -> Fed:
-        """One more errand of this attempt; an executor of ours keeps back what is too much.
+        """One more flow call of this attempt; an executor of ours keeps back what is too much.
 
         Two under one serial would be taken for one from here on, and the end of the attempt wait for the other.
         """
         fed = self.owed(number)
         if not fed.serial < serial <= MOST_SERIAL:
-            raise BadFrame(f"an errand of serial {serial} after {fed.serial}")
+            raise BadFrame(f"a flow call of serial {serial} after {fed.serial}")
         fed.serial = serial
-        fed.errands += 1
-        if fed.errands > MAX_FLOW_CALLS:
-            raise BadFrame(f"more than {MAX_FLOW_CALLS} errands of one attempt at once")
+        fed.flow_calls += 1
+        if fed.flow_calls > MAX_FLOW_CALLS:
+            raise BadFrame(f"more than {MAX_FLOW_CALLS} flow calls of one attempt at once")
         return fed
 
     def answered(self, number: int) -> None:
@@ -219,7 +219,7 @@ class Member:
 
     def is_held(self) -> bool:
         """Somebody in it keeps the interpreter from all others."""
-        return self.vigil is not None and self.vigil.is_held
+        return self.silence is not None and self.silence.is_held
 
     def culprit(self, stack: str | None) -> AttemptRef | None:
         """Whose thread crashed, by the crash report and the page; None if nothing says so."""
@@ -250,8 +250,8 @@ class Member:
         loop_age = max(0.0, now - (page.loop_pulse or now))
         is_silent = pulse_age >= silent_after and self.pid
         # A process for single jobs has no loop that turns.
-        vigil = self._keep_vigil(now, not self.alone and loop_age >= silent_after) if is_silent else None
-        self.vigil = vigil
+        silence = self._probe_silence(now, not self.alone and loop_age >= silent_after) if is_silent else None
+        self.silence = silence
         running: list[AttemptRef] = []
         unstarted: list[AttemptRef] = []
         unsaid: dict[AttemptRef, float] = {}
@@ -280,8 +280,8 @@ class Member:
             loop_age=loop_age,
             on_loop=self._ref(page.loop_job),
             on_main=frozenset(on_main),
-            holder=self._ref(vigil.holder) if vigil else None,
-            is_stopped=vigil.is_stopped if vigil else False,
+            holder=self._ref(silence.holder) if silence else None,
+            is_stopped=silence.is_stopped if silence else False,
         )
 
     def _is_on_main(self, number: int, fed: Fed) -> bool:
@@ -295,13 +295,13 @@ class Member:
         fed = self.fed.get(number) if number else None
         return None if fed is None or fed.is_back else fed.ref
 
-    def _keep_vigil(self, now: float, is_loop_silent: bool) -> Vigil:
-        vigil = self.vigil
-        if vigil is None or vigil.pulse != self.page.pulse:
+    def _probe_silence(self, now: float, is_loop_silent: bool) -> SilenceProbe:
+        silence = self.silence
+        if silence is None or silence.pulse != self.page.pulse:
             # It spoke again since the last look, be it for a moment: nothing said of that silence holds for this one.
-            vigil = Vigil(self.page.pulse)
-        if vigil.is_due(now):
-            vigil.look(
+            silence = SilenceProbe(self.page.pulse)
+        if silence.is_due(now):
+            silence.look(
                 look_at_threads(self.pid, now),
                 self.pid,
                 self.page.control_thread,
@@ -309,7 +309,7 @@ class Member:
                 self.crew or (),
                 is_loop_silent=is_loop_silent,
             )
-        return vigil
+        return silence
 
     def _threads_of_jobs(self) -> dict[int, int]:
         """Which attempt is on which kernel thread; the main one is with whoever is on the loop now."""

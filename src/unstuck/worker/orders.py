@@ -9,13 +9,13 @@ from typing import Protocol
 from unstuck.model.job import AttemptRef
 from unstuck.store.port import WorkerOrder
 from unstuck.telemetry import emit
-from unstuck.worker.act import Hands
+from unstuck.worker.act import ActionRunner
 from unstuck.worker.actions import ORDERED, Drain, Dump, Kill
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import FleetPort
 from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Shutdown
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 
 #: A process that has not shown a stack by then will not.
 _STACK_WITHIN = 1.0
@@ -38,10 +38,12 @@ class _Awaited:
 
 
 class Orders:
-    def __init__(self, books: Books, fleet: FleetPort, hands: Hands, shutdown: Shutdown, answer: AnswerOrder) -> None:
-        self._books = books
+    def __init__(
+        self, state: WorkerState, fleet: FleetPort, actions: ActionRunner, shutdown: Shutdown, answer: AnswerOrder
+    ) -> None:
+        self._state = state
         self._fleet = fleet
-        self._hands = hands
+        self._actions = actions
         self._shutdown = shutdown
         self._answer = answer
         self._awaited: list[_Awaited] = []
@@ -67,11 +69,11 @@ class Orders:
         """Like a first TERM; one that drains already is not hurried by it."""
         if not self._shutdown.is_asked:
             self._shutdown.ask()
-        self._answer(order.number, f"this worker is draining; {_jobs(self._books.ledger.held)} first")
+        self._answer(order.number, f"this worker is draining; {_jobs(self._state.ledger.held)} first")
 
     def _to_process(self, order: WorkerOrder, act: Callable[[Post], str]) -> None:
         pid = _pid(order.subject)
-        post = self._books.roster.of_pid(pid) if pid else None
+        post = self._state.roster.of_pid(pid) if pid else None
         if post is None:
             self._answer(order.number, f"no process {order.subject[:_MOST_SHOWN]} here", refused=True)
         else:
@@ -79,12 +81,12 @@ class Orders:
 
     def _recycle(self, post: Post, order: WorkerOrder, now: float) -> str:
         if post.state != "draining" and not post.killed:
-            self._hands.do(Drain(post.number, f"recycled by {order.by}"), now)
+            self._actions.do(Drain(post.number, f"recycled by {order.by}"), now)
         return f"process {post.pid} is draining; {_jobs(len(post.bodies))} first"
 
     def _kill(self, post: Post, now: float) -> str:
         running = len(post.bodies)
-        self._hands.do(Kill(post.number, ORDERED), now)
+        self._actions.do(Kill(post.number, ORDERED), now)
         return f"process {post.pid} is killed; {running} of its jobs go back"
 
     # --- stacks -------------------------------------------------------------------------------------------------
@@ -95,17 +97,17 @@ class Orders:
             why = "it has not started yet" if is_waiting else "it does not run here any more"
             self._answer(order.number, why, refused=True)
             return
-        self._hands.do(Dump(holding.executor or 0, (holding.ref,)), now)
+        self._actions.do(Dump(holding.executor or 0, (holding.ref,)), now)
         self._awaited.append(_Awaited(order.number, holding.ref, now + _STACK_WITHIN))
 
     def _subject(self, subject: str) -> HeldAttempt | None:
         job, _, token = subject.partition(":")
-        held = self._books.ledger.holdings()
+        held = self._state.ledger.holdings()
         return next((h for h in held if (str(h.ref.job), str(h.ref.token)) == (job, token)), None)
 
     def _has_answered(self, awaited: _Awaited, now: float) -> bool:
-        holding = self._books.ledger.get(awaited.ref)
-        post = None if holding is None else self._books.post_of(holding)
+        holding = self._state.ledger.get(awaited.ref)
+        post = None if holding is None else self._state.post_of(holding)
         if holding is None or post is None:
             self._answer(awaited.order, "it does not run here any more", refused=True)
             return True

@@ -1,4 +1,4 @@
-"""Executors that are still to be ordered from the zygote, each with the descriptors it will get."""
+"""Executors that the zygote has not been told to fork yet, each with the descriptors it will get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from unstuck.executor.messages import Fork, pack
 from unstuck.executor.page import SharedPage, memory_file, page_size
 from unstuck.worker.dumps import Dumps
 from unstuck.worker.member import Member
-from unstuck.worker.spill import Spill
+from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.zygote_link import ZygoteLink
 
 #: Room in a shared page beyond two attempts per slot: what a supervisor may feed ahead.
@@ -21,13 +21,13 @@ AHEAD = 4096
 
 
 @dataclass(slots=True)
-class Birth:
+class PendingFork:
     member: Member
     slots: int
     descriptors: tuple[int, ...]
 
 
-def conceive(executor: int, alone: bool, slots: int, lease_until: float, now: float) -> Birth:
+def prepare_fork(executor: int, alone: bool, slots: int, lease_until: float, now: float) -> PendingFork:
     """Its descriptors, both ends of each; nothing stays open if one of them cannot be had."""
     cells = 2 * slots + AHEAD
     with contextlib.ExitStack() as undo:
@@ -46,45 +46,45 @@ def conceive(executor: int, alone: bool, slots: int, lease_until: float, now: fl
         undo.callback(close_all, (output, their_output))
         ours.setblocking(False)
         page.grant(lease_until)
-        spill = Spill(output, f"executor {executor}")
-        member = Member(executor, alone, ours, page, Dumps(stack), spill, now, list(range(cells)))
+        output_pipe = OutputPipe(output, f"executor {executor}")
+        member = Member(executor, alone, ours, page, Dumps(stack), output_pipe, now, list(range(cells)))
         undo.pop_all()
-    return Birth(member, slots, (theirs.detach(), page_fd, their_stack, their_output))
+    return PendingFork(member, slots, (theirs.detach(), page_fd, their_stack, their_output))
 
 
-class Births:
-    """First come, first born."""
+class PendingForks:
+    """In the order in which they were added."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Birth] = deque()
+        self._waiting: deque[PendingFork] = deque()
 
-    def add(self, birth: Birth) -> None:
-        self._waiting.append(birth)
+    def add(self, fork: PendingFork) -> None:
+        self._waiting.append(fork)
 
-    def order(self, link: ZygoteLink) -> list[Member]:
+    def send(self, link: ZygoteLink) -> list[Member]:
         """Those that the zygote has been told to start."""
-        ordered: list[Member] = []
+        sent: list[Member] = []
         while self._waiting:
-            birth = self._waiting[0]
-            frame = pack([Fork(birth.member.number, birth.member.alone, birth.slots)])
-            if not link.ask(frame, birth.descriptors):
+            fork = self._waiting[0]
+            frame = pack([Fork(fork.member.number, fork.member.alone, fork.slots)])
+            if not link.ask(frame, fork.descriptors):
                 break
             self._waiting.popleft()
-            close_all(birth.descriptors)
-            ordered.append(birth.member)
-        return ordered
+            close_all(fork.descriptors)
+            sent.append(fork.member)
+        return sent
 
-    def call_off(self, member: Member) -> bool:
+    def withdraw(self, member: Member) -> bool:
         """Whether there was still time to."""
-        for birth in tuple(self._waiting):
-            if birth.member is member:
-                self._waiting.remove(birth)
-                close_all(birth.descriptors)
+        for fork in tuple(self._waiting):
+            if fork.member is member:
+                self._waiting.remove(fork)
+                close_all(fork.descriptors)
                 return True
         return False
 
     def __contains__(self, member: Member) -> bool:
-        return any(birth.member is member for birth in self._waiting)
+        return any(fork.member is member for fork in self._waiting)
 
 
 def close_all(descriptors: Sequence[int]) -> None:

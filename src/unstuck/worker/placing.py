@@ -55,33 +55,33 @@ def place(
     coroutines: Collection[str] = (),
     unresponsive: float = math.inf,
 ) -> tuple[dict[int, list[HeldAttempt]], list[HeldAttempt]]:
-    """Feedable posts in, seats and those left standing out: the post with most free slots takes the next; for a
+    """Feedable posts in, seats and those left unseated out: the post with most free slots takes the next; for a
     coroutine one whose loop lives."""
     shared = [post for post in posts if not post.alone]
     loops = {post.number for post in shared if post.has_live_loop(unresponsive)}
     solos = [post for post in posts if post.alone and post.load == 0]
     loads = {post.number: post.load - post.slots for post in shared}
     seats: dict[int, list[HeldAttempt]] = {}
-    standing: list[HeldAttempt] = []
+    unseated: list[HeldAttempt] = []
     for holding in waiting:
         if holding.needs_solitude:
             if solos and (most_suspects > 0 or not holding.job.alone):
                 most_suspects -= holding.job.alone
                 seats[solos.pop().number] = [holding]
             else:
-                standing.append(holding)
+                unseated.append(holding)
         elif open_to := loops if holding.job.workflow in coroutines else loads:
             number = min(open_to, key=loads.__getitem__)
             loads[number] += 1
             seats.setdefault(number, []).append(holding)
         else:
-            standing.append(holding)
-    return seats, standing
+            unseated.append(holding)
+    return seats, unseated
 
 
 def room(
     posts: Collection[Post],
-    standing: Sequence[HeldAttempt],
+    unseated: Sequence[HeldAttempt],
     seats: Seats,
     *,
     may_fetch_ahead: bool,
@@ -92,7 +92,7 @@ def room(
     if not shared:
         return FreeRoom(0)
     alone = [h for post in posts if post.alone for h in post.live]
-    waiting = [*standing, *alone]
+    waiting = [*unseated, *alone]
     isolated = sum(holding.needs_solitude and not holding.is_suspect for holding in waiting)
     # Jobs that go on in an executor that drains keep their slots: its replacement has only the others.
     staying = sum(

@@ -63,7 +63,7 @@ def plan(view: FleetView, now: float) -> Iterator[Action]:
     yield from ladder.enforce_time_limits(view, now)
     yield from ladder.hand_back(view)
     yield from recall_unstarted(view, now)
-    yield from give_back_standing(view, now)
+    yield from give_back_unseated(view, now)
     yield from drain_worn(view)
     yield from drain_idle_solos(view, now)
     yield from fill_places(view, now)
@@ -193,8 +193,8 @@ def recall_unstarted(view: FleetView, now: float) -> Iterator[Action]:
             yield Recall(post.number, refs)
 
 
-def give_back_standing(view: FleetView, now: float) -> Iterator[Action]:
-    for holding in view.standing:
+def give_back_unseated(view: FleetView, now: float) -> Iterator[Action]:
+    for holding in view.unseated:
         limit = SOLITARY_LIMIT if holding.needs_solitude else UNSTARTED_LIMIT
         if view.phase > Phase.WORKING:
             yield GiveBack(holding.ref, HANDED_BACK)
@@ -266,8 +266,8 @@ def _shared(view: FleetView, coming: list[Post]) -> Iterator[Action]:
 def _solos(view: FleetView, coming: list[Post]) -> Iterator[Action]:
     solos = [post for post in coming if post.alone]
     idle = sum(post.load == 0 for post in solos)
-    suspects = sum(holding.job.alone for holding in view.standing)
-    isolated = sum(holding.needs_solitude for holding in view.standing) - suspects
+    suspects = sum(holding.job.alone for holding in view.unseated)
+    isolated = sum(holding.needs_solitude for holding in view.unseated) - suspects
     needed = isolated + min(suspects, suspects_to_seat(view.posts, is_wary=view.is_wary)) - idle
     limit = view.seats.solos + view.seats.suspects
     yield from (StartExecutor(alone=True) for _ in range(min(needed, limit - len(solos))))

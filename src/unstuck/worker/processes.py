@@ -199,7 +199,7 @@ class FleetPort(Protocol):
         ...
 
     def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
-        """To an errand. Of an attempt that has ended nobody waits for it any more."""
+        """The answer to a flow call; it is dropped if the attempt has ended."""
         ...
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:

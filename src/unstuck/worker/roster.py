@@ -1,4 +1,4 @@
-"""The roster: executor processes as the supervisor's books have them, and who sits where."""
+"""The roster: the executor processes, as the supervisor knows them, and which attempt is in which."""
 
 from __future__ import annotations
 
@@ -97,6 +97,17 @@ class Post:
     def has_live_loop(self, unresponsive: float) -> bool:
         """Whether a coroutine that is put there would run."""
         return self.loop_age < unresponsive
+
+
+@dataclass(frozen=True, slots=True)
+class Recycled:
+    """A process that has ended. `at` is for people: by the wall clock, ISO."""
+
+    pid: int
+    generation: int
+    reason: str
+    jobs_done: int
+    at: str
 
 
 class Roster:

@@ -32,7 +32,7 @@ BATCH = 400
 _REST = 1.0
 #: How long a busy settler waits for company: a commit costs more than this.
 _COALESCE = 0.003
-_COMPANY = 100
+_MANY = 100
 _TRIES = 3
 #: How soon what was set aside is tried again: at first, and at the longest.
 _SOON = 0.02
@@ -83,7 +83,7 @@ class Settler:
         self._remarks: dict[AttemptRef, Remark] = {}
         #: How many characters of their outputs are stored for certain.
         self._stored: dict[AttemptRef, int] = {}
-        self._lifts: list[int] = []
+        self._gone_bodies: list[int] = []
         self._arrived = threading.Event()
         self._was_busy = False
         self._most = BATCH
@@ -107,10 +107,10 @@ class Settler:
             self._remarks[ref] = _joined(self._remarks.get(ref), said)
         self._arrived.set()
 
-    def lift(self, job: int) -> None:
-        """The process of a stuck attempt is gone: its hold may go, once its verdict is written."""
+    def body_gone(self, job: int) -> None:
+        """The process of a stuck attempt is gone: its body mark may go, once its verdict is written."""
         with self._lock:
-            self._lifts.append(job)
+            self._gone_bodies.append(job)
         self._arrived.set()
 
     def wake(self) -> None:
@@ -151,7 +151,7 @@ class Settler:
         if rest > 0:
             self._was_busy = False
             self._clock.wait(self._arrived, rest)
-        elif self._was_busy and len(self._reports) < _COMPANY:
+        elif self._was_busy and len(self._reports) < _MANY:
             self._clock.wait(threading.Event(), _COALESCE)
         self._arrived.clear()
         return self._until_work() <= 0
@@ -178,7 +178,7 @@ class Settler:
         if batch:
             self._settle(batch)
         self._settle_aside()
-        self._lift_holds()
+        self._lift_body_marks()
 
     # --- what handlers said -------------------------------------------------------------------------------------
     def _take_said(self) -> list[Remark]:
@@ -316,7 +316,7 @@ class Settler:
         for answer in final:
             aside = self._aside.pop(answer.ref, None)
             if aside is not None and aside.is_recorded:
-                self._strike(answer.ref.job)
+                self._leave_quarantine(answer.ref.job)
 
     def _tell(self, final: list[Settled]) -> None:
         now = self._clock.boot()
@@ -370,7 +370,7 @@ class Settler:
             if ref.job in refused:
                 aside.untold = "" if is_told else refused[ref.job]
 
-    def _strike(self, job: int) -> None:
+    def _leave_quarantine(self, job: int) -> None:
         """What is left there by mistake goes with a sweep."""
         try:
             self._store.leave_quarantine("settle", job)
@@ -395,8 +395,8 @@ class Settler:
                 report = replace(report, outcome=_UNSTORABLE, output=None)
             self._reports.append(report)
 
-    # --- holds --------------------------------------------------------------------------------------------------
-    def _lift_holds(self) -> None:
+    # --- body marks ---------------------------------------------------------------------------------------------
+    def _lift_body_marks(self) -> None:
         """One that cannot be lifted now keeps no other from it."""
         now = self._clock.boot()
         with self._lock:
@@ -415,14 +415,14 @@ class Settler:
                 continue
             self._lift_at.pop(job, None)
             with self._lock:
-                self._lifts.remove(job)
+                self._gone_bodies.remove(job)
 
     def _ripe(self) -> list[int]:
-        """A hold is written by its verdict: the lift must not come before it."""
-        if not self._lifts:
+        """A body mark is written by its verdict: it must not be lifted before that."""
+        if not self._gone_bodies:
             return []
         unwritten = {report.ref.job for report in self._reports} | {ref.job for ref in self._aside}
-        return [job for job in self._lifts if job not in unwritten]
+        return [job for job in self._gone_bodies if job not in unwritten]
 
 
 def _pause(tries: int) -> float:

@@ -1,4 +1,4 @@
-"""What is sent to an executor past its ear."""
+"""Signals that the supervisor sends to an executor: they need no help of its threads."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from unstuck.worker.threads import catches
 _PAST = (ProcessLookupError, PermissionError)
 
 
-def strike(member: Member) -> None:
+def kill(member: Member) -> None:
     """KILL works on stopped and frozen processes too; the zygote sweeps what is left when it reaps."""
     if not member.pid:
         return
     with contextlib.suppress(*_PAST):
-        _send(member, signal.SIGKILL)
+        _deliver(member, signal.SIGKILL)
         # Before it is reaped its number cannot name another group.
         os.killpg(member.pid, signal.SIGKILL)
 
 
-def ring(member: Member, signum: int) -> None:
+def send(member: Member, signum: int) -> None:
     """One of our own signals, unless it would kill: a handler may have taken away what hears it."""
     if _is_listening(member) and catches(member.pid, signum):
         with contextlib.suppress(*_PAST):
-            _send(member, signum)
+            _deliver(member, signum)
 
 
 def resume(member: Member) -> None:
     if member.pid:
         with contextlib.suppress(*_PAST):
-            _send(member, signal.SIGCONT)
+            _deliver(member, signal.SIGCONT)
 
 
 def terminate(member: Member) -> None:
@@ -51,7 +51,7 @@ def _is_listening(member: Member) -> bool:
     return bool(member.pid and member.page.pulse)
 
 
-def _send(member: Member, signum: int) -> None:
+def _deliver(member: Member, signum: int) -> None:
     """By pidfd where there is one: its number may soon name another process."""
     if member.pidfd >= 0:
         signal.pidfd_send_signal(member.pidfd, signum)

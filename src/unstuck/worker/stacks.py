@@ -21,7 +21,7 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 #: Where our code calls handlers; what handlers call of ours (Context, output) is part of their own story.
 _GATES = {
     os.path.join(unstuck.executor.__path__[0], f"{name}.py")
-    for name in ("attempt", "crew", "event_loop", "execution", "leftovers", "main", "main_thread", "marks")
+    for name in ("attempt", "crew", "event_loop", "execution", "leftovers", "main", "main_thread", "named_steps")
 }
 
 

@@ -1,4 +1,4 @@
-"""The books: what the supervisor's main thread knows. Hands, ears and notes write them, the plan reads them."""
+"""What the supervisor's main thread knows. Actions, fleet events and the mailbox write it, the plan reads it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
-from unstuck.worker.describing import Recycled
-from unstuck.worker.leaked_threads import Residents
+from unstuck.worker.leaked_threads import LeakedThreads
 from unstuck.worker.ledger import HeldAttempt, Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.placing import Seats
 from unstuck.worker.processes import ExecutorView, Imported
-from unstuck.worker.roster import Post, Roster
+from unstuck.worker.roster import Post, Recycled, Roster
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
 from unstuck.worker.starts import YOUNG, trial_after
@@ -32,7 +31,7 @@ _RECYCLED = 10
 
 
 @dataclass(slots=True)
-class Books:
+class WorkerState:
     times: Times
     seats: Seats
     limits: WearLimits
@@ -40,9 +39,9 @@ class Books:
     ledger: Ledger = field(default_factory=Ledger)
     roster: Roster = field(default_factory=Roster)
     pace: Pace = field(default_factory=Pace)
-    residents: Residents = field(default_factory=Residents)
+    leaked_threads: LeakedThreads = field(default_factory=LeakedThreads)
     #: Claimed, and no place yet.
-    standing: list[HeldAttempt] = field(default_factory=list)
+    unseated: list[HeldAttempt] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     recycled: deque[Recycled] = field(default_factory=lambda: deque(maxlen=_RECYCLED))
     phase: Phase = Phase.WORKING
@@ -74,7 +73,7 @@ class Books:
     def view(self, now: float, *, is_impatient: bool) -> FleetView:
         return FleetView(
             posts=tuple(self.roster.posts.values()),
-            standing=tuple(self.standing),
+            unseated=tuple(self.unseated),
             times=self.times,
             seats=self.seats,
             limits=self.limits,
@@ -177,7 +176,7 @@ class Books:
 
     def give_back(self, ref: AttemptRef, reason: str) -> None:
         """It never started: it goes back uncharged."""
-        self.standing = [h for h in self.standing if h.ref != ref]
+        self.unseated = [h for h in self.unseated if h.ref != ref]
         if self.ledger.end(ref):
             self.reports.append(Report(ref, NotStarted(reason)))
 

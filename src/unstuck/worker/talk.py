@@ -31,8 +31,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.payload import clean_text
 from unstuck.worker import validate
 from unstuck.worker.member import Member
-from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, HandlerOutput, Recalled, Started
-from unstuck.worker.processes import FlowCall as ErrandHeard
+from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, FlowCall, HandlerOutput, Recalled, Started
 from unstuck.worker.wires import Wires, is_readable, is_writable
 
 HANG_UP_GRACE = 0.2
@@ -136,7 +135,7 @@ class Talk:
             case FlowCallMessage():
                 fed = member.sends(message.number, message.serial)
                 validate.check_question(message.question, fed.max_result)
-                self._say(ErrandHeard(member.number, fed.ref, message.serial, message.question))
+                self._say(FlowCall(member.number, fed.ref, message.serial, message.question))
             case Say():
                 fed = member.owed(message.number)
                 self._say(HandlerOutput(member.number, fed.ref, message.kind, validate.said(message)))

@@ -114,7 +114,7 @@ def catches(pid: int, signum: int) -> bool:
 
 
 @dataclass(slots=True)
-class Vigil:
+class SilenceProbe:
     """What is known of a process that has been silent since that pulse: looks, and what they say."""
 
     pulse: float

@@ -33,7 +33,7 @@ class WearLimits:
 @dataclass(frozen=True, slots=True)
 class FleetView:
     posts: tuple[Post, ...]
-    standing: tuple[HeldAttempt, ...]
+    unseated: tuple[HeldAttempt, ...]
     times: Times
     seats: Seats
     limits: WearLimits

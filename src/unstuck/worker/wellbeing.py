@@ -13,7 +13,7 @@ from unstuck.worker.loops import Loop
 from unstuck.worker.requests import News
 from unstuck.worker.roles import UNFIT, VITAL, Role, cannot_settle, lasting, unfit
 from unstuck.worker.shutdown import Phase, Shutdown
-from unstuck.worker.state import Books
+from unstuck.worker.state import WorkerState
 
 TITLE = "Worker Role Failing"
 
@@ -25,7 +25,7 @@ class Wellbeing:
     def __init__(
         self,
         me: WorkerRecord,
-        books: Books,
+        state: WorkerState,
         shutdown: Shutdown,
         loops: Sequence[Loop],
         *,
@@ -35,7 +35,7 @@ class Wellbeing:
         tell: Callable[[News], None],
     ) -> None:
         self._me = me
-        self._books = books
+        self._state = state
         self._shutdown = shutdown
         self._loops = loops
         self._duties = duties
@@ -46,16 +46,16 @@ class Wellbeing:
         self._told: set[str] = set()
 
     def look(self, now: float) -> None:
-        books, times = self._books, self._books.times
-        troubles = books.troubles = self._troubles()
-        books.cannot_settle = cannot_settle(troubles, books.fence.lease_ends_at - times.lease, times, now)
+        state, times = self._state, self._state.times
+        troubles = state.troubles = self._troubles()
+        state.cannot_settle = cannot_settle(troubles, state.fence.lease_ends_at - times.lease, times, now)
         for_good = lasting(troubles, times, now)
         for role in for_good:
             if role.name not in self._told:
                 emit("role_failed", level=logging.ERROR, role=role.name, error=role.error)
                 self._tell(self._news(role, now))
         self._told = {role.name for role in for_good}
-        if books.phase is Phase.WORKING and (lost := unfit(troubles, times, now)) is not None:
+        if state.phase is Phase.WORKING and (lost := unfit(troubles, times, now)) is not None:
             emit("unfit", level=logging.ERROR, role=lost.name, error=lost.error, code=UNFIT)
             self._shutdown.leave(UNFIT)
 

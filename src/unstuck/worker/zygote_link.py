@@ -15,15 +15,15 @@ from typing import Any
 
 from unstuck.clock import Clock
 from unstuck.executor.descendants import executor_of, kill_where, look_at
-from unstuck.executor.marking import mark_value
 from unstuck.executor.messages import AppFailed, AppImported, BadFrame, FrameReader, from_zygote
 from unstuck.executor.process import EXECUTOR_TAG
-from unstuck.executor.zygote import ZygoteOrder
+from unstuck.executor.tagging import tag_value
+from unstuck.executor.zygote import ZygoteSetup
 from unstuck.machine import INCARNATION_TAG
 from unstuck.telemetry import emit
 from unstuck.worker.endings import ending
+from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteDied
-from unstuck.worker.spill import Spill
 from unstuck.worker.wires import Wires
 
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
@@ -36,7 +36,7 @@ _READ = 1 << 20
 class ZygoteProcess:
     process: subprocess.Popen[bytes]
     control: socket.socket
-    spill: Spill
+    output_pipe: OutputPipe
     import_by: float
     inbox: FrameReader = field(default_factory=lambda: FrameReader(from_zygote))
     imported: bool = False
@@ -45,26 +45,26 @@ class ZygoteProcess:
 
 
 class ZygoteLink:
-    """At most one zygote at a time. What it says of executors goes to `heed`, its own death to `mourn`."""
+    """At most one zygote at a time. What it says of executors goes to `heard`; `died`: it ended by itself."""
 
     def __init__(
         self,
-        order: ZygoteOrder,
+        setup: ZygoteSetup,
         import_limit: float,
         *,
         wires: Wires,
         clock: Clock,
         say: Callable[[FleetEvent], None],
-        heed: Callable[[Any], None],
-        mourn: Callable[[str], None],
+        heard: Callable[[Any], None],
+        died: Callable[[str], None],
     ) -> None:
-        self._order = order
+        self._setup = setup
         self._import_limit = import_limit
         self._wires = wires
         self._clock = clock
         self._say = say
-        self._heed = heed
-        self._mourn = mourn
+        self._heard = heard
+        self._died = died
         self._zygote: ZygoteProcess | None = None
         self._start_at = math.inf
         self._failures = 0
@@ -109,7 +109,7 @@ class ZygoteLink:
             self._end(self._zygote, patience)
 
     def sweep(self) -> None:
-        kill_where(lambda found: executor_of(found.pid, self._order.incarnation) is not None)
+        kill_where(lambda found: executor_of(found.pid, self._setup.incarnation) is not None)
 
     def _start(self) -> None:
         self._start_at = math.inf
@@ -127,31 +127,31 @@ class ZygoteLink:
             output, their_output = os.pipe()
             undo.callback(os.close, output)
             ends.callback(os.close, their_output)
-            order = replace(self._order, control=theirs.fileno())
+            setup = replace(self._setup, control=theirs.fileno())
             process = subprocess.Popen(
-                order.argv(),
+                setup.argv(),
                 stdin=subprocess.DEVNULL,
                 stdout=their_output,
                 stderr=their_output,
                 env={
                     **os.environ,
-                    INCARNATION_TAG: order.incarnation,
-                    EXECUTOR_TAG: mark_value(order.incarnation, 0),
+                    INCARNATION_TAG: setup.incarnation,
+                    EXECUTOR_TAG: tag_value(setup.incarnation, 0),
                 },
-                pass_fds=(order.control, order.page),
+                pass_fds=(setup.control, setup.page),
                 start_new_session=True,
             )
             undo.pop_all()
         ours.setblocking(False)
-        spill = Spill(output, "app")
-        zygote = ZygoteProcess(process, ours, spill, self._clock.boot() + self._import_limit)
+        output_pipe = OutputPipe(output, "app")
+        zygote = ZygoteProcess(process, ours, output_pipe, self._clock.boot() + self._import_limit)
         self._wires.watch(ours, lambda _: self._hear(zygote))
-        self._wires.watch(output, lambda _: self._drain(spill))
+        self._wires.watch(output, lambda _: self._drain(output_pipe))
         return zygote
 
-    def _drain(self, spill: Spill) -> None:
-        if not spill.drain(self._clock.boot()):
-            self._wires.unwatch(spill.fd)
+    def _drain(self, output_pipe: OutputPipe) -> None:
+        if not output_pipe.drain(self._clock.boot()):
+            self._wires.unwatch(output_pipe.fd)
 
     def _hear(self, zygote: ZygoteProcess) -> None:
         try:
@@ -177,7 +177,7 @@ class ZygoteLink:
                 self._end(zygote)
                 self._import_failed(message.error)
             case _:
-                self._heed(message)
+                self._heard(message)
 
     def _ended(self, zygote: ZygoteProcess) -> None:
         """It died by itself: its executors get KILL from the kernel, whatever else was below it from the sweep."""
@@ -186,7 +186,7 @@ class ZygoteLink:
         how = ending(zygote.process.returncode)
         self._end(zygote)
         self.sweep()
-        self._mourn(how)
+        self._died(how)
         if not zygote.imported:
             self._import_failed(f"the process ended while it imported the app ({how})")
         else:
@@ -212,9 +212,9 @@ class ZygoteLink:
         except subprocess.TimeoutExpired:
             zygote.process.kill()
             zygote.process.wait()
-        zygote.spill.drain(self._clock.boot())
-        self._wires.unwatch(zygote.spill.fd)
-        zygote.spill.close()
+        zygote.output_pipe.drain(self._clock.boot())
+        self._wires.unwatch(zygote.output_pipe.fd)
+        zygote.output_pipe.close()
 
 
 def _keep_going(zygote: ZygoteProcess) -> None:

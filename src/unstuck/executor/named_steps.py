@@ -1,4 +1,4 @@
-"""Marks in the shared page: whose code is on the main thread this instant."""
+"""The shared page names the job whose code is on the main thread this instant: this writes the name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import os
 from collections.abc import Coroutine, Generator
 from typing import Any
 
-from unstuck.executor.attempt import SubtaskExited
 from unstuck.executor.page import SharedPage
 
 #: How a process ends that is an executor's copy and must not go on as one.
 COPY_STATUS = 70
 
 
-class MarkedSteps(Coroutine[Any, Any, Any]):
+class SubtaskExited(BaseException):
+    """SystemExit or KeyboardInterrupt of a sub-task: as itself it would end the event loop and everybody on it."""
+
+
+class NamedSteps(Coroutine[Any, Any, Any]):
     """A coroutine that names its job in the page while it is on the loop.
 
     What was named before is named again afterwards: a job alone on the main thread may run a loop of its own, and a
@@ -31,7 +34,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
     def send(self, value: Any) -> Any:
         end_if_copied(self._pid)
         page = self._page
-        before = page.marked
+        before = page.named
         page.put_on_loop(self._number)
         try:
             return self.coroutine.send(value)
@@ -43,7 +46,7 @@ class MarkedSteps(Coroutine[Any, Any, Any]):
     def throw(self, *error: Any) -> Any:
         end_if_copied(self._pid)
         page = self._page
-        before = page.marked
+        before = page.named
         page.put_on_loop(self._number)
         try:
             return self.coroutine.throw(*error)

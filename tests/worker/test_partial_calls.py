@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import TENANT, settle
-from tests.worker.test_errands import Desk
+from tests.worker.test_flow_calls import Desk
 from unstuck.executor.messages import Done, Fenced, KeepPart, RefusedMessage
 from unstuck.model.errors import OutcomeUnknown
 from unstuck.model.job import AttemptRef, ClaimedJob

@@ -13,7 +13,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import Returned, Stopped
 from unstuck.worker.processes import Finished, LeftBehind
 
-HANDLERS = "tests.executor.attacked_cases:app"
+HANDLERS = "tests.executor.spared_cases:app"
 
 
 def strike(watch: Watch, executor: int, ref: AttemptRef) -> tuple[Finished, float]:

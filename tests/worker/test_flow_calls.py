@@ -1,4 +1,4 @@
-"""Errands on a real store whose answers are spoiled now and then: every handler hears, every report gets through."""
+"""Flow calls on a real store whose answers are spoiled now and then: every handler hears, every report passes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import Returned
 from unstuck.store.port import NewStep, Report, Verdict
 from unstuck.store.sql_store import SqlStore
-from unstuck.worker.flow_calls import BATCH, Errands
+from unstuck.worker.flow_calls import BATCH, FlowCallRunner
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
 
@@ -66,11 +66,11 @@ class Desk:
         self.reports: list[Report] = []
         self.worker = a_worker(store)
         self._sql = store
-        self.errands = Errands(
+        self.flow_calls = FlowCallRunner(
             self.store,
             self.ledger,
             MachineClock(),
-            answered=lambda errand, answer: self.answers.append((errand.ref, errand.serial, answer)),
+            answered=lambda call, answer: self.answers.append((call.ref, call.serial, answer)),
             revoked=self.revoked.append,
             report=self.reports.extend,
         )
@@ -81,23 +81,23 @@ class Desk:
         return job
 
     def ask(self, job: ClaimedJob, serial: int, question: Any) -> None:
-        self.errands.take(FlowCall(1, job.ref, serial, question))
+        self.flow_calls.take(FlowCall(1, job.ref, serial, question))
 
     def step(self, job: ClaimedJob, serial: int, name: str = "s") -> None:
         self.ask(job, serial, RecordStep(name, serial, str(serial), 1))
 
     def run(self, ticks: int = 1) -> None:
         for _ in range(ticks):
-            self.errands.wake()  # one that finds nothing to do would rest for a second
+            self.flow_calls.wake()  # one that finds nothing to do would rest for a second
             try:
-                self.errands.tick()
+                self.flow_calls.tick()
             except StoreError:
                 pass
 
     def end(self, job: ClaimedJob) -> bool:
         """As the ears do."""
         self.ledger.end(job.ref)
-        return self.errands.hold(Report(job.ref, Returned("1")))
+        return self.flow_calls.keep_back(Report(job.ref, Returned("1")))
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_an_error_of_any_kind_is_an_answer(desk: Desk) -> None:
     assert "a bug" in answer.message
 
 
-def test_errands_outlast_a_store_that_is_away(desk: Desk, store: SqlStore) -> None:
+def test_flow_calls_outlast_a_store_that_is_away(desk: Desk, store: SqlStore) -> None:
     job = desk.job()
     desk.store.is_away = True
     for serial in range(1, 4):
@@ -166,7 +166,7 @@ def test_errands_outlast_a_store_that_is_away(desk: Desk, store: SqlStore) -> No
     assert [serial for _, serial, _ in desk.answers] == [1, 2, 3, 4]
 
 
-def test_an_errand_that_no_call_can_carry_is_refused_in_the_end(desk: Desk) -> None:
+def test_a_flow_call_that_no_store_call_can_carry_is_refused_in_the_end(desk: Desk) -> None:
     bad, good = desk.job(), desk.job()
     desk.store.spoils = lambda step: StoreUnavailable("it took too long") if step.ref == bad.ref else None
     desk.step(bad, 1)
@@ -186,7 +186,7 @@ def test_an_attempt_that_is_not_ours_any_more_is_told_and_revoked(desk: Desk, st
     assert set(desk.revoked) == {job.ref}
 
 
-def test_errands_of_an_attempt_that_was_dropped_are_not_carried_out(desk: Desk, store: SqlStore) -> None:
+def test_flow_calls_of_an_attempt_that_was_dropped_are_not_carried_out(desk: Desk, store: SqlStore) -> None:
     job = desk.job()
     desk.step(job, 1)
     desk.ledger.drop(job.ref)
@@ -205,7 +205,7 @@ def test_a_report_goes_behind_the_steps_that_were_sent_before_it(desk: Desk, sto
     desk.run()
     assert [report.ref for report in desk.reports] == [job.ref]
     assert len(store.steps_of(TENANT, job.id)) == 2
-    assert not desk.errands.hold(Report(job.ref, Returned("1")))
+    assert not desk.flow_calls.keep_back(Report(job.ref, Returned("1")))
 
 
 def test_a_report_does_not_wait_for_a_store_that_is_away(desk: Desk) -> None:

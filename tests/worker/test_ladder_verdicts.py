@@ -14,11 +14,11 @@ from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.store.port import WorkerOrder
 from unstuck.worker import actions
-from unstuck.worker.act import Hands
+from unstuck.worker.act import ActionRunner
 from unstuck.worker.actions import Action, Convict, Drain, Dump, Excuse, Interrupt, Kill, StartExecutor
-from unstuck.worker.fleet_events import Ears
+from unstuck.worker.fleet_events import FleetEventHandler
 from unstuck.worker.ledger import HeldAttempt
-from unstuck.worker.mailbox import LeaseLost, Mailbox, Notes
+from unstuck.worker.mailbox import LeaseLost, Mailbox, MailboxReader
 from unstuck.worker.orders import Orders
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import plan
@@ -26,8 +26,8 @@ from unstuck.worker.processes import ExecutorReady, ExecutorView, Imported
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Shutdown
-from unstuck.worker.state import Books
-from unstuck.worker.threads import Activity, Look, Vigil, holder
+from unstuck.worker.state import WorkerState
+from unstuck.worker.threads import Activity, Look, SilenceProbe, holder
 from unstuck.worker.view import WearLimits
 
 TIMES = Times()
@@ -103,20 +103,20 @@ def test_above_the_memory_limit_the_kill_waits_no_longer_than_two_dumps_may_take
     assert only(Kill, planned(post, now=120.5, limits=LIMITS)) == [Kill(1, actions.OVER_MEMORY)]
 
 
-def books_with(limits: WearLimits) -> Books:
-    return Books(TIMES, Seats(slots=4, processes=1), limits, Fence.after(1e9, TIMES))
+def books_with(limits: WearLimits) -> WorkerState:
+    return WorkerState(TIMES, Seats(slots=4, processes=1), limits, Fence.after(1e9, TIMES))
 
 
 def seen(executor: int, memory: int, state: Any = "active", **facts: Any) -> ExecutorView:
     return ExecutorView(executor, 7, state, 0.0, 0.0, 0, memory, (), (), **facts)
 
 
-def test_the_books_know_since_when_a_process_is_above_its_memory_limit() -> None:
-    books = books_with(LIMITS)
-    post = books.roster.open(False, 0.0)
+def test_the_state_knows_since_when_a_process_is_above_its_memory_limit() -> None:
+    state = books_with(LIMITS)
+    post = state.roster.open(False, 0.0)
     ages = []
     for now, memory in ((1.0, LIMIT - 1), (2.0, LIMIT), (3.0, LIMIT + 1), (4.0, 5), (5.0, LIMIT)):
-        books.look([seen(1, memory)], now)
+        state.look([seen(1, memory)], now)
         ages.append(post.over_since)
     assert ages == [None, 2.0, 2.0, None, 5.0]
 
@@ -125,87 +125,87 @@ class _NoRequests:
     def ask(self, ask: Any) -> None: ...
 
 
-def hands_on(books: Books) -> Hands:
-    return Hands(books, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
+def runner_on(state: WorkerState) -> ActionRunner:
+    return ActionRunner(state, FakeFleet(), _NoRequests())  # type: ignore[arg-type]
 
 
-def test_how_often_it_was_interrupted_is_counted_by_the_hands_that_do_it() -> None:
+def test_how_often_it_was_interrupted_is_counted_by_the_runner_that_does_it() -> None:
     """The pause before the next one depends on it."""
-    books = books_with(LIMITS)
+    state = books_with(LIMITS)
     holding = told(at=100.0)
-    books.ledger.admit("", [holding.job], 100.0)
-    held = books.ledger.get(holding.ref)
+    state.ledger.admit("", [holding.job], 100.0)
+    held = state.ledger.get(holding.ref)
     assert held is not None
     for now in (105.0, 107.0):
-        hands_on(books).do(Interrupt(holding.ref), now)
+        runner_on(state).do(Interrupt(holding.ref), now)
     assert (held.interrupts, held.interrupted_at) == (2, 107.0)
 
 
-def look_and_act(books: Books, hands: Hands, now: float) -> list[Action]:
-    found = list(plan(books.view(now, is_impatient=False), now))
+def look_and_act(state: WorkerState, actions: ActionRunner, now: float) -> list[Action]:
+    found = list(plan(state.view(now, is_impatient=False), now))
     for action in found:
-        hands.do(action, now)
+        actions.do(action, now)
     return found
 
 
-def started(books: Books, now: float) -> Post:
-    post = books.roster.open(False, now, 4)
-    Ears(books, None, None, None, ()).hear(ExecutorReady(post.number, 7), now)  # type: ignore[arg-type]
-    books.imported = Imported((), "", "fork", "")
+def started(state: WorkerState, now: float) -> Post:
+    post = state.roster.open(False, now, 4)
+    FleetEventHandler(state, None, None, None, ()).hear(ExecutorReady(post.number, 7), now)  # type: ignore[arg-type]
+    state.imported = Imported((), "", "fork", "")
     return post
 
 
 def test_a_process_that_is_above_the_memory_limit_before_any_job_is_a_failed_start() -> None:
-    books = books_with(WearLimits(memory_limit=5 << 20))
-    hands = hands_on(books)
+    state = books_with(WearLimits(memory_limit=5 << 20))
+    hands = runner_on(state)
     rests = []
     now = 100.0
     for _ in range(3):
-        post = started(books, now)
-        assert books.feedable() == [], "fed before it was weighed"
-        books.look([seen(post.number, 30 << 20)], now)
-        assert books.feedable() == []
-        assert only(Kill, look_and_act(books, hands, now)) == [Kill(post.number, actions.OVER_MEMORY)]
-        assert not books.is_ready(now)
-        assert "uses 30 MiB before any job; memory_limit is 5 MiB" in (books.start_error or "")
-        rests.append(books.spawn_from - now)
-        books.roster.close(post.number)
-        assert only(StartExecutor, list(plan(books.view(now, is_impatient=False), now))) == []
-        now = books.spawn_from
+        post = started(state, now)
+        assert state.feedable() == [], "fed before it was weighed"
+        state.look([seen(post.number, 30 << 20)], now)
+        assert state.feedable() == []
+        assert only(Kill, look_and_act(state, hands, now)) == [Kill(post.number, actions.OVER_MEMORY)]
+        assert not state.is_ready(now)
+        assert "uses 30 MiB before any job; memory_limit is 5 MiB" in (state.start_error or "")
+        rests.append(state.spawn_from - now)
+        state.roster.close(post.number)
+        assert only(StartExecutor, list(plan(state.view(now, is_impatient=False), now))) == []
+        now = state.spawn_from
     assert rests == sorted(rests)
     assert rests[0] < rests[-1]
 
 
 def test_one_that_is_light_enough_ends_the_trouble() -> None:
-    books = books_with(LIMITS)
-    books.start_error, books.failed_spawns = "it uses too much", 3
-    post = started(books, 100.0)
-    assert books.start_error is not None
-    books.look([seen(post.number, LIMIT - 1)], 100.1)
-    found = (str(books.start_error), books.failed_spawns, books.is_ready(100.1))
+    state = books_with(LIMITS)
+    state.start_error, state.failed_spawns = "it uses too much", 3
+    post = started(state, 100.0)
+    assert state.start_error is not None
+    state.look([seen(post.number, LIMIT - 1)], 100.1)
+    found = (str(state.start_error), state.failed_spawns, state.is_ready(100.1))
     assert found == ("None", 0, True)
-    assert books.feedable() == [post]
+    assert state.feedable() == [post]
 
 
 def test_a_process_that_has_run_jobs_and_is_above_the_limit_is_no_failed_start() -> None:
-    books = books_with(LIMITS)
-    post = started(books, 100.0)
-    books.look([seen(post.number, 1)], 100.0)
+    state = books_with(LIMITS)
+    post = started(state, 100.0)
+    state.look([seen(post.number, 1)], 100.0)
     post.memory, post.jobs_done, post.over_since = LIMIT, 1, 100.0
-    look_and_act(books, hands_on(books), 100.0)
-    assert (post.killed, books.start_error) == (actions.OVER_MEMORY, None)
+    look_and_act(state, runner_on(state), 100.0)
+    assert (post.killed, state.start_error) == (actions.OVER_MEMORY, None)
 
 
 def test_what_is_above_max_memory_before_any_job_is_reported_once_and_not_replaced(caplog: Any) -> None:
-    books = books_with(WearLimits(max_memory=5 << 20))
-    hands = hands_on(books)
+    state = books_with(WearLimits(max_memory=5 << 20))
+    hands = runner_on(state)
     for number in (1, 2):
-        post = started(books, 100.0)
-        books.look([seen(number, 30 << 20)], 100.0)
-        assert only(Drain, look_and_act(books, hands, 100.0)) == []
+        post = started(state, 100.0)
+        state.look([seen(number, 30 << 20)], 100.0)
+        assert only(Drain, look_and_act(state, hands, 100.0)) == []
     assert caplog.text.count("heavy_start") == 1
     post.jobs_done = 1
-    assert len(only(Drain, look_and_act(books, hands, 100.0))) == 1
+    assert len(only(Drain, look_and_act(state, hands, 100.0))) == 1
 
 
 # --- what an ended job left behind ------------------------------------------------------------------------------
@@ -323,10 +323,10 @@ def test_a_sleeper_is_not_the_holder_if_a_thread_of_no_job_may_be(
     looked = looks(control=WAITS, main=SLEEPS, crew=SLEEPS, job=job, stranger=stranger)
     assert holder(*looked, CONTROL, {JOB: 7}, ours={MAIN, CREW}) == expected
 
-    vigil = Vigil(0.0)
+    silence = SilenceProbe(0.0)
     for look in looked:
-        vigil.look(look, MAIN, CONTROL, {JOB: 7}, {CREW})
-    assert vigil.holder == expected
+        silence.look(look, MAIN, CONTROL, {JOB: 7}, {CREW})
+    assert silence.holder == expected
 
 
 @pytest.mark.parametrize(
@@ -345,63 +345,63 @@ def test_the_event_loop_is_a_second_witness_that_the_interpreter_is_held(
 ) -> None:
     looked = looks(control=control, main=main, crew=SLEEPS, job=job)
     for is_loop_silent in (True, False):
-        vigil = Vigil(0.0)
+        silence = SilenceProbe(0.0)
         for look in looked:
-            vigil.look(look, MAIN, CONTROL, {JOB: 7}, {CREW}, is_loop_silent=is_loop_silent)
-        assert vigil.is_held is is_loop_silent
-        assert vigil.holder == (expected if is_loop_silent else None)
+            silence.look(look, MAIN, CONTROL, {JOB: 7}, {CREW}, is_loop_silent=is_loop_silent)
+        assert silence.is_held is is_loop_silent
+        assert silence.holder == (expected if is_loop_silent else None)
 
 
 def test_who_burns_is_known_on_a_machine_that_hardly_lets_it() -> None:
     """Five hundredths of a core, and the rest of the time in the queue for one."""
     before, after = looks(control=SLEEPS, main=SLEEPS, job=(0, 0.005), stranger=(1, 0.005))
     starved = {t: replace(a, queued_seconds=0.09) for t, a in after.threads.items() if t in (JOB, STRANGER)}
-    vigil = Vigil(0.0)
+    silence = SilenceProbe(0.0)
     for look in (before, Look(after.at, {**after.threads, **starved})):
-        vigil.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
-    assert vigil.holder == 7
+        silence.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
+    assert silence.holder == 7
 
 
 def test_what_one_look_cannot_tell_does_not_refute_the_one_before_it() -> None:
     burns = looks(control=WAITS, main=WAITS, job=BURNS, stranger=SLEEPS)
     still = Look(50.2, {**burns[1].threads, CONTROL: Activity("S", 1040, 1.0), MAIN: Activity("S", 1040, 1.0)})
     waits = Look(50.3, {t: Activity("S", a.switches + 20, a.cpu_seconds) for t, a in still.threads.items()})
-    vigil, found = Vigil(0.0), []
+    silence, found = SilenceProbe(0.0), []
     for look in (*burns, still, waits):
-        vigil.look(look, MAIN, CONTROL, {JOB: 7})
-        found.append(vigil.holder)
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+        found.append(silence.holder)
     assert found == [None, 7, 7, None]
 
 
 def test_a_loop_that_a_job_blocks_is_no_witness_against_another() -> None:
     """It may sleep there, and leave the interpreter free."""
-    vigil = Vigil(0.0)
+    silence = SilenceProbe(0.0)
     for look in looks(control=SLEEPS, main=SLEEPS, job=BURNS):
-        vigil.look(look, MAIN, CONTROL, {JOB: 7, MAIN: 8}, is_loop_silent=True)
-    assert (vigil.is_held, vigil.holder) == (False, None)
+        silence.look(look, MAIN, CONTROL, {JOB: 7, MAIN: 8}, is_loop_silent=True)
+    assert (silence.is_held, silence.holder) == (False, None)
 
 
 def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
     before, after = looks(control=SLEEPS, main=SLEEPS, job=BURNS)
     stopped = Look(after.at, {t: Activity("T", a.switches, a.cpu_seconds) for t, a in after.threads.items()})
-    vigil = Vigil(0.0)
+    silence = SilenceProbe(0.0)
     for look in (before, stopped):
-        vigil.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
-    assert (vigil.is_stopped, vigil.is_held, vigil.holder) == (True, False, None)
+        silence.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
+    assert (silence.is_stopped, silence.is_held, silence.holder) == (True, False, None)
 
 
 # --- orders that cannot be read ---------------------------------------------------------------------------------
 def test_an_order_that_cannot_be_read_is_refused_and_takes_no_other_note_with_it() -> None:
-    books = books_with(WearLimits())
-    books.roster.open(False, 0.0).pid = 9
+    state = books_with(WearLimits())
+    state.roster.open(False, 0.0).pid = 9
     answers: list[tuple[int, str, bool]] = []
 
     def answer(number: int, text: str, *, refused: bool = False) -> None:
         answers.append((number, text, refused))
 
-    orders = Orders(books, FakeFleet(), hands_on(books), Shutdown(TIMES), answer)
+    orders = Orders(state, FakeFleet(), runner_on(state), Shutdown(TIMES), answer)
     inbox = Mailbox(lambda: None)
-    notes = Notes(inbox, books, FakeFleet(), hands_on(books), orders)
+    notes = MailboxReader(inbox, state, FakeFleet(), runner_on(state), orders)
     for number, subject in enumerate(("9" * 5000, "９", "-1", "", "9" * 30)):
         inbox.put(WorkerOrder(number, 1, "recycle", subject, "me", datetime.now(UTC)))
     inbox.put(WorkerOrder(9, 1, "recycle", None, "me", datetime.now(UTC)))  # type: ignore[arg-type]
@@ -411,4 +411,4 @@ def test_an_order_that_cannot_be_read_is_refused_and_takes_no_other_note_with_it
 
     assert [refused for _, _, refused in answers][:5] == 5 * [True]
     assert max(len(text) for _, text, _ in answers) < 200
-    assert books.is_fenced
+    assert state.is_fenced

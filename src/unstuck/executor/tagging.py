@@ -12,12 +12,12 @@ import os
 from unstuck.executor.process import EXECUTOR_TAG
 
 
-def mark_value(incarnation: str, executor: int, number: int = 0) -> str:
+def tag_value(incarnation: str, executor: int, number: int = 0) -> str:
     """Always as long as another of the same incarnation."""
     return f"{incarnation}/{executor:010}/{number:019}"
 
 
-class Place:
+class TagPlace:
     """Where the entry's value lies; to be found before anybody has set it anew. 0 if there is none."""
 
     def __init__(self) -> None:
@@ -34,15 +34,15 @@ class Place:
             ctypes.memmove(self._address, value, len(value))
 
 
-class Mark:
-    def __init__(self, place: Place, incarnation: str, executor: int) -> None:
+class ProcessTag:
+    def __init__(self, place: TagPlace, incarnation: str, executor: int) -> None:
         self._place = place
         self.incarnation = incarnation
         self.executor = executor
         self.write(0)
 
     def value(self, number: int) -> str:
-        return mark_value(self.incarnation, self.executor, number)
+        return tag_value(self.incarnation, self.executor, number)
 
     def write(self, number: int) -> None:
         """This process belongs to that attempt."""

@@ -1,5 +1,5 @@
-"""Serials as no executor of ours gives them: two errands under one serial would hold a report for ever, and one that
-no column holds would be asked of the database again and again."""
+"""Serials as no executor of ours gives them: two flow calls under one serial would keep a report back for ever,
+and one that no column holds would be asked of the database again and again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.executor.test_flow import Desk, FlowWatch
 from unstuck.executor.messages import BadFrame, FlowCallMessage, LoadJournal
 from unstuck.worker.member import Member
-from unstuck.worker.processes import FlowCall as ErrandHeard
+from unstuck.worker.processes import FlowCall
 
 
 class Talker:
@@ -21,7 +21,7 @@ class Talker:
         watch.desk = Desk(is_away=True)
         executor = watch.executor()
         self.ref = watch.feed(executor, "many_steps_at_once", 5)
-        assert watch.errand(self.ref).serial == 1
+        assert watch.flow_call(self.ref).serial == 1
         self.member: Member = watch.fleet._members[executor]
         (self.number,) = self.member.fed
 
@@ -30,7 +30,7 @@ class Talker:
 
     def heard(self) -> list[int]:
         self._watch.hear_for(0.1)
-        return [e.serial for e in self._watch.events if isinstance(e, ErrandHeard) and e.ref == self.ref]
+        return [e.serial for e in self._watch.events if isinstance(e, FlowCall) and e.ref == self.ref]
 
 
 @pytest.fixture(scope="module")

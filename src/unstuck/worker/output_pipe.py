@@ -16,7 +16,7 @@ _READS = 16
 _ATOM = 4096
 
 
-class Spill:
+class OutputPipe:
     """One source: the read end of its pipe, under a name that goes before each line."""
 
     def __init__(self, fd: int, name: str, to: int = 2) -> None:

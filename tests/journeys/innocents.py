@@ -1,4 +1,4 @@
-"""The app of test_attacked: jobs that take others down with them, and jobs that only want to be left alone."""
+"""The app of test_innocents: jobs that take others down with them, and jobs that only want to be left alone."""
 
 from __future__ import annotations
 

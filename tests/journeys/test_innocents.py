@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.journeys import attacked
+from tests.journeys import innocents
 from tests.journeys.conftest import Jobs, Marks
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
@@ -29,12 +29,12 @@ Start = Callable[..., Worker]
 on_sqlite_in_both_modes = pytest.mark.parametrize(
     ("mode", "store_url"), [("fork", "sqlite"), ("spawn", "sqlite")], indirect=["store_url"]
 )
-APP = "tests.journeys.attacked:app"
+APP = "tests.journeys.innocents:app"
 
 
 @pytest.fixture
 def jobs(db: Store) -> Jobs:
-    return Jobs(db, attacked.app)
+    return Jobs(db, innocents.app)
 
 
 @on_sqlite_in_both_modes
@@ -141,7 +141,7 @@ def test_a_worker_that_is_started_while_its_database_is_busy_waits(store_url: st
 @contextmanager
 def _on_the_command_line(url: str, folder: Path) -> Iterator[Worker]:
     log = folder / "cli.log"
-    command = [sys.executable, "-m", "unstuck", "worker", "tests.journeys.attacked:app", "-d", url]
+    command = [sys.executable, "-m", "unstuck", "worker", "tests.journeys.innocents:app", "-d", url]
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*command, "--log-format", "json"],
@@ -163,7 +163,7 @@ def _serves_and_leaves(worker: Worker, url: str) -> None:
     store = open_store(url, COMPRESSED)
     try:
         eventually(lambda: "worker_started" in worker.log.read_text(), timeout=20)
-        jobs = Jobs(store, attacked.app)
+        jobs = Jobs(store, innocents.app)
         jobs.until(jobs.enqueue("noop"), JobState.COMPLETED)
         worker.terminate()
         assert worker.wait(15) == 0

@@ -398,7 +398,7 @@ class _Unanswered(Exception):
 
 
 def _answer_late(watch: FlowWatch, executor: int, workflow: str, notes: Path, kind: type, answer: Reply) -> Any:
-    """The first errand of this kind only once its handler asks for the same again."""
+    """The first flow call of this kind only once its handler asks for the same again."""
 
     def silent(question: Any) -> None:
         if isinstance(question, kind):
