@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.executor.watch import Watch
-from unstuck.executor.attempt import MAX_FRAMES, MAX_STACK
+from unstuck.executor.describe import MAX_FRAMES, MAX_STACK
 from unstuck.model.job import AttemptRef
 
 HANDLERS = "tests.executor.hard_cases:app"

@@ -27,10 +27,11 @@ from unstuck.model.times import Times
 from unstuck.store.connect import open_database
 from unstuck.store.port import EVERY, Limit, Share, Store
 from unstuck.store.sql_store import SqlStore
-from unstuck.worker.claim import Claimer, Served
+from unstuck.worker.claim import Claimer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.loops import Loop
 from unstuck.worker.pace import Pace
+from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
 
 

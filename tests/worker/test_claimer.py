@@ -21,11 +21,12 @@ from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.model.times import Times
 from unstuck.store.port import EVERY, Claimed, Front, Fronts, Ingested, Limit, Pause, Report, Route, Store
-from unstuck.worker.claim import Claimer, RouteBook, Served
+from unstuck.worker.claim import Claimer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.placing import Seats
 from unstuck.worker.placing import room as room_of
+from unstuck.worker.served import RouteBook, Served
 from unstuck.worker.shares import FreeRoom
 
 

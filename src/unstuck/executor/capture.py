@@ -126,7 +126,7 @@ class Output:
         return clean_text(text, 2 * CAP) or None
 
     def let_go(self) -> None:
-        """Of whoever made it. Threads that were left behind may go on to print, and are heard by nobody."""
+        """Of its attempt. Threads that were left behind may go on to print; that is dropped."""
         with self._lock:
             self._is_asked = None
 
@@ -229,7 +229,7 @@ _NO_EXTRA = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 def say_past(framed: str) -> None:
-    """A record of who cannot reach its attempt's output. Whatever became of the stream, logging does no harm."""
+    """A record of a process that cannot reach its attempt's output. Never raises, whatever became of the stream."""
     with contextlib.suppress(OSError, ValueError):
         print(as_text(framed), end="", file=sys.stderr)
 

@@ -6,7 +6,7 @@ the executor is wrapped, since one environment serves all attempts there. Not ma
 executor: what an `on_start` hook starts, the servers of `multiprocessing`, which serve all jobs of a process, and
 what native code forks past the interpreter.
 
-An attempt that has started processes is seen off by a thread of its own: what /proc says of a process may be long in
+The processes of an ended attempt are ended by a thread of its own: what /proc says of a process may be long in
 coming, and nobody else is to wait for it.
 """
 
@@ -44,9 +44,9 @@ LOOK_EVERY = 0.01
 SURE_AFTER = 0.05
 #: Descriptors that are kept for looking at processes.
 RESERVE = 3
-#: Whoever waits for a child may do so first; after that it is ours to reap.
+#: The job may reap its child itself; after so many seconds we do.
 REAP_AFTER = 1.0
-#: They serve every job of their process, whoever came first.
+#: They serve every job of their process, although one job started them.
 _SERVERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 _MAX_NAMES = 20
 
@@ -61,7 +61,7 @@ class EndedAttempt:
     #: When it was last seen to have any; its end counts as that.
     seen_at: float
     kill_at: float
-    #: Who was told to end: its name, and when it began.
+    #: The processes that were told to end: name, and when it began.
     told: dict[int, tuple[str, int]] = field(default_factory=dict)
     is_killed: bool = False
 
@@ -218,7 +218,7 @@ class Children:
                 self._reserve.append(os.open(os.devnull, os.O_RDONLY))
 
     def _is_over(self, ended: EndedAttempt, now: float) -> bool:
-        """One look: whoever is new gets TERM, after a while all get KILL, and when nobody is left it is said."""
+        """One look: new processes get TERM, after a while all get KILL. When none is left, the end is said."""
         left, is_sure = self._left(ended)
         if left:
             ended.seen_at = now

@@ -265,7 +265,7 @@ class Context:
                 # Only now: a finalizer or a signal's handler may have asked for it meanwhile, on this very thread.
                 self._flow = self._flow or made
             if self.cancelled:
-                # Whoever asked may have looked for it just before.
+                # The request to stop may have looked for it just before.
                 self._flow.calls.wake()
         return self._flow
 

@@ -71,7 +71,7 @@ class Crew:
             try:
                 attempt = self._backlog.popleft()
             except IndexError:
-                # A job that arrives right here is not lost: `is_behind` holds until somebody was woken for it.
+                # A job that arrives right here is not lost: `is_behind` holds until a thread was woken for it.
                 self._idle.append(bell)
                 bell.acquire()
                 continue

@@ -7,11 +7,12 @@ import os
 import threading
 
 from unstuck.clock import boot
-from unstuck.executor.attempt import Attempt, End, execute
+from unstuck.executor.attempt import Attempt, End
 from unstuck.executor.attempts import Attempts
 from unstuck.executor.children import Children
 from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.context import running
+from unstuck.executor.execute import execute
 from unstuck.executor.leftovers import Leftovers
 from unstuck.executor.named_steps import end_if_copied
 from unstuck.executor.outbox import Outbox

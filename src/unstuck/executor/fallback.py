@@ -39,9 +39,9 @@ def start(setup: ProgramSetup) -> int:
 
 def run(setup: ProgramSetup) -> None:
     # Imported here: the guard needs only `start`, and stays small without asyncio.
-    from unstuck.executor.attempt import describe
     from unstuck.executor.bootstrap import Descriptors, begin
     from unstuck.executor.capture import route_streams
+    from unstuck.executor.describe import describe
     from unstuck.executor.loading import load_registry
 
     for fd in (setup.socket, setup.page, setup.stack, setup.output):

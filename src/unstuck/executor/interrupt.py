@@ -13,18 +13,18 @@ profiler's or debugger's function is spared with all it calls. So is our own cod
 this answer itself is code that runs in the middle of anything. And so is our store, for as long as the deadline of
 its call allows.
 
-Spared code may wait as well, for a lock that another holds or for room in a pipe. Whoever is found at the same
-instruction of the same call by every answer for a quarter of a second does not run there, and is struck; not in our
-own code and our store, nor in what they call (as a `__str__` that hangs in `ctx.log`), nor in a frame that a debugger
+Spared code may wait as well, for a lock that another holds or for room in a pipe. A handler that every answer finds
+at the same instruction of the same call for a quarter of a second waits there, and is interrupted; not in our own
+code and our store, nor in what they call (as a `__str__` that hangs in `ctx.log`), nor in a frame that a debugger
 looks at: they have the verdict ahead. What it waited for may come at that very instant; then a lock stays taken, as
 after Ctrl-C.
 
-A struck import may have left a module half made, and some cannot be loaded a second time: the process is to be
+An interrupted import may have left a module half made, and some cannot be loaded a second time: the process is to be
 replaced, and that is said before the attempt can end.
 
 A signal that finds spared code, and an exception that the interpreter swallows (in a finalizer), are owed: a thread
-that sleeps otherwise signals again and again, until one strikes, for two seconds at most. The supervisor's next
-signal begins anew.
+that sleeps otherwise signals again and again, until one interrupts the handler, for two seconds at most. The next
+signal of the supervisor begins anew.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 from unstuck.clock import boot
-from unstuck.executor.attempt import Attempt, enter_handler, enter_handler_async
+from unstuck.executor.attempt import Attempt
+from unstuck.executor.execute import enter_handler, enter_handler_async
 from unstuck.executor.flow.step_function import enter_step, enter_step_async
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehindMessage
 from unstuck.executor.named_steps import NamedSteps
@@ -58,8 +59,8 @@ INTERRUPTED = "interrupted: it held the main thread of its process"
 REPEAT_EVERY = 0.00005
 REPEAT_FOR = 2.0
 REST = 0.05
-#: Who is found at the same instruction of the same call for so long waits there, if no two answers are further apart
-#: than this: one that could not answer may just have got what it waited for, and not the interpreter.
+#: A handler found at the same instruction of the same call for so long waits there, if no two answers are further
+#: apart than this: meanwhile it may have got what it waited for, and not the interpreter.
 WAITS_AFTER = 0.25
 UNBROKEN = 0.05
 _OURS, _ASYNCIO, _LOGGING = (
@@ -91,7 +92,7 @@ class Interrupter:
         self._stack = stack
         self._say = say
         self._main_thread = threading.get_ident()
-        #: Whose time runs, until when, and whether a strike is owed. Written by the main thread alone.
+        #: Whose time runs, until when, and whether an interrupt is owed. Written by the main thread alone.
         self._number = 0
         self._until = 0.0
         self._is_owed = False
@@ -117,7 +118,7 @@ class Interrupter:
         if signal.getsignal(INTERRUPT_SIGNAL) != self._interrupt:
             signal.signal(INTERRUPT_SIGNAL, self._interrupt)
         # What the module `signal` believes; faulthandler sets its own handler past it. And what comes back if
-        # somebody unregisters that: the default action would end the process.
+        # a handler unregisters that: the default action would end the process.
         if signal.getsignal(STACK_SIGNAL) is not signal.SIG_IGN:
             faulthandler.unregister(STACK_SIGNAL)
             signal.signal(STACK_SIGNAL, signal.SIG_IGN)
@@ -176,7 +177,7 @@ class Interrupter:
         return attempt is not None and attempt.is_inside
 
     def _hear_unraisable(self, trouble: Any) -> None:
-        """A finalizer was struck, where no exception gets any further: nothing was interrupted by it."""
+        """It was raised in a finalizer, where no exception gets any further: nothing was interrupted by it."""
         if trouble.exc_value is None or trouble.exc_value is not self._raised():
             self._unraisable(trouble)
         elif self._is_on_main(number := self._page.aimed_at):

@@ -1,6 +1,6 @@
 """What attempts leave behind: threads, tasks that swallow their cancel, work handed to `asyncio.to_thread`.
 
-Nothing is counted while attempts run. Whoever starts a thread, or hands work to the loop's pool, does so as the
+Nothing is counted while attempts run. A thread is started, or work handed to the loop's pool, in the name of the
 attempt that runs there (`running`), so the attempt itself keeps what it started; one that started nothing costs one
 comparison when it ends, and a neighbour's threads are never taken for its own.
 """
@@ -114,7 +114,7 @@ def watch_threads() -> None:
 
 
 def started_here() -> StartedByJob | None:
-    """Of whoever runs on this thread."""
+    """Of the attempt that runs on this thread."""
     attempt = running.get()
     if isinstance(attempt, Attempt):
         return started_by(attempt)

@@ -15,7 +15,9 @@ from collections.abc import Iterable, Iterator
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import Any
 
-from unstuck.executor.attempt import MAX_FRAMES, MAX_STACK, Attempt, enter_handler, enter_handler_async
+from unstuck.executor.attempt import Attempt
+from unstuck.executor.describe import MAX_FRAMES, MAX_STACK
+from unstuck.executor.execute import enter_handler, enter_handler_async
 from unstuck.executor.named_steps import NamedSteps
 from unstuck.model.payload import clean_text
 

@@ -24,7 +24,7 @@ from unstuck.model.workflow import UNVERSIONED, Registry
 #: Folders of what was installed, not written here.
 _INSTALLED = frozenset({"site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}"})
 
-NOT_AN_APP = 65  # of the exit codes one that neither Python nor a signal uses
+NOT_AN_APP = 65  # an exit code that neither Python nor a signal uses
 
 
 def load_registry(app: str) -> Registry:
@@ -120,5 +120,5 @@ def _tell(app: str) -> int:
 
 
 if __name__ == "__main__":
-    die_with_parent(os.getppid())  # an import that hangs must not stay behind when who asked is terminated
+    die_with_parent(os.getppid())  # an import that hangs must not outlive the process that asked for it
     sys.exit(_tell(sys.argv[1]))

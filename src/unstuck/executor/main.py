@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 
-from unstuck.executor.attempt import describe
 from unstuck.executor.attempts import Attempts
 from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.control_thread import ControlThread
 from unstuck.executor.crew import Crew
+from unstuck.executor.describe import describe
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.main_thread import MainThread

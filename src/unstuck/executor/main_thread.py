@@ -19,10 +19,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from unstuck.clock import boot
-from unstuck.executor.attempt import Attempt, End, describe, execute_async
+from unstuck.executor.attempt import Attempt, End
 from unstuck.executor.attempts import Attempts
 from unstuck.executor.capture import route_logging
+from unstuck.executor.describe import describe
 from unstuck.executor.event_loop import cancel_leftovers, make_loop
+from unstuck.executor.execute import execute_async
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import watch_threads

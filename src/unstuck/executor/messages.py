@@ -184,7 +184,7 @@ class Raise(Message, tag=4):
     retry: bool | None
     after: float | None
     output: str | None
-    #: It had no descriptor left to open anything with; who used them up is not said.
+    #: It had no descriptor left to open anything with; which job used them up is not known.
     is_starved: bool = False
 
 
@@ -321,7 +321,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class BadFrame(Exception):
-    """Bytes that are not ours; whoever sent them has lost our trust."""
+    """Bytes that are not ours; their sender has lost our trust."""
 
 
 def pack(messages: list[Any]) -> bytes:

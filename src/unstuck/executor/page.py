@@ -1,4 +1,4 @@
-"""The shared page: pulses, who runs where, the lease deadline. Readable while the executor is frozen, or dead.
+"""The shared page: pulses, which attempt runs where, the lease deadline. Readable while the executor is frozen.
 
 One memory file per executor, fixed layout, in words of the machine:
 
@@ -119,7 +119,7 @@ class SharedPage:
         self._numbers[_CONTROL] = control
 
     def enter(self, place: int, number: int, started_at: float, thread: int, kernel_thread: int = 0) -> None:
-        """The number last: who finds it finds the rest too."""
+        """The number last: a reader that finds it finds the rest too."""
         at = _FIRST_CELL + place * _CELL_WORDS
         self._instants[at + _STARTED] = started_at
         self._numbers[at + _THREAD] = thread

@@ -38,7 +38,7 @@ class Surroundings:
         #: Of the other two the interrupter takes care.
         signals = signal.valid_signals() - {INTERRUPT_SIGNAL, STACK_SIGNAL}
         found = {signum: signal.getsignal(signum) for signum in signals}
-        # None: set by somebody who did not use Python for it, and not to be set by us.
+        # None: it was not set by Python, and is not to be set by us.
         self._answers = {signum: answer for signum, answer in found.items() if answer is not None}
 
     def reopen(self) -> None:
@@ -50,7 +50,7 @@ class Surroundings:
             sys.setswitchinterval(self._turn)
 
     def disarm(self) -> None:
-        """An alarm that nobody waits for any more would strike somebody else."""
+        """The alarm of a job that has ended would interrupt another job."""
         for timer in self._timers:
             if signal.getitimer(timer)[0]:
                 signal.setitimer(timer, 0.0)

@@ -1,4 +1,4 @@
-"""The mark of an executor and its attempt in its own environment, as others see it (/proc/PID/environ).
+"""The tag of an executor and its attempt in its own environment, as others see it (/proc/PID/environ).
 
 A process that is forked keeps what its parent was started with, whatever `os.environ` says later. So the entry is as
 long from the start as it will ever be, and is written over in place.
@@ -18,7 +18,7 @@ def tag_value(incarnation: str, executor: int, number: int = 0) -> str:
 
 
 class TagPlace:
-    """Where the entry's value lies; to be found before anybody has set it anew. 0 if there is none."""
+    """Where the entry's value lies; to be found before the app can set it anew. 0 if there is none."""
 
     def __init__(self) -> None:
         getenv = ctypes.CDLL(None).getenv
@@ -29,7 +29,7 @@ class TagPlace:
     def write(self, value: bytes) -> None:
         name = f"{EXECUTOR_TAG}=".encode()
         if not self._address or ctypes.string_at(self._address - len(name), len(name)) != name:
-            return  # somebody uses it for the process's title
+            return  # a library uses it for the process's title
         if len(ctypes.string_at(self._address)) == len(value):
             ctypes.memmove(self._address, value, len(value))
 

@@ -229,7 +229,7 @@ class Zygote:
             owner = executor_of(found.pid, self._setup.incarnation)
             if owner == executor:
                 return True
-            # Without a tag it may be anybody's who was there when it began.
+            # Without a tag it may belong to any executor that was there when it began.
             return found.parent == me and (owner not in living if owner else found.start < eldest)
 
         kill_where(is_left, spare=self._household)

@@ -59,7 +59,7 @@ def check_after(after: Iterable[str], ancestors: Sequence[Ancestor]) -> None:
 
 
 def check_turn(target: int | None, target_name: str | None, ancestors: Sequence[Ancestor]) -> None:
-    """Before a spawn: somebody who waits for the parent, and so for what it may yet wait for, keeps the target."""
+    """Before a spawn: a job that waits for the parent, and so for what that may yet wait for, keeps the target."""
     for ancestor in _waiting_above(ancestors):
         if target is not None and ancestor.keeps == target:
             raise TargetDeadlock(

@@ -1,4 +1,4 @@
-"""Who waits for whom, and what the ends of those it waited for mean for a PENDING job."""
+"""Which jobs a PENDING job waits for, and what their ends mean for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Dependency:
 
 
 def fate(dependencies: Sequence[Dependency], after_failure: AfterFailure) -> Fate:
-    """One that did not complete is enough to fail; to run, all must have ended."""
+    """One dependency that did not complete is enough to fail; to run, all must have ended."""
     if after_failure == "fail" and any(not _is_good(other) for other in dependencies):
         return Fate.FAIL
     return Fate.WAIT if any(other.state is None for other in dependencies) else Fate.RUN

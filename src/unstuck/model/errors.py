@@ -99,7 +99,7 @@ _COMMANDS = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2
 
 
 def told(value: object, limit: int = _REPEATED) -> str:
-    """What somebody gave, as a message may repeat it: short, and text that every stream and store can take."""
+    """A value as a message may repeat it: short, and text that every stream and store can take."""
     text = (value or "''") if isinstance(value, str) else _represented(value)
     if len(text) > limit:
         text = f"{text[:limit]}… ({len(text):,} characters)"
@@ -107,7 +107,7 @@ def told(value: object, limit: int = _REPEATED) -> str:
 
 
 def harmless(text: str) -> str:
-    """Text whose escape codes show instead of doing something to the terminal of whoever reads it."""
+    """Text whose escape codes are shown instead of reaching the terminal."""
     return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -126,8 +126,8 @@ def _represented(value: object) -> str:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    """Whoever wrote it may have meant one of these."""
-    from difflib import get_close_matches  # only who made a mistake pays for it
+    """Names that are close to it: the writer may have meant one of these."""
+    from difflib import get_close_matches  # imported only where a mistake was made
 
     names = sorted(set(known))
     near = get_close_matches(name, names, n=3)
@@ -418,7 +418,7 @@ class BudgetExceeded(UnstuckError):
 
 
 class ApprovalRejected(UnstuckError):
-    """Somebody said no; uncaught, the job fails."""
+    """The answer was no; uncaught, the job fails."""
 
     def __init__(self, question: str, by: str | None = None, comment: str | None = None) -> None:
         super().__init__(f"{question!r} was rejected by {by or 'nobody'}" + (f": {comment}" if comment else ""))

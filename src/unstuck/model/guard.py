@@ -22,12 +22,12 @@ from unstuck.model.spelling import about, given
 
 Harm = Literal["stuck", "freeze", "crash", "loss"]
 
-#: One freeze may be another's doing; who is there again was not only nearby.
+#: One freeze may be another job's doing; a workflow that is there a second time was not only nearby.
 LEAST_FREEZES: Final = 2
 
 #: In place of a tenant: all of them.
 EVERY: Final = "*"
-#: Who puts workflows on the blacklist when nobody does.
+#: The author of an entry that the breaker made.
 SYSTEM: Final = "system"
 AUTO: Final = "auto:"
 MANUAL: Final = "manual:"
@@ -70,7 +70,7 @@ class BlacklistEntry:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """News for whoever runs the platform, until somebody has taken note of it."""
+    """News for operators, until one of them has acknowledged it."""
 
     number: int
     at: datetime
@@ -87,7 +87,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What somebody did, of which kind, to what: a line of the audit."""
+    """A line of the audit: who did what, to what."""
 
     number: int
     at: datetime
@@ -100,7 +100,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class SettingRecord:
-    """A runtime setting as it stands; `set_at` is None for one that nobody has changed."""
+    """A runtime setting as it stands; `set_at` is None if it was never changed."""
 
     name: str
     value: Any
@@ -228,7 +228,7 @@ def _listed(parts: list[str]) -> str:
 
 
 def refusal(entry: BlacklistEntry) -> str:
-    """What whoever asks for such a workflow is told: that, why, by whom, since when, and how to lift it."""
+    """The refusal: that the workflow is blacklisted, why, by whom, since when, and how to lift it."""
     cause = next(
         (f" due to repeated {what}." for harm, what in _CAUSES if entry.is_auto and harm in entry.reason), "."
     )

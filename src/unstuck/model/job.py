@@ -74,9 +74,9 @@ class JobRecord:
     on_hold: bool = False
     #: A handler of it has begun at some time.
     started: bool = False
-    #: It ended or paused on its target, and nothing runs there before somebody resumes, resolves or skips it.
+    #: It ended or paused on its target, and nothing runs there before it is resumed, resolved or skipped.
     is_blocker: bool = False
-    #: Another job blocks its target: it cannot run there before somebody decides about that one.
+    #: Another job blocks its target: it cannot run there before that one is resumed, resolved or skipped.
     is_blocked: bool = False
     #: The job whose call this one repeats.
     replay_of: str | None = None

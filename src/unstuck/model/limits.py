@@ -11,7 +11,7 @@ from unstuck.model.policy import LONGEST
 
 MOST_STARTS = 1_000_000_000
 _RATE = re.compile(r"(\d{1,18})\s*(?:/|per)\s*(\d{1,9})?\s*([a-z]+)", re.ASCII)
-#: Word by word: whoever cuts an "s" off takes "ms" for minutes.
+#: Word by word: with a final "s" cut off, "ms" would be minutes.
 _UNITS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),

@@ -6,7 +6,7 @@ from typing import Final
 
 #: Seconds for which a process uses the number of a name that it has looked up.
 LIFE: Final = 3600.0
-#: Who looks a name up that was last meant longer ago than this says so in its row.
+#: A lookup of a name that was last used longer ago than this writes its use into its row.
 NAMED_EVERY: Final = 86400.0
 #: What was last meant longer ago than this may go: NAMED_EVERY + LIFE, with a day to spare.
 KEPT: Final = 2 * 86400.0

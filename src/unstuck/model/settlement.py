@@ -225,7 +225,7 @@ def _stopped(standing: Standing, request: RequestKind, outcome: Raised | Stopped
 
 
 def _by(outcome: Outcome, error: ErrorInfo) -> ErrorInfo:
-    """Who did not stop by itself but lost its process or worker meanwhile says so, and where it was."""
+    """An attempt that did not stop by itself, but lost its process or worker meanwhile: the error says so."""
     if not isinstance(outcome, Lost):
         return error
     return replace(error, message=f"{error.message}; {outcome.error.message}", stack=outcome.error.stack)
@@ -295,13 +295,13 @@ _INTERRUPTED = ErrorInfo(ErrorType.INTERRUPTED, INTERRUPTED_BY_USER)
 
 
 def cancelled(by: str | None, reason: str | None) -> ErrorInfo:
-    """Whoever waits for the job learns from its end who cancelled it, and why."""
+    """The end of a cancelled job tells who cancelled it, and why."""
     who = f"cancelled by {by or 'request'}"
     return ErrorInfo(ErrorType.CANCELLED, f"{who}: {reason}" if reason else who)
 
 
 def _cancelled(standing: Standing) -> ErrorInfo:
-    """A cancel that only the outcome tells of has no author: who is on record asked for something weaker."""
+    """A cancel that only the outcome tells of has no author: the request on record is a weaker one."""
     if standing.request is not RequestKind.CANCEL:
         return cancelled(None, None)
     return cancelled(standing.request_by, standing.request_reason)

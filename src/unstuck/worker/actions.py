@@ -41,7 +41,7 @@ class Terminate:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """CONT to a process that somebody has stopped."""
+    """CONT to a process that was stopped."""
 
     executor: int
 
@@ -69,7 +69,7 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """Have their stacks written down, while there is somebody to show one."""
+    """Have their stacks written down, while their process lives."""
 
     executor: int
     refs: tuple[AttemptRef, ...]
@@ -113,7 +113,7 @@ class StartExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Promote:
-    """The spare takes the place of one that goes."""
+    """The spare takes the place of an executor that goes."""
 
     executor: int
 

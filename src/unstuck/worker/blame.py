@@ -1,4 +1,4 @@
-"""What the death of an executor means for the jobs in it. Pure: who is charged, who is a suspect, who is innocent."""
+"""What the death of an executor means for the jobs in it. Pure: which of them is charged, a suspect, or innocent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unstuck.worker.roster import Post
 
 #: We killed it, for a reason that is none of its jobs' fault.
 _OUR_DOING = {LEASE_GOING, HANDED_BACK, ORDERED}
-#: We killed it for what somebody in it did, or kept others from doing.
+#: We killed it for what a job in it did, or kept others from doing.
 _A_JOBS_DOING = {STUCK_INSIDE, FROZEN, STALLED_LOOP}
 
 
@@ -127,8 +127,8 @@ def _blame(
     if event.expected or post.killed in _OUR_DOING:
         return "uncharged"
     if event.with_others or (post.is_another and _are_several(post, bodies)):
-        # Whoever ran by itself before is charged: the supervisor lets only one of those run after a zygote's death.
-        # Where the start may be to blame, whoever runs by itself next does so in a process that has outlived it.
+        # A job that ran by itself before is charged: only one of those may run after a zygote's death.
+        # Where the start may be to blame, the next job that runs by itself does so in a process that has outlived it.
         return "suspect" if holding.job.alone else "bystander"
     if post.killed == STALLED_LOOP and holding.ref not in post.on_main:
         return "uncharged"
@@ -180,7 +180,7 @@ def _message(
 
 
 def _unanswered(post: Post, holding: HeldAttempt) -> str:
-    """Who else was asked to stop and did not: where to look first."""
+    """The other attempts that were asked to stop and did not: where to look first."""
     others = [h.ref for h in post.holdings.values() if h is not holding and _has_ignored(post, h)]
     names = ", ".join(_named(ref, post) for ref in others)
     return f"; {names} had been asked to stop and did not answer" if names else ""

@@ -10,7 +10,7 @@ the database.
 A look over very many routes takes several turns. Meanwhile those that gave jobs lately are looked at in each turn:
 thousands of routes that nobody here serves must not keep their jobs waiting.
 
-What no limit counts is claimed first and by itself. Of a limited route whose limit somebody else holds nothing comes;
+What no limit counts is claimed first and by itself. A limited route whose limit another session holds gives nothing;
 it is asked again after a moment, which grows while the limit stays held. All else that is done here beside the claim
 (registering, timers, the inbox, weights) may fail without stopping it: see `troubles`.
 """
@@ -20,24 +20,24 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
-from unstuck.model.job import WorkflowRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, Front, Fronts, Route, Share, Store
+from unstuck.store.port import Claimed, Front, Fronts, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.asides import Asides
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
+from unstuck.worker.served import RouteBook, Served
 from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
 
 BATCH = 400
 _LOOK_EVERY = 0.5
-#: While there are more routes than one look shows: who waits on the others must not wait for long.
+#: While there are more routes than one look shows: jobs on the others must not wait for long.
 _TURN_PAGE_EVERY = 0.1
 #: But no oftener than this: so many times what the last look took, which grows with what it has to count.
 _LOOKS_APART = 8.0
@@ -55,52 +55,14 @@ _WEIGH_EVERY = 5.0
 #: Routes that gave nothing stand behind the others for so long: what is held there must not hide what is not.
 _BARREN_FOR = 1.0
 _VAIN_CLAIMS = 8
-#: How long a limit that somebody else holds is left alone: as long as a claim takes, and longer while it stays held.
+#: Seconds for which a limit that another session holds is left alone: at first, and at the longest.
 _HELD_FOR = 0.002
 _HELD_FOR_LONG = 0.25
-#: So often in vain, about two seconds: that is nobody who claims.
+#: So often in vain, about two seconds: no claim holds a limit for that long.
 _HELD_TOO_OFTEN = 14
 #: How often the room is looked at while all known work waits for room of another kind.
 _STAND_BY = 0.05
 _LAST = 1 << 62
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What this worker can run."""
-
-    workflows: dict[str, WorkflowRecord]
-    queues: frozenset[str]
-
-    @classmethod
-    def of(cls, workflows: Sequence[WorkflowRecord], queues: Sequence[str]) -> Served:
-        """No queues named: all that the workflows name."""
-        return cls({w.name: w for w in workflows}, frozenset(queues or [w.queue for w in workflows]))
-
-
-class RouteBook:
-    """Which number means which route. A route never changes; those met lately are remembered, not all there are."""
-
-    MOST = 10_000
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._routes: dict[int, Route] = {}
-
-    def learn(self, numbers: Sequence[int]) -> None:
-        """Find out about numbers not met before."""
-        unknown = [number for number in numbers if number not in self._routes]
-        if not unknown:
-            return
-        if len(self._routes) + len(unknown) > self.MOST:
-            self._routes = {number: route for number in numbers if (route := self._routes.get(number))}
-        self._routes.update({route.number: route for route in self._store.routes(unknown)})
-
-    def get(self, number: int) -> Route | None:
-        return self._routes.get(number)
-
-    def __len__(self) -> int:
-        return len(self._routes)
 
 
 class Claimer:
@@ -147,7 +109,7 @@ class Claimer:
         self._in_vain = 0
         self._most = BATCH
         self._asides = Asides(clock)
-        #: Routes whose limits somebody else held, when to ask for them again, and how often that was in vain.
+        #: Routes whose limits another session held, when to ask for them again, and how often that was in vain.
         self._held: frozenset[int] = frozenset()
         self._held_until = float("-inf")
         self._collisions = 0
@@ -211,10 +173,10 @@ class Claimer:
             self._registered = served
             self._is_registered = False
         if not self._is_registered:
-            # What could not be written stands as somebody else wrote it, and we serve by that.
+            # What could not be written stands as another worker wrote it, and we serve by that.
             self._is_registered = self._asides.do("registration", lambda: self._register(served)) is not None
         if self._is_first:
-            # One that is contended must not keep us from working; a store that is away is waited for.
+            # A contended first sweep must not keep us from working; a store that is away is waited for.
             self._asides.do("first sweep", self._before_first, sparing=StoreBusy)
             self._is_first = False
 
@@ -250,7 +212,7 @@ class Claimer:
 
     def _ingest(self) -> None:
         """Targets get their heads before we look for them. Numbers commit late, so we go back a little each time;
-        what is later still, the janitor finds, who looks from the start."""
+        what is later still, the janitor finds: it looks from the start."""
         for _ in range(_INGESTS):
             found = self._store.ingest(max(0, self._ingested - _INGEST_BACK), _INGEST_BATCH)
             self._ingested = max(self._ingested, found.last)
@@ -310,7 +272,10 @@ class Claimer:
         return divide([bid for bid in self._bids.values() if bid.route not in held], room, self._turns)
 
     def _claim(self, shares: Sequence[Share], now: float) -> set[int]:
-        """In two parts: what no limit counts is here before anything can go wrong with the others. Who gave."""
+        """In two parts: what no limit counts is here before anything can go wrong with the others.
+
+        Returns the routes that gave jobs.
+        """
         free = [share for share in shares if not share.is_limited]
         limited = [share for share in shares if share.is_limited]
         jobs = self._take(free) if free else Claimed()
@@ -342,8 +307,8 @@ class Claimer:
         return jobs
 
     def _mind_held(self, jobs: Claimed) -> None:
-        """Workers that claim from one limit at once take it from each other: who missed it asks again at another
-        moment than the others do, but soon; one that is kept locked must not be asked all the time."""
+        """Workers that claim from one limit at once take it from each other: a worker that missed it asks again
+        soon, at another moment than the others do. A limit that is kept locked must not be asked all the time."""
         self._collisions = self._collisions + 1 if jobs.held and not jobs else 0
         self._held = jobs.held
         self._asides.tell("limits", self._whose_limits() if self._collisions >= _HELD_TOO_OFTEN else None)
@@ -382,7 +347,7 @@ class Claimer:
 
     def _rest_if_in_vain(self, brought: bool, now: float) -> None:
         """An old view promised what others took: look again. A fresh one that brings nothing is no reason to spin,
-        unless there is somebody else to ask."""
+        unless there are other routes to ask."""
         if brought:
             self._in_vain = 0
         elif now - self._looked_at <= 0:

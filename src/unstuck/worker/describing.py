@@ -74,7 +74,7 @@ def shown_state(post: Post) -> str:
 
 
 def states(posts: Iterable[Post]) -> frozenset[tuple[int, str, str, int]]:
-    """What people should see soon when it changes; who was told to stop too: a grace is often shorter than a beat."""
+    """What people should see soon when it changes; also how many were told to stop: a grace may be over in a beat."""
     return frozenset(
         (post.number, shown_state(post), post.killed, sum(h.told_at is not None for h in post.bodies))
         for post in posts

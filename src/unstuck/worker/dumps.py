@@ -1,6 +1,6 @@
 """The file that an executor's stacks are written to, and what it tells itself: where attempts were, how it crashed.
 
-The executor tells it if it can (Shown). By force, a signal, only while somebody in it holds the interpreter: as long
+The executor tells it if it can (Shown). By force, a signal, only while a job in it holds the interpreter: as long
 as threads run Python, walking their frames from a signal handler may crash the process, with everybody in it.
 """
 
@@ -22,7 +22,7 @@ _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "ABRT", "BU
 
 @dataclass(slots=True)
 class StackDump:
-    """Of one attempt: where in the file to read on, who was on the main thread then, what was shown since."""
+    """Of one attempt: where in the file to read on, which job was on the main thread then, what was shown since."""
 
     begin: int
     on_loop: int
@@ -45,12 +45,12 @@ class Dumps:
         self._asked.update({number: StackDump(size, on_loop) for number in numbers})
 
     def show(self, number: int, text: str) -> None:
-        """What nobody asked for, or of one that has just ended, is not kept."""
+        """Not kept if it was not asked for, or if its attempt has just ended."""
         if (dump := self._asked.get(number)) is not None:
             dump.shown = clean_text(text, stacks.MAX_STACK)
 
     def force(self) -> bool:
-        """Whether there is a reason to: somebody's stack was not told, and not forced before."""
+        """Whether there is a reason to: a stack was not told, and not forced before."""
         untold = [dump for dump in self._asked.values() if dump.shown is None and not dump.is_forced]
         for dump in untold:
             dump.is_forced = True

@@ -218,7 +218,7 @@ class Fleet:
         if self._closed:
             return
         self._closed = True
-        # One that was never started is gone at once, and out of the members.
+        # A member that was never started is gone at once, and out of the members.
         for member in tuple(self._members.values()):
             self._kill(member, "the worker ends")
         self._zygote.close(patience=2.0)
@@ -319,21 +319,7 @@ class Fleet:
             member.is_blameless = True
         if member.fault and member.fault != status:
             status = f"{status}; {member.fault}"
-        self._say(
-            ExecutorDied(
-                executor=member.number,
-                pid=member.pid,
-                status=status,
-                running=member.running(),
-                unstarted=member.unstarted(),
-                ended=member.ended(),
-                culprit=member.culprit(stack),
-                stack=stack,
-                out_of_memory=wait_status is not None and member.was_out_of_memory(wait_status),
-                expected=member.is_blameless or (member.is_drained and not member.running()),
-                with_others=member.fell_with_zygote,
-            )
-        )
+        self._say(member.death(status, stack, wait_status))
         self._release(member)
 
     def _release(self, member: Member) -> None:

@@ -9,7 +9,7 @@ from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopp
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
 from unstuck.worker.blame import reports_on_death, was_alone
-from unstuck.worker.claim import Claimer, Served
+from unstuck.worker.claim import Claimer
 from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import (
@@ -27,11 +27,12 @@ from unstuck.worker.processes import (
     ZygoteDied,
 )
 from unstuck.worker.roster import Post, Recycled
+from unstuck.worker.served import Served
 from unstuck.worker.settle import Settler
 from unstuck.worker.starts import died_young, never_began
 from unstuck.worker.state import WorkerState
 
-#: After a zygote's death suspects run one at a time for so long: whoever did it has shown itself by then, as a rule.
+#: After a zygote's death suspects run one at a time for so long: the job that did it has shown itself by then.
 WARY_FOR = 120.0
 
 
@@ -171,7 +172,7 @@ class FleetEventHandler:
         )
 
     def _on_broken_import(self, post: Post, event: LeftBehind) -> None:
-        """However often: the next one that imports it there may be told that it cannot be loaded twice."""
+        """However often: the next job that imports it there may be told that it cannot be loaded twice."""
         reason = f"{event.workflow} was interrupted while it imported {event.broken_import}"
         post.left_behind = post.left_behind or reason
         emit(
@@ -215,8 +216,8 @@ class FleetEventHandler:
 
 
 def _outcome(outcome: Outcome, holding: HeldAttempt) -> Outcome:
-    """One that was interrupted for its neighbours' sake, without a request of its own, runs again by itself. One that
-    held the interpreter was interrupted before its process could read what it was asked: we know."""
+    """An attempt that was interrupted for its neighbours' sake, without a request of its own, runs again by itself.
+    If it held the interpreter, it was interrupted before its process could read the request; we know it."""
     if not isinstance(outcome, Stopped) or outcome.asked is not None:
         return outcome
     if holding.asked is not None:

@@ -6,7 +6,7 @@ A call is kept until the database has answered it, for as long as its attempt is
 request to stop wakes it. A report that ends an attempt goes behind the calls that were sent before it, so that what
 a handler had finished is stored before it ends; but it never waits for a store that is away.
 
-An attempt one of whose rows somebody else holds rests for a while, with all its calls in their order; those of
+An attempt one of whose rows another session holds rests for a while, with all its calls in their order; those of
 others go on. It is tried again, and after some time its handler gets the error. What the database refuses is answered
 at once.
 """
@@ -51,7 +51,7 @@ MOST_BYTES = 4 << 20
 _REST = 1.0
 _TRIES = 3
 _MAX_MESSAGE = 8 << 10
-#: An attempt whose row somebody holds: its first rest, its longest, and when its handler is told.
+#: An attempt whose row another session holds: its first rest, its longest, and when its handler is told.
 _SHORT_REST = 0.02
 _LONG_REST = 1.0
 _PATIENCE = 15.0
@@ -59,7 +59,7 @@ _PATIENCE = 15.0
 
 @dataclass(slots=True)
 class _Trouble:
-    """Somebody holds a row of this attempt: since when, how often it was tried, and until when it rests."""
+    """Another session holds a row of this attempt: since when, how often it was tried, and until when it rests."""
 
     since: float
     until: float = 0.0

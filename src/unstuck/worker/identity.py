@@ -1,4 +1,4 @@
-"""Who this worker is: enough for others on the same host to see, later, that it is gone."""
+"""The identity of this worker: enough for other workers on the same host to see, later, that it is gone."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from unstuck.worker.heartbeat import Heartbeat
 from unstuck.worker.identity import identify
 from unstuck.worker.loops import Loop, LoopWatchdog, end_process
 from unstuck.worker.mailbox import FlowCallAnswered, LeaseLost, Mailbox, MailboxReader, Renewed, Revoked
+from unstuck.worker.nudge import Nudge
 from unstuck.worker.orders import Orders
 from unstuck.worker.parts import Chores, End, WorkerParts
 from unstuck.worker.plan import plan
@@ -44,7 +45,7 @@ from unstuck.worker.wellbeing import Wellbeing
 LOOK_EVERY = 0.05
 DESCRIBE_EVERY = 0.5
 _REGISTER_EVERY = 1.0
-#: After these the next look follows at once: a place is free, and whoever waits for it should not wait for a tick.
+#: After these the next look follows at once: a place is free, and a waiting job should not wait for a tick.
 _FREEING = (Convict, Drain, Kill, Terminate, Promote)
 _LOOKS = 4
 
@@ -55,15 +56,13 @@ class Incarnation:
         self.shutdown = shutdown
         self.clock, self.times, self.fleet = parts.clock, parts.times, parts.fleet
         self.state = WorkerState(parts.times, parts.seats, parts.limits, Fence.after(self.clock.boot(), parts.times))
+        self.nudge = Nudge(parts.fleet)
         self.mailbox = Mailbox(self.nudge)
         self._look_at = 0.0
         self._describe_at = 0.0
         self._described: tuple[str, Mapping[str, Any]] = ("active", {})
         self._shown: tuple[Any, ...] = ()
         self._loops: list[Loop] = []
-        self._nudging = threading.Lock()
-        self._is_nudge_wanted = False
-        self._is_closed = False
 
     # --- the whole life -----------------------------------------------------------------------------------------
     def run(self) -> End:
@@ -281,8 +280,7 @@ class Incarnation:
         emit("worker_left", worker=record.name, fenced=self.state.is_fenced, clean=all(joined))
 
     def _close_fleet(self) -> None:
-        with self._nudging:
-            self._is_closed = True
+        self.nudge.close()
         self.fleet.close()
 
     def _close(self) -> None:
@@ -291,7 +289,7 @@ class Incarnation:
         self.parts.beat_store.close()
 
     def _retire_executors(self) -> None:
-        """Idle executors run their stop hooks before they end; who does not come to an end is killed by close."""
+        """Idle executors run their stop hooks before they end; those that do not end are killed by close."""
         for post in self.state.roster.posts.values():
             if post.state == "active" and not post.killed:
                 self.fleet.drain(post.number, HANDED_BACK)
@@ -396,18 +394,6 @@ class Incarnation:
         self._described = describe(self.state, self.fleet.pids(), now, is_impatient=self.shutdown.is_impatient)
 
     # --- other threads ------------------------------------------------------------------------------------------
-    def nudge(self) -> None:
-        """End the main thread's wait. Also from a signal handler, so it waits for no lock: who holds it nudges, once
-        more if its own nudge may have been heard before this one was wanted."""
-        self._is_nudge_wanted = True
-        while self._is_nudge_wanted and self._nudging.acquire(blocking=False):
-            try:
-                self._is_nudge_wanted = False
-                if not self._is_closed:
-                    self.fleet.nudge()
-            finally:
-                self._nudging.release()
-
     def _on_settled(self, answers: list[Settled]) -> None:
         if self.state.phase is not Phase.WORKING:
             self.nudge()

@@ -42,7 +42,7 @@ SHARE_OF_THE_GRACE = 0.3
 SHORTEST_BETWEEN = 0.05
 #: So long before it is needed a stack is asked for: it comes within some milliseconds.
 DUMP_AHEAD = 0.25
-#: So often a process that somebody stops is continued.
+#: So often a process that is stopped is continued.
 MOST_CONTINUED = 3
 
 
@@ -174,7 +174,7 @@ def take_stacks(view: FleetView, now: float) -> Iterator[Action]:
         ]
         refs = {h.ref for h, at in due if now >= at and (h.dumped_at is None or h.dumped_at < at)}
         if refs and view.is_silent(post):
-            # It may be killed at once for the one whose time has come: whoever falls with it keeps where it was.
+            # It may be killed at once for the attempt whose time has come: the others keep their stacks.
             refs |= {h.ref for h in post.bodies if h.dumped_at is None}
         if refs and not post.killed:
             yield Dump(post.number, tuple(h.ref for h in post.bodies if h.ref in refs))
@@ -232,5 +232,5 @@ def convict_unmoved(view: FleetView, now: float) -> Iterator[Action]:
 
 
 def _is_dying(view: FleetView, post: Post, now: float) -> bool:
-    """It was killed and its end says the rest; one that cannot even be killed is judged all the same."""
+    """It was killed and its end says the rest; a process that cannot even be killed is judged all the same."""
     return bool(post.killed) and now < post.killed_at + view.times.kill_grace

@@ -69,8 +69,8 @@ class Loop:
             self._wake.clear()
 
     def turn(self) -> None:
-        """For who runs the loop on its own thread: a tick, and a rest if it fails. Only one that works is a sign of
-        life, so an error that lasts is seen by the watchdog."""
+        """For a caller that runs the loop on its own thread: a tick, and a rest if it fails. Only a tick that works
+        is a sign of life, so an error that lasts is seen by the watchdog."""
         rest = self.once()
         if self.trouble is None:
             self.stamp()
@@ -136,7 +136,7 @@ def end_process(reason: str) -> None:
     """The zygote hears of our death and ends the executors: nothing outlives us."""
     words = f"unstuck: {reason[:2000]}; this worker ends itself (exit code {STALLED})\n"
     try:
-        # Not by way of logging: the loop that stands still may hold its lock. And only if somebody reads: a full pipe
+        # Not by way of logging: the loop that stands still may hold its lock. And only if there is room: a full pipe
         # would keep us alive.
         if select.select([], [2], [], 0)[1]:
             os.write(2, words.encode("utf-8", "replace"))

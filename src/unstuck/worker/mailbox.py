@@ -125,7 +125,7 @@ class MailboxReader:
                     self._actions.tell(holding, asked.reason or f"{asked.kind} requested", now)
 
     def _on_revoked(self, ref: AttemptRef, now: float) -> None:
-        """Somebody else may own it already: stop the body, write nothing more about it."""
+        """Another worker may own it already: stop the handler, write nothing more about it."""
         state, holding = self._state, self._state.ledger.get(ref)
         if holding is None or holding.stage >= Stage.STUCK:
             return

@@ -16,7 +16,7 @@ from unstuck.worker import stacks
 from unstuck.worker.dumps import Dumps
 from unstuck.worker.memory import oom_kills, resident
 from unstuck.worker.output_pipe import OutputPipe
-from unstuck.worker.processes import ExecutorView, ProcessState
+from unstuck.worker.processes import ExecutorDied, ExecutorView, ProcessState
 from unstuck.worker.threads import SilenceProbe, look_at_threads
 
 #: How long an executor may take to answer a recall; after that what has not begun comes back without its help.
@@ -190,8 +190,8 @@ class Member:
         return numbers
 
     def take_back(self, now: float) -> tuple[AttemptRef, ...]:
-        """What it has neither begun nor given back in time. One that is in its cell has begun, or sees there that it
-        must not and says so."""
+        """Attempts that it has neither begun nor given back in time. An attempt that is in its cell has begun, or the
+        executor sees there that it must not begin, and says so."""
         due = [number for number, until in self.recalls.items() if now >= until]
         back = []
         for number in due:
@@ -218,7 +218,7 @@ class Member:
         return self.dumps.stack(number, thread, is_main=thread == self.page.main_thread, on_loop=self.page.loop_job)
 
     def is_held(self) -> bool:
-        """Somebody in it keeps the interpreter from all others."""
+        """A thread in it keeps the interpreter from all others."""
         return self.silence is not None and self.silence.is_held
 
     def culprit(self, stack: str | None) -> AttemptRef | None:
@@ -235,7 +235,22 @@ class Member:
         cell = self.page.cell(self.fed[number].place)
         return cell.number == number and cell.thread == thread
 
-    def was_out_of_memory(self, status: int) -> bool:
+    def death(self, status: str, stack: str | None, wait_status: int | None) -> ExecutorDied:
+        return ExecutorDied(
+            executor=self.number,
+            pid=self.pid,
+            status=status,
+            running=self.running(),
+            unstarted=self.unstarted(),
+            ended=self.ended(),
+            culprit=self.culprit(stack),
+            stack=stack,
+            out_of_memory=wait_status is not None and self._was_out_of_memory(wait_status),
+            expected=self.is_blameless or (self.is_drained and not self.running()),
+            with_others=self.fell_with_zygote,
+        )
+
+    def _was_out_of_memory(self, status: int) -> bool:
         is_kill = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
         return is_kill and not self.killed and oom_kills(self.oom_counters) > self.oom_before
 
@@ -312,7 +327,7 @@ class Member:
         return silence
 
     def _threads_of_jobs(self) -> dict[int, int]:
-        """Which attempt is on which kernel thread; the main one is with whoever is on the loop now."""
+        """Which attempt is on which kernel thread; the main one belongs to the attempt that is on the loop now."""
         main, on_loop = self.page.main_thread, self.page.loop_job
         jobs: dict[int, int] = {}
         for number, fed in self._here():

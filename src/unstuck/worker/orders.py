@@ -19,7 +19,7 @@ from unstuck.worker.state import WorkerState
 
 #: A process that has not shown a stack by then will not.
 _STACK_WITHIN = 1.0
-#: Of a subject: whoever can write into the database wrote it.
+#: Of a subject: anything that can write into the database may have written it.
 _MOST_SHOWN = 50
 _MOST_DIGITS = 10
 
@@ -66,7 +66,7 @@ class Orders:
 
     # --- processes ----------------------------------------------------------------------------------------------
     def _drain(self, order: WorkerOrder) -> None:
-        """Like a first TERM; one that drains already is not hurried by it."""
+        """Like a first TERM; a worker that drains already is not hurried by it."""
         if not self._shutdown.is_asked:
             self._shutdown.ask()
         self._answer(order.number, f"this worker is draining; {_jobs(self._state.ledger.held)} first")

@@ -1,4 +1,4 @@
-"""Claimed jobs -> executors. Pure: who sits where; the supervisor feeds them."""
+"""Claimed jobs -> executors. Pure: which job goes where; the supervisor feeds them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """plan(view, now): what the supervisor should do next, most urgent first. Pure.
 
 `ladder.py` is about attempts, this is about processes: those with a body that will not end take no more jobs (Drain),
-their neighbours finish, and they are killed once nobody in them can still finish (Kill); those that showed no sign of
+their neighbours finish, and they are killed once no job in them can still finish (Kill); those that showed no sign of
 life, whose loop stands still, or that eat too much memory are killed for their neighbours' sake; those that are worn
 out are replaced. Nothing here remembers: what was done is read off the holdings and posts, so an action that was lost
 is planned again.
@@ -71,7 +71,7 @@ def plan(view: FleetView, now: float) -> Iterator[Action]:
 
 # --- processes that must go -------------------------------------------------------------------------------------
 def fence_off(view: FleetView, now: float) -> Iterator[Action]:
-    """The store was not reached for too long: kill, before somebody else may start these jobs."""
+    """The store was not reached for too long: kill, before another worker may start these jobs."""
     if now >= view.fence.kill_at:
         yield from (Kill(post.number, LEASE_GOING) for post in view.posts if not post.killed)
 
@@ -82,7 +82,7 @@ def leave(view: FleetView) -> Iterator[Action]:
 
 
 def end_doomed(view: FleetView, now: float) -> Iterator[Action]:
-    """Executors with a body that will not end: no more jobs; killed once nobody in them can still finish."""
+    """Executors with a body that will not end: no more jobs; killed once no job in them can still finish."""
     doomed = [post for post in view.posts if not post.killed and any(is_over(view, h, now) for h in post.bodies)]
     lingering = []
     for post in doomed:
@@ -108,7 +108,7 @@ def _end_solo(view: FleetView, post: Post, now: float) -> Iterator[Action]:
 
 
 def _may_still_finish(view: FleetView, post: Post, holding: HeldAttempt, now: float) -> bool:
-    """Not if the very one that will not end keeps the interpreter or the loop from it."""
+    """Not if the body that will not end keeps the interpreter or the loop from it."""
     if is_over(view, holding, now):
         return False
     if not ladder.is_kept_by_another(view, post, holding):
@@ -125,7 +125,7 @@ def _why_doomed(post: Post) -> str:
 
 
 def continue_stopped(view: FleetView, now: float) -> Iterator[Action]:
-    """Nothing says who stopped it, and to go on costs nobody anything: who did it is judged by what it does then."""
+    """Nothing says which job stopped it, and to go on costs nothing: the culprit is judged by what it does then."""
     for post in view.posts:
         is_due = now >= post.continued_at + view.times.unresponsive and not view.was_away(now)
         if is_due and ladder.may_be_continued(view, post):
@@ -150,8 +150,8 @@ def _is_trapped(view: FleetView, holding: HeldAttempt, now: float) -> bool:
 
 
 def break_stalls(view: FleetView, now: float) -> Iterator[Action]:
-    """A loop that stands still with others on it: who blocks it is interrupted, and if that does not help, killed. A
-    process that is silent as a whole is no matter of its loop."""
+    """A loop that stands still with others on it: the job that blocks it is interrupted; if that does not help, its
+    process is killed. A process that is silent as a whole is no matter of its loop."""
     for post in view.posts:
         is_stalled = view.is_stalled(post) and post.loop_age >= view.times.frozen and not view.is_silent(post)
         if not is_stalled or post.killed or view.was_away(now) or not ladder.others_on_loop(post):
@@ -221,7 +221,7 @@ def _worn(view: FleetView, post: Post) -> str:
     limits = view.limits
     if limits.max_jobs is not None and post.jobs_done >= limits.max_jobs:
         return f"it has run {post.jobs_done} jobs"
-    # One that is so large before its first job is not worn: the next one would be as large.
+    # An executor that is so large before its first job is not worn: the next one would be as large.
     if limits.max_memory is not None and post.memory >= limits.max_memory and not post.is_untouched:
         return f"it uses {post.memory >> 20} MiB"
     return post.left_behind

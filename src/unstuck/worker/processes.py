@@ -55,7 +55,7 @@ class ExecutorReady:
 
 @dataclass(slots=True)
 class Started:
-    """The handler's first line is about to run; `at` is BOOTTIME seconds. Not said of one that ends right after."""
+    """The handler's first line is about to run; `at` is BOOTTIME seconds. Not said if it ends right after."""
 
     executor: int
     ref: AttemptRef
@@ -171,7 +171,7 @@ class ExecutorView:
     unsaid: dict[AttemptRef, float] = field(default_factory=dict)
     #: Seconds since the event loop's last round. Means nothing in a process that runs its job alone.
     loop_age: float = 0.0
-    #: Whose code is on the main thread this instant: who blocks the loop, if somebody does.
+    #: The attempt whose code is on the main thread this instant: the one that blocks the loop, if it is blocked.
     on_loop: AttemptRef | None = None
     #: Those that run on the main thread (coroutines, the job of a process of its own): only they can be interrupted.
     on_main: frozenset[AttemptRef] = frozenset()

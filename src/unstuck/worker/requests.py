@@ -1,7 +1,7 @@
 """Requests to running attempts: people's, heard by a poll that is cheaper than a beat, and the worker's own
 (timeout, drain), made durable before the handler hears of them. And orders to the worker itself, and its news.
 
-A request whose running row somebody else holds is tried again for a while, and keeps nobody waiting meanwhile; then
+A request whose running row another session holds is tried again for a while, and keeps no other request waiting; then
 its handler hears of it all the same."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unstuck.telemetry import emit
 
 #: So many asks per tick: between two ticks the watchdog sees a sign of life, and people's requests get their turn.
 _ASKS = 5
-#: How long one whose row somebody holds is tried, and how often.
+#: How long a request whose row another session holds is tried, and how often.
 _PATIENCE = 3.0
 _AGAIN = 0.2
 
@@ -43,7 +43,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """For whoever runs the platform."""
+    """For operators."""
 
     title: str
     message: str
@@ -77,7 +77,7 @@ class Requests:
         #: Orders that were passed on: polled again until their answer is written.
         self._taken: set[int] = set()
         self._asks: deque[PendingRequest] = deque()
-        #: Those that somebody holds up: when to try again, and when to give up.
+        #: Requests whose row another session holds: when to try again, and when to give up.
         self._held_up: dict[PendingRequest, tuple[float, float]] = {}
         self._arrived = threading.Event()
         self._polled_at = float("-inf")
@@ -155,8 +155,8 @@ class Requests:
             return Verdict.DONE
 
     def _write_answers(self) -> None:
-        """One that the store could not take is kept for the next poll; whoever gave the order waits no longer than
-        that."""
+        """An answer that the store could not take is kept for the next poll; the person who gave the order waits no
+        longer than that."""
         for _ in range(min(_ASKS, len(self._answers))):
             answer = self._answers[0]
             try:
@@ -171,7 +171,7 @@ class Requests:
             self._arrived.set()
 
     def _write_news(self) -> None:
-        """One that the store cannot take now is kept for the next time."""
+        """News that the store cannot take now are kept for the next time."""
         while self._news:
             news = self._news[0]
             try:

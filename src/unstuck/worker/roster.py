@@ -36,7 +36,7 @@ class Post:
     killed_at: float = 0.0
     culprit: AttemptRef | None = None
     terminated_at: float | None = None
-    #: How often it was continued after somebody had stopped it, and when last.
+    #: How often it was continued after it had been stopped, and when last.
     continued: int = 0
     continued_at: float = 0.0
     #: What jobs of it left running behind them: why it is to be replaced, and how much there is.

@@ -19,30 +19,27 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from unstuck.clock import Clock
-from unstuck.model.errors import ErrorType, OutcomeUnknown, SchemaMismatch, StoreError, StoreUnavailable
+from unstuck.model.errors import ErrorType, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.model.trouble import Trouble
 from unstuck.model.why.facts import settle_of
-from unstuck.store.port import HELD, Remark, Report, Settled, Store, Verdict
+from unstuck.store.port import HELD, Report, Settled, Store, Verdict
 from unstuck.telemetry import emit, wants_every_job
+from unstuck.worker.body_marks import BodyMarkLifter
+from unstuck.worker.handler_output import HandlerOutputWriter
 from unstuck.worker.ledger import Ledger
+from unstuck.worker.retries import SOON, STORE_AWAY, TRIES, pause_after
 
 BATCH = 400
 _REST = 1.0
 #: How long a busy settler waits for company: a commit costs more than this.
 _COALESCE = 0.003
 _MANY = 100
-_TRIES = 3
-#: How soon what was set aside is tried again: at first, and at the longest.
-_SOON = 0.02
-_LATE = 2.0
 #: Held for so long it is worth a word to people; what the database refuses is at once.
 _WORTH_SAYING = 1.0
 #: So many that could not be entered into the quarantine are told one by one.
 _MOST_TOLD = 5
-#: Of these no report is to blame.
-_AWAY = (StoreUnavailable, OutcomeUnknown, SchemaMismatch)
 #: A result below this is never what a store call cannot carry.
 _LARGE = 64 << 10
 _UNSTORABLE = Raised(
@@ -79,21 +76,15 @@ class Settler:
         self._settled = settled
         self._lock = threading.Lock()
         self._reports: deque[Report] = deque()
-        #: What handlers said since the last time: outputs joined, progress replaced.
-        self._remarks: dict[AttemptRef, Remark] = {}
-        #: How many characters of their outputs are stored for certain.
-        self._stored: dict[AttemptRef, int] = {}
-        self._gone_bodies: list[int] = []
+        self._output = HandlerOutputWriter(store, clock)
+        self._body_marks = BodyMarkLifter(store, worker, clock, self._unwritten)
         self._arrived = threading.Event()
         self._was_busy = False
         self._most = BATCH
         #: How often a report failed all by itself while the store answered others.
         self._doubts: dict[AttemptRef, int] = {}
-        #: Of this thread alone. What could not be written; when to lift and to say again what could not be, and how
-        #: often that was tried.
+        #: Reports that could not be written. Of this thread alone.
         self._aside: dict[AttemptRef, _Aside] = {}
-        self._lift_at: dict[int, tuple[float, int]] = {}
-        self._say_at: dict[AttemptRef, tuple[float, int]] = {}
 
     # --- from the supervisor's thread ---------------------------------------------------------------------------
     def report(self, reports: Iterable[Report]) -> None:
@@ -102,15 +93,12 @@ class Settler:
         self._arrived.set()
 
     def say(self, ref: AttemptRef, kind: str, text: str) -> None:
-        said = Remark(ref, progress=text) if kind == "progress" else Remark(ref, output=text)
-        with self._lock:
-            self._remarks[ref] = _joined(self._remarks.get(ref), said)
+        self._output.add(ref, kind, text)
         self._arrived.set()
 
     def body_gone(self, job: int) -> None:
         """The process of a stuck attempt is gone: its body mark may go, once its verdict is written."""
-        with self._lock:
-            self._gone_bodies.append(job)
+        self._body_marks.add(job)
         self._arrived.set()
 
     def wake(self) -> None:
@@ -159,13 +147,17 @@ class Settler:
     def _until_work(self) -> float:
         """How long there is nothing to do but wait; 0: there is."""
         with self._lock:
-            if self._reports or any(ref not in self._say_at for ref in self._remarks):
+            if self._reports:
                 return 0.0
-            ripe = [self._lift_at.get(job, (0.0, 0))[0] for job in self._ripe()]
-            said = [self._say_at[ref][0] for ref in self._remarks]
         now = self._clock.boot()
-        due = [*ripe, *said, *(aside.due_at for aside in self._aside.values()), now + _REST]
+        asides = (aside.due_at for aside in self._aside.values())
+        due = [*self._body_marks.due(), *self._output.due(), *asides, now + _REST]
         return max(0.0, min(due) - now)
+
+    def _unwritten(self) -> set[int]:
+        """Jobs whose reports are not written yet."""
+        with self._lock:
+            return {report.ref.job for report in self._reports} | {ref.job for ref in self._aside}
 
     def _flush(self) -> None:
         """What was said up to now, then the reports that were there by now: a handler that never stops talking must
@@ -173,64 +165,15 @@ class Settler:
         self._was_busy = True
         with self._lock:
             batch = [self._reports[i] for i in range(min(self._most, len(self._reports)))]
-            said = self._take_said()
-        self._write_remarks(said)
+        self._output.write(self._most)
         if batch:
             self._settle(batch)
         self._settle_aside()
-        self._lift_body_marks()
-
-    # --- what handlers said -------------------------------------------------------------------------------------
-    def _take_said(self) -> list[Remark]:
-        """All but what could not be written a moment ago."""
-        now = self._clock.boot()
-        ready = [ref for ref in self._remarks if self._say_at.get(ref, (0.0, 0))[0] <= now]
-        return [self._remarks.pop(ref) for ref in ready]
-
-    def _write_remarks(self, said: list[Remark]) -> None:
-        most = self._most
-        for start in range(0, len(said), most):
-            some = said[start : start + most]
-            try:
-                verdicts = self._store.remark(
-                    [replace(remark, at=self._stored.get(remark.ref, 0)) for remark in some]
-                )
-            except Exception:
-                self._keep_said(said[start:])
-                raise
-            for remark, verdict in zip(some, verdicts, strict=True):
-                if verdict is Verdict.BUSY:
-                    self._say_again(remark)
-                else:
-                    self._stored[remark.ref] = self._stored.get(remark.ref, 0) + len(remark.output or "")
-                    self._say_at.pop(remark.ref, None)
-
-    def _say_again(self, remark: Remark) -> None:
-        """Later. But what a handler said must not keep its end from being written: with that it is given up."""
-        _, tries = self._say_at.get(remark.ref, (0.0, 0))
-        self._say_at[remark.ref] = self._clock.boot() + _pause(tries), tries + 1
-        self._keep_said([remark])
-
-    def _keep_said(self, said: Sequence[Remark]) -> None:
-        with self._lock:
-            for remark in said:
-                self._remarks[remark.ref] = _joined(remark, self._remarks.get(remark.ref))
-
-    def _still_talks(self, ref: AttemptRef) -> bool:
-        """Whether something that it said is to be written before its end. Not for ever."""
-        if ref not in self._say_at:
-            return False
-        if self._say_at[ref][1] < _TRIES:
-            return True
-        with self._lock:
-            self._remarks.pop(ref, None)
-        del self._say_at[ref]
-        emit("remark_lost", level=logging.WARNING, job=ref.job, token=ref.token)
-        return False
+        self._body_marks.lift()
 
     # --- reports ------------------------------------------------------------------------------------------------
     def _settle(self, batch: list[Report]) -> None:
-        silent = [report for report in batch if not self._still_talks(report.ref)]
+        silent = [report for report in batch if not self._output.is_owed(report.ref)]
         try:
             answers = self._store.settle(self._worker, silent) if silent else []
         except Exception as error:
@@ -242,7 +185,7 @@ class Settler:
                 self._reports.popleft()
         self._most = min(BATCH, 2 * self._most)
         for report in batch:
-            if report.ref in self._say_at:
+            if self._output.next_try(report.ref) is not None:
                 self._set_aside(report, "")
         self._take_answers({report.ref: report for report in reversed(silent)}, answers)
 
@@ -253,8 +196,8 @@ class Settler:
         some: dict[AttemptRef, Report] = {}
         for aside in due:
             ref = aside.report.ref
-            if self._still_talks(ref):
-                aside.due_at = self._say_at[ref][0]
+            if self._output.is_owed(ref):
+                aside.due_at = self._output.next_try(ref) or aside.due_at
             else:
                 some[ref] = aside.report
         if not some:
@@ -265,7 +208,7 @@ class Settler:
         reports = list(reports)
         try:
             return self._store.settle(self._worker, reports)
-        except _AWAY:
+        except STORE_AWAY:
             raise
         except Exception as error:
             return [Settled(report.ref, Verdict.BUSY, problem=repr(error)) for report in reports]
@@ -278,7 +221,7 @@ class Settler:
             if answer.verdict is Verdict.BUSY
             and answer.problem not in ("", HELD)
             and reports[answer.ref].output
-            and self._aside[answer.ref].tries >= _TRIES
+            and self._aside[answer.ref].tries >= TRIES
         ]
         second = {answer.ref: answer for answer in self._ask(bare)} if bare else {}
         for answer in second.values():
@@ -304,7 +247,7 @@ class Settler:
         with self._lock:
             for answer in final:
                 self._doubts.pop(answer.ref, None)
-                self._stored.pop(answer.ref, None)
+                self._output.forget(answer.ref)
         if wants_every_job():
             self._tell(final)
         self._ledger.settled(answer.ref for answer in final)
@@ -338,12 +281,12 @@ class Settler:
         now = self._clock.boot()
         aside = self._aside.get(report.ref)
         if aside is None:
-            self._aside[report.ref] = aside = _Aside(report, now, now + _SOON)
+            self._aside[report.ref] = aside = _Aside(report, now, now + SOON)
         elif problem:
-            aside.due_at = now + _pause(aside.tries)
+            aside.due_at = now + pause_after(aside.tries)
             aside.tries += 1
         else:
-            aside.due_at = now + _SOON  # nobody got to it
+            aside.due_at = now + SOON  # nobody got to it
         return aside
 
     def _is_worth_saying(self, aside: _Aside, problem: str) -> bool:
@@ -386,60 +329,15 @@ class Settler:
             return
         with self._lock:
             self._reports.remove(report)
-        if not isinstance(error, _AWAY):
+        if not isinstance(error, STORE_AWAY):
             self._take_answers({report.ref: report}, [Settled(report.ref, Verdict.BUSY, problem=repr(error))])
             return
         with self._lock:
             self._doubts[report.ref] = self._doubts.get(report.ref, 0) + 1
-            if self._doubts[report.ref] >= _TRIES and _is_large(report.outcome):
+            if self._doubts[report.ref] >= TRIES and _is_large(report.outcome):
                 report = replace(report, outcome=_UNSTORABLE, output=None)
             self._reports.append(report)
-
-    # --- body marks ---------------------------------------------------------------------------------------------
-    def _lift_body_marks(self) -> None:
-        """One that cannot be lifted now keeps no other from it."""
-        now = self._clock.boot()
-        with self._lock:
-            ripe = self._ripe()
-        for job in ripe:
-            due_at, tries = self._lift_at.get(job, (0.0, 0))
-            if due_at > now:
-                continue
-            try:
-                self._store.lift_hold(self._worker, job)
-            except _AWAY:
-                raise
-            except Exception as error:
-                self._lift_at[job] = self._clock.boot() + _pause(tries), tries + 1
-                emit("hold_not_lifted", level=logging.WARNING, job=job, error=str(error))
-                continue
-            self._lift_at.pop(job, None)
-            with self._lock:
-                self._gone_bodies.remove(job)
-
-    def _ripe(self) -> list[int]:
-        """A body mark is written by its verdict: it must not be lifted before that."""
-        if not self._gone_bodies:
-            return []
-        unwritten = {report.ref.job for report in self._reports} | {ref.job for ref in self._aside}
-        return [job for job in self._gone_bodies if job not in unwritten]
-
-
-def _pause(tries: int) -> float:
-    return min(_LATE, _SOON * 2.0 ** min(tries, 20))
 
 
 def _is_large(outcome: Outcome) -> bool:
     return isinstance(outcome, Returned) and len(outcome.result or "") >= _LARGE
-
-
-def _joined(earlier: Remark | None, later: Remark | None) -> Remark:
-    """Both, as one: no chunk of output is lost, the last progress counts."""
-    if earlier is None or later is None:
-        either = earlier or later
-        assert either is not None
-        return either
-    output = (
-        None if earlier.output is None and later.output is None else (earlier.output or "") + (later.output or "")
-    )
-    return Remark(earlier.ref, output, earlier.progress if later.progress is None else later.progress)

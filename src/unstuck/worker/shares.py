@@ -1,4 +1,4 @@
-"""Who gets the free slots: `divide` and `Turns` are pure; the claimer keeps the Turns.
+"""Which tenants and routes get the free slots: `divide` and `Turns` are pure; the claimer keeps the Turns.
 
 Tenants share by weight: every job that a tenant gets moves its own mark ahead by 1/weight, and the tenant whose mark
 is furthest behind goes next. So one with a hundred thousand jobs cannot starve one with a single job. Who is new, or
@@ -62,7 +62,7 @@ class FreeRoom:
 
 @dataclass(slots=True)
 class Turns:
-    """How far each tenant has come. `level` is where those stand who wait longest: nobody starts behind it."""
+    """How far each tenant has come. `level`: where the tenants that wait longest are; no tenant starts behind it."""
 
     weights: Mapping[str, int] = field(default_factory=dict)
     marks: dict[str, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Turns:
         return 1.0 / max(1, self.weights.get(tenant, 1))
 
     def served(self, tried: Iterable[str], got: Mapping[str, int]) -> None:
-        """After a claim: who got nothing of what was asked for still had a turn, or it would be asked for ever."""
+        """After a claim: a tenant that got nothing still had a turn, or it would be asked for ever."""
         before = {tenant: self.mark(tenant) for tenant in tried}
         if not before:
             return

@@ -45,7 +45,7 @@ class Shutdown:
         self._last_signal = signal.Signals(number)
 
     def leave(self, code: int) -> None:
-        """The worker itself sees that it had better drain; who asked before it is obeyed."""
+        """The worker itself sees that it had better drain. An earlier request by a person keeps its exit code."""
         if not self.is_asked:
             self._code = code
             self.ask()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from unstuck.worker.processes import ExecutorDied
 from unstuck.worker.roster import Post
 
-#: One that dies so soon after it was ready, and has finished no job by then, died young.
+#: An executor that dies so soon after it was ready, and has finished no job by then, died young.
 YOUNG = 5.0
 _SHORTEST_TRIAL = 0.5
 

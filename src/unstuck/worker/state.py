@@ -120,7 +120,7 @@ class WorkerState:
         if post.state == "starting":
             post.state, post.pid, post.is_barred = "active", pid, is_barred
             post.trial_until = now + self.trial if self.trial > 0.0 else None
-            # Not since it was wanted: one that takes long to start would be sent away as soon as it is there.
+            # Not since it was wanted: an executor that takes long to start would be sent away as soon as it is there.
             post.idle_since = now + self.trial
 
     def finished_one(self, post: Post) -> None:
@@ -128,12 +128,12 @@ class WorkerState:
         self.trust(post)
 
     def trust(self, post: Post) -> None:
-        """Only one that was on trial itself shows that those who start now are well again."""
+        """Only an executor that was on trial itself shows that those started now are well again."""
         if post.trial_until is not None:
             self.trial = 0.0
 
     def died_young(self, post: Post, status: str, now: float, *, is_a_jobs_doing: bool) -> None:
-        """A job that was alone in it is taken for the one that did it, and surely if its process was well before."""
+        """A job that was alone in it is taken for the culprit, and surely if its process was well before."""
         was_well = post.trial_until is not None and not post.is_barred
         if is_a_jobs_doing and was_well:
             return

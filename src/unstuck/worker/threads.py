@@ -28,8 +28,8 @@ LOOK_EVERY = 0.2
 WAITER_RATE = 50.0
 #: Of a core. Waking up 200 times a second takes less than a tenth of this.
 BURNING_SHARE = 0.1
-#: Of the time: who never sleeps, and has run or waited for a core for so much of it, burns as well as a busy machine
-#: lets it.
+#: Of the time: a thread that never sleeps, and has run or waited for a core for so much of it, burns CPU as well as a
+#: busy machine lets it.
 RUNNABLE_SHARE = 0.5
 
 _STATE = re.compile(rb"^State:\s+(\S)", re.MULTILINE)
@@ -88,7 +88,7 @@ def holder(
     """Whose thread holds the interpreter: `jobs` says which attempt is on which thread. None if nobody can tell.
 
     `cleared` are threads that were seen to wait before, while the same silence lasted; `ours` are known to rest
-    between jobs. `is_held`: somebody does, whether or not the control thread is seen to wait.
+    between jobs. `is_held`: a thread does, whether or not the control thread is seen to wait.
     """
     waiting = waiters(before, after)
     if not (control in waiting if is_held is None else is_held):
@@ -97,7 +97,7 @@ def holder(
     burning = {
         thread for thread, then, now in _both(before, after) if thread in awake and _burns(before, after, then, now)
     }
-    # If nobody is seen to wait, who sleeps may be waiting.
+    # If no thread is seen to wait, one that sleeps may be waiting.
     suspects = burning or (awake - {control, *ours} if waiting else set())
     return jobs.get(suspects.pop()) if len(suspects) == 1 else None
 
@@ -121,7 +121,7 @@ class SilenceProbe:
     last: Look | None = None
     holder: int | None = None
     is_stopped: bool = False
-    #: Somebody holds the interpreter, known or not: nothing of Python moves in the process.
+    #: A thread holds the interpreter, known or not: nothing of Python moves in the process.
     is_held: bool = False
     _cleared: set[int] = field(default_factory=set)
 

@@ -229,7 +229,7 @@ def _check_json(text: str, limit: int, what: str) -> None:
 
 
 def _is_too_deep(text: str) -> bool:
-    """Of text that is JSON. Whoever reads it later may have less of a stack than we have here.
+    """Of text that is JSON. A later reader may have less of a stack than we have here.
 
     Results are large and the supervisor is in a hurry: nothing here goes through them value by value.
     """

@@ -1,4 +1,4 @@
-"""Everything the fleet listens to, each with who hears it; and the nudge by which other threads end its wait."""
+"""Everything the fleet listens to, each with its listener; and the nudge by which other threads end its wait."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How a handler asks its supervisor for something and waits for the answer: a thread blocks, a coroutine awaits.
 
-Nobody waits for ever: a request to stop wakes whoever waits (a coroutine on the executor's own loop is cancelled
+No call waits for ever: a request to stop wakes all that wait (a coroutine on the executor's own loop is cancelled
 instead), and so does the end of the attempt. What was asked by then is on its way all the same.
 """
 
@@ -26,14 +26,14 @@ class PendingAnswer:
         self.loop: asyncio.AbstractEventLoop | None = running_loop()
         self._future = self.loop.create_future() if self.loop is not None else None
         self._bell = threading.Event() if self.loop is None else None
-        #: The first counts; appending is atomic, whoever comes second.
+        #: The first counts. Appending is atomic, so two threads cannot both be the first.
         self._answers: list[Any] = []
         self._followers: list[PendingAnswer] = []
 
     def follow(self) -> PendingAnswer:
-        """For somebody else, maybe elsewhere, who wants the same answer: this one's reader may be gone."""
+        """For another call, maybe on another thread, that wants the same answer: the first caller may be gone."""
         pending = PendingAnswer()
-        # In this order, and in `put` in the other: whoever is second sees the first.
+        # In this order, and in `put` in the other: the thread that comes second sees what the first has done.
         self._followers.append(pending)
         if self._answers:
             pending.put(self._answers[0])
@@ -87,7 +87,7 @@ class FlowCalls:
         return answer
 
     def send(self, question: Question) -> PendingAnswer:
-        """It is on its way, whoever waits for the answer then."""
+        """Sends it at once; the answer may be awaited later, or never."""
         pending = PendingAnswer()
         with self._lock:
             if len(self._under_way) < MAX_FLOW_CALLS:
@@ -118,7 +118,7 @@ class FlowCalls:
             pending.put(answer)
 
     def wake(self) -> None:
-        """It was asked to stop: whoever waits, or is about to, waits no longer."""
+        """The attempt was asked to stop: calls that wait, or are about to, wait no longer."""
         with self._lock:
             self._is_over = True
             waiting = [pending for pending in self._waiting if pending.loop is None or pending.loop is not self._home]

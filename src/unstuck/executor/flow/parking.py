@@ -18,7 +18,7 @@ class Parking:
     def __init__(self, calls: FlowCalls) -> None:
         self.parked: Wait | None = None
         self._calls = calls
-        # Reentrant: the collector may end a step here, in whichever line it strikes.
+        # Reentrant: the collector may end a step here, at any line.
         self._lock = threading.RLock()
         self._wanted: Wait | None = None
         self._steps = 0
@@ -35,7 +35,7 @@ class Parking:
             return True
 
     def end_step(self) -> None:
-        """It is left to the wait to park: whoever cut off the step may have cut off the wait with it."""
+        """The wait itself has to park: what cut off the step may have cut off the wait with it."""
         with self._lock:
             self._steps -= 1
             pending = None if self._steps else self._last_step

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Promise(Coroutine[Any, Any, Any]):
-    """`begun` is told when somebody begins to await it, `forgotten` when it is gone before that, and `dropped` when
+    """`begun` is called when the handler begins to await it, `forgotten` if it is collected before that, `dropped` if
     it is ended before that: a coroutine that has not begun has no `finally` yet."""
 
     __slots__ = ("_begun", "_coroutine", "_dropped", "_forgotten")
@@ -54,7 +54,7 @@ class Promise(Coroutine[Any, Any, Any]):
 
     def __del__(self) -> None:
         if self._begun is not None:
-            # Or the interpreter would warn of a coroutine whose name says nothing to whoever wrote the handler.
+            # Or the interpreter would warn of a coroutine whose name says nothing to the author of the handler.
             self._coroutine.close()
-            # Not dropped too: whoever forgets one fails anyway, and the collector should do little.
+            # Not dropped too: an attempt that forgets one fails anyway, and the collector should do little.
             self._forgotten()

@@ -61,5 +61,5 @@ class Actor(StrEnum):
 
 #: What a person must do is said before what passes by itself.
 URGENCY = {Actor.OPERATOR: 0, Actor.OWNER: 0, Actor.SENDER: 0, Actor.APPROVER: 0, Actor.ENGINE: 1, Actor.NOBODY: 2}
-#: What is amiss is said before what somebody wanted so.
+#: What is broken is said before what a person wanted so.
 AMISS = {Code.ROW_LOCKED, Code.QUARANTINED, Code.WORKER_FAILING}

@@ -21,7 +21,7 @@ from unstuck.model.why.codes import Code
 EVERY_TENANT = "*"
 #: Counts of what stands before a job stop here.
 CEILING = 1000
-#: Seconds. Our own sessions hold a row for milliseconds: whoever has held one for longer than this is in the way.
+#: Seconds. Our own sessions hold a row for milliseconds: a session that holds one for longer is in the way.
 HELD_TOO_LONG = 1.0
 
 
@@ -55,7 +55,7 @@ class BodyMark:
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """Whose turn it is. `first` is who stands first in the line; `ahead` counts those before this job in it."""
+    """Whose turn it is. `first`: the first job in the line. `ahead`: how many jobs are before this one in it."""
 
     name: str
     head: str | None = None
@@ -218,7 +218,7 @@ class Facts:
     gates: tuple[Shut, ...] = ()
     dependencies: tuple[AwaitedJob, ...] = ()
     workers: tuple[WorkerFacts, ...] = ()
-    #: Live workers of any kind: whoever lives, sweeps.
+    #: Live workers of any kind: every live worker sweeps.
     sweepers: int = 0
     #: The last that registered its workflow: code version and when it was seen.
     known_version: str | None = None

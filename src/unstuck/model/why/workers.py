@@ -108,7 +108,7 @@ def worker_failing(view: WhyView) -> Iterator[Finding]:
         yield _failing(view, failing[0][0], f"{workers_serving(len(serving))} cannot take it")
 
 
-#: Roles of a worker without which it runs nothing: who cannot write results takes nothing new.
+#: Roles of a worker without which it runs nothing: a worker that cannot write results takes no new jobs.
 _SETTLE, _CLAIM = "settle", "claim"
 
 
@@ -129,7 +129,7 @@ def _failing(view: WhyView, role: FailingRole, what: str) -> Finding:
     of=[JobState.QUEUED, JobState.PENDING, JobState.WAITING, JobState.RUNNING],
 )
 def engine_stalled(view: WhyView) -> Iterator[Finding]:
-    """Timers, lost workers and dependants need somebody who sweeps; one of them is late by three sweeps."""
+    """Timers, lost workers and dependants need a worker that sweeps; one of them is late by three sweeps."""
     facts, job = view.facts, view.job
     late_after = timedelta(seconds=3 * view.times.sweep + view.times.lost_grace)
     lease = job.lease_until if job.state is JobState.RUNNING else None
@@ -138,7 +138,7 @@ def engine_stalled(view: WhyView) -> Iterator[Finding]:
     if not pending and (overdue is None or overdue + late_after > view.now):
         return
     if facts.sweepers and (set_aside(view) or any(is_needed(view, lock) for lock in facts.locks)):
-        return  # whoever sweeps passes over it: that is not for lack of sweepers
+        return  # every sweep passes over it: sweepers are not what is missing
     alive = (
         "no worker is alive" if not facts.sweepers else f"{counted(facts.sweepers, 'worker')} alive, but none sweeps"
     )
@@ -151,7 +151,7 @@ def engine_stalled(view: WhyView) -> Iterator[Finding]:
 
 
 def _wake_due(facts: Facts) -> datetime | None:
-    """When somebody should have woken it: once it was answered, or its time came."""
+    """When it should have been woken: once it was answered, or its time came."""
     record = facts.wait if facts.job.state is JobState.WAITING else None
     return None if record is None else record.answered_at or record.until_at
 
