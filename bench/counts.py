@@ -22,7 +22,7 @@ import psycopg
 
 from bench import postgres
 from unstuck.model.lifecycle import JobState, Shown
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 

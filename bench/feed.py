@@ -19,7 +19,7 @@ import psycopg
 from bench import postgres, worlds
 from bench.worlds import chance
 from unstuck.model.settlement import Returned
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import NewWorker, Report, Share
 from unstuck.store.sql_store import SqlStore
 

@@ -16,11 +16,11 @@ from dataclasses import replace
 import psycopg
 
 from bench.worlds import TENANT, Workshop, World, a_job, by_hand, open_store
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
+from unstuck.store.drivers.sqlite_session import SqliteTransaction
+from unstuck.store.drivers.statements import Statements
+from unstuck.store.order.rooms import rooms_of
 from unstuck.store.port import EVERY, Limit, Share
-from unstuck.store.rooms import rooms_of
-from unstuck.store.sqlite_session import SqliteTransaction
-from unstuck.store.statements import Statements
 
 PER_DAY = 86400.0
 #: As the store keeps them: so many slices to a window, each a row.

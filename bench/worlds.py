@@ -18,7 +18,7 @@ from unstuck.model.job import AttemptRef, NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import NewWorker, Pause, Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 

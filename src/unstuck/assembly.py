@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unstuck.janitor.janitor import Duty, Janitor
     from unstuck.model.job import WorkerRecord
     from unstuck.model.policy import Policy
-    from unstuck.store.leaps import Witness
+    from unstuck.store.drivers.leaps import Witness
     from unstuck.store.port import Store
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.shutdown import Shutdown
@@ -47,8 +47,8 @@ def open_store(
     url: str, times: Times, *, migrate: bool = False, application: str = "unstuck", witness: Witness | None = None
 ) -> Store:
     """A store on this database. Nothing is connected before its first call, unless it is to migrate."""
-    from unstuck.store.connect import open_database
-    from unstuck.store.leaps import Witness
+    from unstuck.store.drivers.connect import open_database
+    from unstuck.store.drivers.leaps import Witness
     from unstuck.store.sql_store import SqlStore
 
     witness = witness or Witness()
@@ -103,7 +103,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
     """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
-    from unstuck.store.leaps import Witness
+    from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.fleet import Fleet
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.notify import Notifier

@@ -19,7 +19,7 @@ from tests.support.workers import COMPRESSED, Worker
 from tests.tiers import commit
 from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.times import Times
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import NewWorker, Share
 
 Start = Callable[..., Worker]

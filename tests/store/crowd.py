@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 
 TENANTS = ("acme", "beta", "core")
 QUEUES = ("default", "slow")

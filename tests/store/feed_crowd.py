@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 import psycopg
 
 from unstuck.observe.feed import Feed, Reader
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import FeedEvent, FeedFilter
 from unstuck.store.sql_store import SqlStore
 

@@ -29,7 +29,7 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import Outcome, Parked, Returned, Stopped
 from unstuck.model.waits import Answer, Child, Wait, WaitKind
-from unstuck.store import children
+from unstuck.store.flow import children
 from unstuck.store.port import NewChild, Share
 from unstuck.store.sql_store import SqlStore
 

@@ -13,8 +13,8 @@ from tests.store.test_pending_plans import SCHEMA, _plan
 from tests.store.test_plans import _scans
 from tests.support.plans import filled, run
 from tests.support.postgres import PostgresServer
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
 JOBS = 30_000
 #: Jobs 1 to 200 have a hundred children each; half of those have ended. Five are left. 200 jobs have a hundred steps.

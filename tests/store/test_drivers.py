@@ -13,8 +13,8 @@ from tests.conftest import StoreClock
 from tests.support import notes
 from tests.support.eventually import eventually
 from unstuck.model.errors import SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
+from unstuck.store.drivers.connect import open_database
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.support.workers import ROOT
 from tests.tiers import in_tiers
 from unstuck.model.errors import StoreError
 from unstuck.observe.feed import Feed
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import FeedFilter
 from unstuck.store.sql_store import SqlStore
 

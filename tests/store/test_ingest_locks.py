@@ -23,8 +23,8 @@ from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
 from unstuck.model.waits import Answer, Wait, WaitKind
-from unstuck.store import waits
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.flow import waits
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 

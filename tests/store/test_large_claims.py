@@ -15,11 +15,11 @@ from tests.support.troubles import raising
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
-from unstuck.store.claim import CLAIM_BYTES, _Ask, _question
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.statements import Statements
+from unstuck.store.life.claim import CLAIM_BYTES, _Ask, _question
 from unstuck.store.port import Share
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.statements import Statements
 
 only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 MEGABYTE = 1_000_000

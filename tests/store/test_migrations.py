@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import SchemaMismatch
-from unstuck.store import migrations
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
-from unstuck.store.migrations import Migration, pending, shipped, statements
+from unstuck.store.drivers import migrations
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.migrations import Migration, pending, shipped, statements
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

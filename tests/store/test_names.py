@@ -19,10 +19,11 @@ from unstuck.model.job import WorkflowRecord
 from unstuck.model.names import LIFE
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
-from unstuck.store import dimensions, submit, sweep
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
-from unstuck.store.dimensions import StaleNames
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import submit, sweep
+from unstuck.store.order import dimensions
+from unstuck.store.order.dimensions import StaleNames
 from unstuck.store.port import NameKind, Pause, Report
 from unstuck.store.sql_store import SqlStore
 

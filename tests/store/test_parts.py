@@ -16,7 +16,7 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.parts import MAX_PART, MOST_PARTS
 from unstuck.model.settlement import ErrorInfo, Lost, Parked, Stopped
 from unstuck.model.waits import Wait, WaitKind
-from unstuck.store import parts as parts_module
+from unstuck.store.flow import parts as parts_module
 from unstuck.store.port import Verdict
 from unstuck.store.sql_store import SqlStore
 

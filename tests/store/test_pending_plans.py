@@ -16,11 +16,11 @@ from psycopg import sql
 from tests.store.test_plans import _scans
 from tests.support.plans import filled, run
 from tests.support.postgres import PostgresServer
-from unstuck.store import statements as statement_files
+from unstuck.store.drivers import statements as statement_files
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
-SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
+SCHEMA = Path(statement_files.__file__).parents[1] / "schema" / "sqlite"
 JOBS = 30_000
 #: The last 3000 jobs wait for one each of those before them; most of all jobs have ended.
 FILL = f"""

@@ -22,10 +22,10 @@ from unstuck.model.errors import IllegalMove, UnknownJob
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Returned
-from unstuck.store import settle, submit, sweep
-from unstuck.store.connect import open_database
-from unstuck.store.control import Control
 from unstuck.store.database import Transaction
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import settle, submit, sweep
+from unstuck.store.life.control import Control
 from unstuck.store.port import Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 

@@ -15,11 +15,11 @@ from psycopg import sql
 
 from tests.support.plans import filled, run
 from tests.support.postgres import PostgresServer
-from unstuck.store import statements as statement_files
+from unstuck.store.drivers import statements as statement_files
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
-SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
+SCHEMA = Path(statement_files.__file__).parents[1] / "schema" / "sqlite"
 JOBS = 34_000  # in each of three phases: ended, waiting for a time, ready
 ROUTES = 20
 IDLE_ROUTES = 30_000

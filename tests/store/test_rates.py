@@ -18,9 +18,9 @@ from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, e
 from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.job import WorkerRecord
-from unstuck.store import migrations
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
+from unstuck.store.drivers import migrations
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import EVERY, Limit, Share, Store
 from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore

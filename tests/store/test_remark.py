@@ -11,9 +11,9 @@ from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, 
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState
 from unstuck.store.database import Database
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.port import Remark, Verdict
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.statements import Statements
 
 
 class Counted(Statements):

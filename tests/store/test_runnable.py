@@ -42,11 +42,11 @@ from unstuck.model.policy import Policy
 from unstuck.model.reasons import explain
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped
 from unstuck.model.standing import Facts
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.sqlite import SqliteDatabase
 from unstuck.store.port import Limit, NewWorker, Pause, QuarantineDuty, Report, Share
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.sqlite import SqliteDatabase
 
 LEASE = 1550.0
 PLAIN = Policy(timeout=600.0, retries=1, max_lost=1, backoff_base=150.0, backoff_factor=1.0)

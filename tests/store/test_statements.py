@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unstuck.store.macros import BadMacro
-from unstuck.store.statements import MARK, Statements, UnknownStatement, translate
+from unstuck.store.drivers.macros import BadMacro
+from unstuck.store.drivers.statements import MARK, Statements, UnknownStatement, translate
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,25 @@ def test_sqlite_takes_parameters_as_they_are() -> None:
 
 
 def test_a_database_s_own_file_shadows_the_shared_one(tmp_path: Path) -> None:
-    for place, text in (("shared", "SELECT 1"), ("sqlite", "SELECT 2")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "number.sql").write_text(text)
+    (tmp_path / "life").mkdir()
+    (tmp_path / "life" / "number.sql").write_text("SELECT 1")
+    (tmp_path / "life" / "number.sqlite.sql").write_text("SELECT 2")
 
     assert Statements("sqlite", tmp_path)["number"] == "SELECT 2"
     assert Statements("postgres", tmp_path)["number"] == f"{MARK} SELECT 1"
 
 
-def test_a_missing_statement_names_both_places() -> None:
-    with pytest.raises(UnknownStatement, match=r"sql/postgres/nothing\.sql nor sql/shared/nothing\.sql"):
+def test_a_name_means_one_statement_whatever_its_room(tmp_path: Path) -> None:
+    for room in ("life", "order"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "number.sql").write_text("SELECT 1")
+
+    with pytest.raises(ValueError, match="two statements are called 'number'"):
+        Statements("sqlite", tmp_path)["number"]
+
+
+def test_a_missing_statement_names_both_files() -> None:
+    with pytest.raises(UnknownStatement, match=r"neither nothing\.postgres\.sql nor nothing\.sql"):
         Statements("postgres")["nothing"]
 
 

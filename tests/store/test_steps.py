@@ -17,7 +17,7 @@ from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Lost, Stopped
 from unstuck.model.waits import Journal, StepRecord
-from unstuck.store import steps as steps_module
+from unstuck.store.flow import steps as steps_module
 from unstuck.store.port import NewStep, Verdict
 from unstuck.store.sql_store import SqlStore
 

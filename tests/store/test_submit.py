@@ -28,7 +28,7 @@ from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.store import dimensions
+from unstuck.store.order import dimensions
 from unstuck.store.port import Report, Submitted
 from unstuck.store.sql_store import SqlStore
 

@@ -18,9 +18,9 @@ from unstuck.model.errors import Conflict
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, NotStarted, Outcome, Returned, Stuck
-from unstuck.store import inbox, settle, submit
-from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import inbox, settle, submit
 from unstuck.store.port import Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 

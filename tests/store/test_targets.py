@@ -28,7 +28,7 @@ from unstuck.model.errors import NotBlocking, UnknownTarget
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped, Stuck
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 

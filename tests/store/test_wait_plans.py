@@ -15,11 +15,11 @@ from tests.store.test_pending_plans import _plan
 from tests.store.test_plans import _scans
 from tests.support.plans import filled, run
 from tests.support.postgres import PostgresServer
-from unstuck.store import statements as statement_files
+from unstuck.store.drivers import statements as statement_files
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
-SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
+SCHEMA = Path(statement_files.__file__).parents[1] / "schema" / "sqlite"
 JOBS = 20_000
 OPEN = JOBS - 3000
 #: The last 3000 jobs wait, a third of them each for an event, for one on a topic, for a person; the others have

@@ -26,10 +26,10 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Answer, Wait, WaitKind
-from unstuck.store import settle as settles
-from unstuck.store import waits
-from unstuck.store.connect import open_database
-from unstuck.store.control import Control
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.flow import waits
+from unstuck.store.life import settle as settles
+from unstuck.store.life.control import Control
 from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 

@@ -18,7 +18,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.reasons import Reason
 from unstuck.model.standing import Code
 from unstuck.observe.why import why
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import Limit, Pause, Share
 from unstuck.store.sql_store import SqlStore
 

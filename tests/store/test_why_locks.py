@@ -18,7 +18,7 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.standing import HELD_TOO_LONG, Code
 from unstuck.observe.why import why
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import Limit, Share
 from unstuck.store.sql_store import SqlStore
 

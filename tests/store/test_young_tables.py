@@ -13,7 +13,7 @@ from psycopg import sql
 from tests.store.test_plans import _plan, _scans
 from tests.support.builders import a_job
 from tests.support.postgres import PostgresServer
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore
 

@@ -11,12 +11,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 from unstuck.store.database import Database, Row, T, Transaction
-from unstuck.store.leaps import EVER
-from unstuck.store.postgres import _Transaction
+from unstuck.store.drivers.leaps import EVER
+from unstuck.store.drivers.postgres import _Transaction
+from unstuck.store.drivers.sqlite import SqliteDatabase
+from unstuck.store.drivers.sqlite_session import SqliteTransaction
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.sqlite import SqliteDatabase
-from unstuck.store.sqlite_session import SqliteTransaction
-from unstuck.store.statements import Statements
 
 
 class Rehearsal:

@@ -21,7 +21,7 @@ from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.model.times import Times
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import Asked, Report, Settled
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker import flow_calls

@@ -428,7 +428,7 @@ class App:
 def _prepare_schema(store: Store, url: str) -> None:
     """A SQLite file is ours to keep up to date. PostgreSQL gets its tables when it has none, and is never upgraded
     behind anyone's back: other versions of the program may be using it."""
-    from unstuck.store.migrations import shipped
+    from unstuck.store.drivers.migrations import shipped
 
     is_postgres = url.startswith(("postgresql://", "postgres://"))
     newest = max((migration.number for migration in shipped("postgres" if is_postgres else "sqlite")), default=0)

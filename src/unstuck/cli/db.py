@@ -34,7 +34,7 @@ def migrate(
 
 def _statements(database: str | None) -> str:
     """Reaches no database: its kind is all that matters."""
-    from unstuck.store.connect import open_database
+    from unstuck.store.drivers.connect import open_database
 
     opened_database = open_database(settings_of({"database": database}).database)
     try:

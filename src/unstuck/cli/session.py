@@ -129,7 +129,7 @@ class Session:
         return masked(self.settings.database)
 
     def shipped_version(self) -> int:
-        from unstuck.store.migrations import shipped
+        from unstuck.store.drivers.migrations import shipped
 
         dialect = "postgres" if is_postgres(self.settings.database) else "sqlite"
         return max((migration.number for migration in shipped(dialect)), default=0)
@@ -317,7 +317,7 @@ def exists(url: str) -> bool:
 
 
 def _path_of(url: str) -> Path:
-    from unstuck.store.connect import sqlite_path
+    from unstuck.store.drivers.connect import sqlite_path
 
     return sqlite_path(url)
 

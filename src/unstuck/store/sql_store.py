@@ -37,45 +37,20 @@ from unstuck.model.settlement import Stuck
 from unstuck.model.standing import Facts
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer, Child, Journal, Signalled, Spent, StepRecord, WaitRecord
-from unstuck.store import (
-    audit,
-    beat,
-    blacklist_sweep,
-    children,
-    control,
-    feed,
-    gates,
-    guard,
-    inbox,
-    isolation,
-    leaps,
-    locks,
-    lookup,
-    orders,
-    orphans,
-    output,
-    parts,
-    pending,
-    quarantine,
-    sessions,
-    settle,
-    spawn,
-    submit,
-    sweep,
-    tally,
-    targets,
-    usage,
-    waits,
-    why,
-)
-from unstuck.store import claim as claims
-from unstuck.store import steps as journals
-from unstuck.store.beat import BeatFacts
-from unstuck.store.control import Again, Control
 from unstuck.store.database import Database, Row, T, Transaction
-from unstuck.store.dimensions import Dimensions, Numbers, StaleNames
-from unstuck.store.halves import AWAY, MOST_FAILURES
-from unstuck.store.isolation import Act, Isolation
+from unstuck.store.drivers import leaps, sessions
+from unstuck.store.flow import children, parts, pending, spawn, usage, waits
+from unstuck.store.flow import steps as journals
+from unstuck.store.guard import audit, blacklist_sweep, breaker, isolation, quarantine
+from unstuck.store.guard.halves import AWAY, MOST_FAILURES
+from unstuck.store.guard.isolation import Act, Isolation
+from unstuck.store.life import beat, control, inbox, orphans, output, settle, submit, sweep, worker_orders
+from unstuck.store.life import claim as claims
+from unstuck.store.life.beat import BeatFacts
+from unstuck.store.life.control import Again, Control
+from unstuck.store.life.settle import Settling
+from unstuck.store.order import gates, targets
+from unstuck.store.order.dimensions import Dimensions, Numbers, StaleNames
 from unstuck.store.port import (
     ATTEMPTS_PAGE,
     EVERY,
@@ -127,6 +102,7 @@ from unstuck.store.port import (
     WorkerOrder,
     never,
 )
+from unstuck.store.read import feed, locks, lookup, tally, why
 from unstuck.store.rows import (
     asked_of,
     attempts_of,
@@ -141,7 +117,6 @@ from unstuck.store.rows import (
     worker_of,
     workflow_of,
 )
-from unstuck.store.settle import Settling
 from unstuck.telemetry import emit
 
 LOOKS = 100
@@ -409,10 +384,10 @@ class SqlStore:
         return self._database.read(lambda t: spawn.gather(t, ref, wanted, release_target))
 
     def orders(self, worker: int) -> list[WorkerOrder]:
-        return self._database.read(lambda t: orders.waiting(t, worker))
+        return self._database.read(lambda t: worker_orders.waiting(t, worker))
 
     def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
-        self._database.write(lambda t: orders.answer(t, number, answer, refused))
+        self._database.write(lambda t: worker_orders.answer(t, number, answer, refused))
 
     def unregister_worker(self, worker: int) -> None:
         """The lease ends first, by itself: then nobody is charged for what is left, whoever gives it back."""
@@ -545,11 +520,11 @@ class SqlStore:
 
     def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> WorkerOrder:
         return self._audited(
-            lambda t: orders.give(t, worker, kind, subject, by), by, f"workers.{kind}", subject or str(worker)
+            lambda t: worker_orders.give(t, worker, kind, subject, by), by, f"workers.{kind}", subject or str(worker)
         )
 
     def order(self, number: int) -> WorkerOrder | None:
-        return self._database.read(lambda t: orders.given(t, number))
+        return self._database.read(lambda t: worker_orders.given(t, number))
 
     def holder(self, tenant: str, job: str) -> Holder | None:
         if not lookup.can_exist(tenant, job):
@@ -679,15 +654,15 @@ class SqlStore:
     # --- guard: blacklist, settings, notifications, audit ----------------------------------------------------------
 
     def blacklist(self, tenant: str | None = None) -> list[BlacklistEntry]:
-        return self._database.read(lambda t: guard.active(t, tenant)) if lookup.can_exist(tenant) else []
+        return self._database.read(lambda t: breaker.active(t, tenant)) if lookup.can_exist(tenant) else []
 
     def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[BlacklistEntry, bool]:
-        return self._database.write(lambda t: guard.add(t, tenant, workflow, reason, by))
+        return self._database.write(lambda t: breaker.add(t, tenant, workflow, reason, by))
 
     def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[BlacklistEntry]:
         if not lookup.can_exist(tenant, workflow):
             return []
-        removed = self._database.write(lambda t: guard.lift(t, tenant, workflow, by))
+        removed = self._database.write(lambda t: breaker.lift(t, tenant, workflow, by))
         if removed:
             try:
                 self._release_barred(batch=500)
@@ -700,18 +675,18 @@ class SqlStore:
     ) -> list[BlacklistEntry]:
         if not lookup.can_exist(tenant, workflow):
             return []
-        return self._database.read(lambda t: guard.history(t, tenant, workflow, before, limit))
+        return self._database.read(lambda t: breaker.history(t, tenant, workflow, before, limit))
 
     def marks_against(self, tenant: str, workflow: str) -> int:
         if not lookup.can_exist(tenant, workflow):
             return 0
-        return self._database.read(lambda t: guard.marks_against(t, tenant, workflow))
+        return self._database.read(lambda t: breaker.marks_against(t, tenant, workflow))
 
     def settings(self) -> list[SettingRecord]:
-        return self._database.read(guard.settings)
+        return self._database.read(breaker.settings)
 
     def set_setting(self, name: str, value: str | None, by: str) -> SettingRecord:
-        return self._database.write(lambda t: guard.change_setting(t, name, value, by))
+        return self._database.write(lambda t: breaker.change_setting(t, name, value, by))
 
     def notifications(
         self, tenant: str | None = None, *, acked: bool = False, before: int | None = None, limit: int = 100
@@ -1128,7 +1103,7 @@ class SqlStore:
         return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
 
     def forget_marks(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: guard.forget_marks(t, retention, batch))
+        return self._database.write(lambda t: breaker.forget_marks(t, retention, batch))
 
     def forget_audit(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_audit", retention=span(retention), batch=batch))
