@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unstuck.model.errors import ErrorType
+from unstuck.store.calls import Calls
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
+from unstuck.store.guard import isolation
 from unstuck.store.life.changes import Changes
 from unstuck.store.life.settle import Settling
 from unstuck.store.life.sweep import Queued, fail_in_queue, lock_of_queued, take_from_queue
@@ -18,6 +20,22 @@ _NOTE_EVERY = 30.0
 
 def note_known(t: Transaction) -> int:
     return t.run("note_known", every=span(_NOTE_EVERY))
+
+
+def fail(calls: Calls, route: int, orphan_after: float, batch: int) -> int:
+    """Those of this route, and those of it that were set aside."""
+
+    def look(t: Transaction) -> tuple[list[Row], list[Row]]:
+        found = t.all("orphans_waiting", route=route, age=span(orphan_after), batch=batch)
+        return found, t.all("aside_orphans", route=route, batch=isolation.RETRIED)
+
+    def act(t: Transaction, some: Sequence[Queued]) -> tuple[list[int], bool]:
+        return fail_orphans(t, calls.tools, route, orphan_after, some)
+
+    found, aside = calls.database.read(look)
+    sweeping = isolation.Sweep(calls.database, "orphan")
+    failed = sweeping.move([Queued(row["job"]) for row in found], act)
+    return len(failed) + len(sweeping.again([Queued(row["job"]) for row in aside], act))
 
 
 def fail_orphans(

@@ -14,12 +14,34 @@ from typing import Any
 from unstuck.model.errors import NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import check_text, clean_text
+from unstuck.store.calls import Calls
 from unstuck.store.database import Transaction
+from unstuck.store.guard import isolation
 from unstuck.store.life import fence
 from unstuck.store.life.changes import MAX_OUTPUT
 from unstuck.store.port import Remark, Verdict
 from unstuck.store.rows import packed
 from unstuck.telemetry import emit
+
+
+def keep(calls: Calls, remarks: Sequence[Remark]) -> list[Verdict]:
+    """All at once, and attempt by attempt where that fails."""
+    said: dict[AttemptRef, list[Remark]] = {}
+    for one in remarks:
+        said.setdefault(one.ref, []).append(one)
+    verdicts: dict[AttemptRef, Verdict] = {}
+
+    def act(refs: Sequence[AttemptRef], patience: float) -> None:
+        some = [one for ref in refs for one in said[ref]]
+        answers = calls.database.write(lambda t: remark(t, some), patience=patience)
+        verdicts.update(zip((one.ref for one in some), answers, strict=True))
+
+    failed = isolation.in_parts(list(said), act)
+    if failed:
+        calls.probe()
+    for ref, error in failed.items():
+        emit("store.remark.refused", level=logging.DEBUG, job=ref.job, problem=isolation.problem_of(error))
+    return [verdicts.get(one.ref, Verdict.BUSY) for one in remarks]
 
 
 def remark(t: Transaction, remarks: Sequence[Remark]) -> list[Verdict]:
