@@ -74,19 +74,13 @@ def _prepare(options: WorkerOptions) -> None:
 
     store = open_store(options.database, options.times)
     try:
-        _make_tables(store)
+        store.prepare_schema()
     except SchemaMismatch:
         raise
     except StoreError:
         pass
     finally:
         store.close()
-
-
-def _make_tables(store: Store) -> None:
-    """An empty database gets its tables; one that has them is never upgraded silently."""
-    if store.schema_version() == 0:
-        store.migrate()
 
 
 def _check(options: WorkerOptions) -> None:
@@ -143,7 +137,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
                 options.database, times, application=f"unstuck beat {incarnation[:8]}", witness=witness
             ),
             fleet=fleet,
-            prepare=lambda: _make_tables(store),
+            prepare=store.prepare_schema,
             last_store=lambda: open_store(options.database, times, application=f"unstuck end {incarnation[:8]}"),
             chores=lambda me: build_janitor(store, times, me),
             clock=clock,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.store.test_pending_plans import SCHEMA, _plan
+from tests.store.test_pending_plans import _plan
 from tests.store.test_plans import _scans
-from tests.support.plans import filled, run
+from tests.support.plans import filled, run, sqlite_schema
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
@@ -129,8 +129,7 @@ def test_sqlite_never_reads_a_whole_table(name: str, values: dict[str, Any], mos
     with closing(sqlite3.connect(":memory:")) as file:
         file.create_function("unstuck_now", 0, lambda: 0)
         file.create_function("unstuck_ahead", 0, lambda: 0)
-        for script in sorted(SCHEMA.glob("*.sql")):
-            file.executescript(script.read_text())
+        file.executescript(sqlite_schema())
         plan = [row[3] for row in file.execute("EXPLAIN QUERY PLAN " + Statements("sqlite")[name], given)]
     whole = [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step and "USING" not in step]
     assert [step for step in whole if step.split()[1] not in _OWN and "(subquery" not in step] == []

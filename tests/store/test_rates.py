@@ -5,22 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bench import limits as growth
-from bench.worlds import World, by_hand
+from bench.worlds import World
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, everything, submitted
 from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Database
-from unstuck.store.drivers import migrations
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import EVERY, Limit, Share, Store
 from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore
@@ -194,40 +191,3 @@ def test_a_claim_costs_the_same_however_many_have_started_or_run_elsewhere(
 
 def share_of(world: World) -> Share:
     return Share(world.routes[0], 1, is_limited=True)
-
-
-# --- what was counted before --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'old.db'}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    url = server.create(migrated=False)
-    yield url
-    server.drop(url)
-
-
-def test_starts_that_were_counted_one_by_one_count_on(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(open_database(empty_url)) as database:
-        every = migrations.shipped(database.dialect)
-        before = next(place for place, found in enumerate(every) if found.name == "limits")
-        with monkeypatch.context() as past:
-            past.setattr(migrations, "shipped", lambda *_: every[:before])
-            database.migrate()
-        store = SqlStore(database)
-        allow(store, rate=1000, per=86400.0)
-        with by_hand(empty_url) as execute:
-            for number in range(1, 601):
-                execute(
-                    f"INSERT INTO unstuck_starts VALUES (1, 'greet', unstuck_now() - {number * 60_000_000}, {number})"
-                )
-        database.migrate()
-        assert counts_of_tables(empty_url)["unstuck_starts"] < 60
-        job = submitted(store)
-        allow(store, rate=600, per=86400.0)
-        facts = store.standing(TENANT, job.id)
-        assert facts is not None
-        assert [(gate.used, gate.most) for gate in facts.gates] == [(600, 600)]

@@ -13,13 +13,11 @@ import pytest
 
 from tests.store.test_pending_plans import _plan
 from tests.store.test_plans import _scans
-from tests.support.plans import filled, run
+from tests.support.plans import filled, run, sqlite_schema
 from tests.support.postgres import PostgresServer
-from unstuck.store.drivers import statements as statement_files
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
 
-SCHEMA = Path(statement_files.__file__).parents[1] / "schema" / "sqlite"
 JOBS = 20_000
 OPEN = JOBS - 3000
 #: The last 3000 jobs wait, a third of them each for an event, for one on a topic, for a person; the others have
@@ -118,8 +116,7 @@ def test_sqlite_searches_what_it_touches(tmp_path: Path, name: str) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
         connection.create_function("unstuck_ahead", 0, lambda: 0)
-        for migration in sorted(SCHEMA.glob("*.sql")):
-            connection.executescript(migration.read_text())
+        connection.executescript(sqlite_schema())
         text = Statements("sqlite")[name]
         values = dict.fromkeys(re.findall(r":(\w+)", text))
         steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]

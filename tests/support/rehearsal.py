@@ -24,6 +24,7 @@ class Rehearsal:
 
     def __init__(self, dialect: str, transaction: Transaction, execute: Callable[[str], object]) -> None:
         self.dialect = dialect
+        self.is_file = dialect == "sqlite"
         self.store_call = 3.0
         self._transaction = transaction
         self._execute = execute
@@ -64,6 +65,12 @@ class Rehearsal:
 
     def schema_version(self) -> int:
         return 0
+
+    def shipped_version(self) -> int:
+        return 0
+
+    def has_current_schema(self) -> bool:
+        return True
 
     def migration_sql(self) -> str:
         return ""

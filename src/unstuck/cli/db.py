@@ -71,4 +71,4 @@ def check(json_: options.Json = False, database: options.Database = None) -> int
 
 def versions(session: Session) -> tuple[int, int]:
     """What the database has, and what this code brings. A newer database is fine: rolling deploys meet it."""
-    return session.store.schema_version(), session.shipped_version()
+    return session.store.schema_version(), session.store.shipped_version()

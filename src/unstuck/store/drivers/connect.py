@@ -12,7 +12,6 @@ from unstuck.model.errors import InvalidSettings, StoreUnavailable
 from unstuck.store.database import Database
 from unstuck.store.drivers.leaps import Witness
 
-_POSTGRES = ("postgresql://", "postgres://")
 _PREPARE = re.compile(r"(?<=[?&])prepare=([^&]*)(?:&|$)")
 
 
@@ -29,11 +28,15 @@ def open_database(
     """Reaches nothing yet: the first call connects. `?prepare=off` in a PostgreSQL URL suits transaction poolers;
     `now_offset` moves the clock of a SQLite store (PostgreSQL has its own); `witness` notices that PostgreSQL's has
     leapt, one for all that a worker opens."""
-    if url.startswith(_POSTGRES):
+    if is_postgres(url):
         return _open_postgres(url, store_call, application, max_connections, prepare, witness)
     from unstuck.store.drivers.sqlite import SqliteDatabase
 
     return SqliteDatabase(sqlite_path(url), store_call=store_call, now_offset=now_offset)
+
+
+def is_postgres(url: str) -> bool:
+    return url.startswith(("postgresql://", "postgres://"))
 
 
 def sqlite_path(url: str) -> Path:

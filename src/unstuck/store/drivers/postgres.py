@@ -28,7 +28,7 @@ from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, Stor
 from unstuck.store.database import Row, StoreSlow, T, Transaction
 from unstuck.store.drivers import leaps, migrations
 from unstuck.store.drivers.leaps import Leapt, Witness
-from unstuck.store.drivers.migrations import SchemaTransaction
+from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
 from unstuck.store.drivers.postgres_pool import (
     LOCK_SHARE,
     Dialler,
@@ -288,6 +288,7 @@ class PostgresDatabase:
     """The Database of one PostgreSQL server, plain or behind a pooler."""
 
     dialect = "postgres"
+    is_file = False
 
     def __init__(
         self,
@@ -384,22 +385,27 @@ class PostgresDatabase:
     def migrate(self) -> list[str]:
         def work(tx: SchemaTransaction) -> list[str]:
             tx.all("migration_lock")
-            return migrations.apply(tx, migrations.shipped(self.dialect))
+            return migrations.apply(tx, *self._schema())
 
         return self._call(lambda call, limit: call.write(work, limit), MIGRATE_WITHIN)
 
     def schema_version(self) -> int:
-        def work(tx: Transaction) -> int:
-            found = tx.one("migration_table_exists")
-            version = tx.one("schema_version") if found and found["found"] else None
-            return int(version["version"]) if version else 0
+        return self.read(migrations.version)
 
-        return self.read(work)
+    def shipped_version(self) -> int:
+        return max((migration.number for migration in migrations.shipped(self.dialect)), default=0)
+
+    def has_current_schema(self) -> bool:
+        shipped, computed = self._schema()
+        return self.read(lambda t: migrations.is_current(t, shipped, computed))
+
+    def _schema(self) -> tuple[list[Migration], list[Repeatable]]:
+        return migrations.shipped(self.dialect), migrations.repeatables(self.dialect)
 
     def migration_sql(self) -> str:
         return migrations.script(
-            migrations.shipped(self.dialect),
-            self._statements["migration_table"],
+            *self._schema(),
+            [self._statements["migration_table"], self._statements["repeatable_table"]],
             "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
         )
 

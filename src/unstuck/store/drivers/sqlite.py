@@ -32,7 +32,7 @@ from unstuck.model.errors import StoreError, StoreUnavailable
 from unstuck.store.database import Row, T, Transaction
 from unstuck.store.drivers import leaps, migrations
 from unstuck.store.drivers.filesystems import network_filesystem
-from unstuck.store.drivers.migrations import SchemaTransaction
+from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
 from unstuck.store.drivers.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
 from unstuck.store.drivers.sqlite_writer import Task, Writer
 from unstuck.store.drivers.statements import Statements, UnknownStatement
@@ -117,6 +117,7 @@ class SqliteDatabase:
     """The Database of one file."""
 
     dialect = "sqlite"
+    is_file = True
 
     def __init__(
         self,
@@ -193,24 +194,29 @@ class SqliteDatabase:
 
     def migrate(self) -> list[str]:
         def work(tx: SchemaTransaction) -> list[str]:
-            return migrations.apply(tx, migrations.shipped(self.dialect))
+            return migrations.apply(tx, *self._schema())
 
         applied = self._hand_over(work, MIGRATE_WITHIN)
         self._learn_time()
         return applied
 
     def schema_version(self) -> int:
-        def work(tx: Transaction) -> int:
-            found = tx.one("migration_table_exists")
-            version = tx.one("schema_version") if found and found["found"] else None
-            return int(version["version"]) if version else 0
+        return self._read(migrations.version)
 
-        return self._read(work)
+    def shipped_version(self) -> int:
+        return max((migration.number for migration in migrations.shipped(self.dialect)), default=0)
+
+    def has_current_schema(self) -> bool:
+        shipped, computed = self._schema()
+        return self._read(lambda t: migrations.is_current(t, shipped, computed))
+
+    def _schema(self) -> tuple[list[Migration], list[Repeatable]]:
+        return migrations.shipped(self.dialect), migrations.repeatables(self.dialect)
 
     def migration_sql(self) -> str:
         return migrations.script(
-            migrations.shipped(self.dialect),
-            self._statements["migration_table"],
+            *self._schema(),
+            [self._statements["migration_table"], self._statements["repeatable_table"]],
             "CAST(strftime('%s', 'now') AS INTEGER) * 1000000",
         )
 

@@ -153,4 +153,15 @@ class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, Re
         """Bring the schema up to date under a lock; the names of what was applied."""
         ...
 
-    def schema_version(self) -> int: ...
+    def schema_version(self) -> int:
+        """The number of the newest migration that was applied; 0: none was."""
+        ...
+
+    def shipped_version(self) -> int:
+        """The number of the newest migration that this code brings."""
+        ...
+
+    def prepare_schema(self) -> bool:
+        """For whoever only wants to work: an empty database gets its tables, a SQLite file is brought up to date.
+        False: a server's database is behind, and only `migrate` changes that."""
+        ...

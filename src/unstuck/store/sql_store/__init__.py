@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstuck.store.drivers import migrations
 from unstuck.store.sql_store.flow import SqlFlow
 from unstuck.store.sql_store.guard import SqlGuard
 from unstuck.store.sql_store.jobs import SqlJobs
@@ -25,6 +26,12 @@ class SqlStore(SqlWorker, SqlJobs, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRe
 
     def schema_version(self) -> int:
         return self._database.schema_version()
+
+    def shipped_version(self) -> int:
+        return self._database.shipped_version()
+
+    def prepare_schema(self) -> bool:
+        return migrations.prepare(self._database)
 
     def close(self) -> None:
         self._database.close()

@@ -1,10 +1,9 @@
--- Limits of many routes at once: by as few probes per route as there are forms of limits in use, and counted once.
+-- job 0: no job has this number, so a slice's row is nobody else's.
+CREATE OR REPLACE FUNCTION unstuck_slice(instant BIGINT, rate BIGINT, per_us BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN rate <= 100 THEN instant ELSE (instant / GREATEST(1, per_us / 100) + 1) * GREATEST(1, per_us / 100) END
+$$;
 
--- Whether a kind has limits of all tenants, and of single ones, is asked once and not per route. By order and not by EXISTS, which would
--- be planned as a scan of all limits; an index of the expression and not of the tenant, which would be taken for the way to a single limit.
-CREATE INDEX unstuck_limits_of_all ON unstuck_limits (kind, (tenant = '*'));
-
--- The same rows as before. grade: a row of one's own (1) wins over that of the family (2), and this over '*' (3). LIMIT 1: by key, whatever
+-- The limits that a claim from a route must count. bucket: what such a limit counts together. grade: a row of one's own (1) wins over that of the family (2), and this over '*' (3). LIMIT 1: by key, whatever
 -- the statistics say of a young table.
 CREATE OR REPLACE VIEW unstuck_route_limits AS
 SELECT route, kind, bucket, limit_id, name, tenant, concurrency, rate, per_us, set_by
@@ -36,7 +35,11 @@ SELECT route, kind, bucket, limit_id, name, tenant, concurrency, rate, per_us, s
                                                              ORDER BY (l.tenant = '*') LIMIT 1))) END) AS found
  WHERE grade = best;
 
--- How many of the bodies each limit counts is found by one meeting of two lists, of what is asked and of what runs, neither of which
+-- How far the limits of some routes are used up: each limit is counted once, however many of the routes it counts. Bodies are open
+-- attempts, and jobs under a body mark, whose old body may still live. Whether a limit counts another route beside that for which
+-- it was found depends on nothing but the bucket and its tenant: what has a row of its own is another bucket. first_at: with whose
+-- leaving there is room again. One plan per session. No seqscan: beside a busy queue much of what running holds is dead, and only the
+-- index passes by it. How many of the bodies each limit counts is found by one meeting of two lists, of what is asked and of what runs, neither of which
 -- anybody has statistics of. MATERIALIZED: without it the planner asked for the names of all that runs once per limit.
 CREATE OR REPLACE FUNCTION unstuck_room(asked BIGINT[])
 RETURNS TABLE (route BIGINT, kind TEXT, bucket TEXT, limit_id BIGINT, name TEXT, tenant TEXT, concurrency BIGINT, rate BIGINT,
@@ -102,3 +105,10 @@ BEGIN
       JOIN used u ON u.limit_id = c.limit_id AND u.bucket = c.bucket;
 END
 $$;
+
+-- For `why`.
+CREATE OR REPLACE VIEW unstuck_limit_room AS
+SELECT r.id AS route, room.kind, room.bucket, room.limit_id, room.name, room.tenant, room.concurrency, room.rate, room.per_us, room.set_by,
+       room.running, room.started, room.first_at
+  FROM unstuck_routes r
+ CROSS JOIN LATERAL unstuck_room(ARRAY[r.id]) AS room;

@@ -6,42 +6,12 @@
 -- transactions it has seen the end of (all below `since` but those in `open`), as a snapshot does, and takes the rows of exactly
 -- the others that are visible now. Nothing depends on gaps in ids or on the order of commits.
 
-CREATE INDEX unstuck_events_xid ON unstuck_events (xid);
-
--- One row. `era` names this feed in its cursors. Positions up to `floor` are forgotten. Of the events with an id up to `restored`
--- none is taken any more, whatever its xid says: they were written in another cluster, before a dump was restored into this one.
-CREATE TABLE unstuck_sequencer (
-    era      TEXT NOT NULL,
-    position BIGINT NOT NULL DEFAULT 0,
-    floor    BIGINT NOT NULL DEFAULT 0,
-    since    XID8 NOT NULL,
-    open     XID8[] NOT NULL,
-    high     BIGINT NOT NULL DEFAULT 0,
-    restored BIGINT NOT NULL DEFAULT 0
-) WITH (fillfactor = 50);
-
--- The feed begins here: what was committed before has no position.
-INSERT INTO unstuck_sequencer (era, since, open)
-SELECT SUBSTR(MD5(CAST(clock_timestamp() AS TEXT) || RANDOM()), 1, 8), pg_snapshot_xmax(now.snapshot),
-       ARRAY(SELECT pg_snapshot_xip(now.snapshot))
-  FROM (SELECT pg_current_snapshot() AS snapshot) AS now;
-
--- Positions first..last, without gaps: the events (jobs[i], numbers[i]). A row holds some hundreds, because a row per event would
--- cost three times as much.
-CREATE TABLE unstuck_feed (
-    last    BIGINT PRIMARY KEY,
-    first   BIGINT NOT NULL,
-    at      BIGINT NOT NULL,
-    jobs    BIGINT[] NOT NULL,
-    numbers BIGINT[] NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0.05);
-
 -- Give about `most` events that have no position yet their positions; how many it were, or -1 if somebody else is just doing it.
 -- One call is one transaction in one round trip: a reader that is stopped or killed meanwhile holds up nobody.
 -- Events that nobody asked for within `kept` get none: then no cursor is young enough to miss them.
 -- No seqscan: new xids lie beyond all statistics, and a large table must not be read from end to end for a few rows. No jit: what is
 -- forbidden counts as infinitely dear, and would be compiled anew each time.
-CREATE FUNCTION unstuck_sequence(most BIGINT, kept BIGINT) RETURNS BIGINT
+CREATE OR REPLACE FUNCTION unstuck_sequence(most BIGINT, kept BIGINT) RETURNS BIGINT
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     seen   unstuck_sequencer%ROWTYPE;
@@ -121,7 +91,7 @@ $$;
 
 -- Transactions are numbered anew: this database was restored from a dump, and `since` is of the old numbering. New events are
 -- those with ids above all that has a position; the numbers of the old ones mean nothing any more.
-CREATE FUNCTION unstuck_sequence_restored(seen unstuck_sequencer) RETURNS BIGINT
+CREATE OR REPLACE FUNCTION unstuck_sequence_restored(seen unstuck_sequencer) RETURNS BIGINT
 LANGUAGE plpgsql VOLATILE SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     taken BIGINT;

@@ -1,0 +1,1 @@
+SELECT name, checksum FROM unstuck_repeatables
