@@ -75,7 +75,7 @@ def _drain(url: str, client: int) -> None:
     with _store(url) as store:
         me = NewWorker(chance.nonce(), f"w{client}", "h", "b", "p", 1, 1, ("default",), "v", lease=1e6)
         worker = store.register_worker(me).number
-        while attempts := store.claim(worker, chance.nonce(), [Share(f.route, BATCH) for f in store.fronts()]):
+        while attempts := store.claim(worker, chance.nonce(), [Share(f.route, BATCH) for f in store.open_routes()]):
             store.settle(worker, [Report(a.ref, Returned("null"), duration_ms=1) for a in attempts])
 
 

@@ -171,7 +171,7 @@ class Crowd:
         store.release_due()
         store.recover_lost(0.0)
         store.convict_overdue(5.0, LEASE)
-        store.lift_holds(0.1)
+        store.lift_body_marks(0.1)
         self.stop.wait(0.05)
 
 

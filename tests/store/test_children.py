@@ -49,7 +49,7 @@ def claim(store: SqlStore, worker: WorkerRecord, job: Child | ClaimedJob) -> Cla
     """This one and no other."""
     routes = {route.number: route for route in all_routes(store)}
     wanted = record(store, job.id)
-    for front in store.fronts():
+    for front in store.open_routes():
         if routes[front.route].workflow == wanted.workflow:
             for attempt in store.claim(worker.number, f"c-{job.id}-{wanted.token}", [Share(front.route, 1)]):
                 assert attempt.id == job.id

@@ -25,9 +25,9 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, p
                           available_at, state)
 SELECT 'uid-' || n, 't' || 1 + n % 20, 'q', 'w', 1 + n % 20, 0, n, '{{}}', 1, n, n, 'QUEUED'
   FROM generate_series(1, {JOBS}) n;
-INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at)
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id > 500 AND id % 2 = 0;
-INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at)
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
 SELECT id, 1, 'c', 1, route, 1, 1, 2, id FROM unstuck_jobs WHERE id <= 500;
 INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end, left_at)
 SELECT 1000 + n, 1 + n / 100, 1, 'w', 1 + n % 100, 1, 'cancel', CASE WHEN n % 4000 = 1 THEN n END

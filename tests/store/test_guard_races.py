@@ -128,7 +128,7 @@ def test_trips_removals_and_the_janitor_at_once_leave_nothing_half_done(several:
             mine.ingest()
             for attempt in mine.claim(ada.number, chance.nonce(), everywhere(mine, 2)):
                 settle_all(mine, ada.number, [Report(attempt.ref, STUCK)])
-                mine.lift_hold(ada.number, attempt.ref.job)
+                mine.lift_body_mark(ada.number, attempt.ref.job)
 
     def sweep(mine: SqlStore) -> None:
         while not over.is_set():

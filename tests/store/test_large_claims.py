@@ -112,7 +112,7 @@ def test_a_claim_that_could_give_nothing_back_leaves_that_to_the_beat(store: Sql
     assert record(store, jobs[-1].id).state is JobState.RUNNING
     beat = store.beat(ada.number, 30.0, [job.ref for job in claimed])
 
-    assert set(beat.strays) == set(claimed.left_out)
+    assert set(beat.unheld) == set(claimed.left_out)
     assert record(store, jobs[-1].id).state is JobState.QUEUED
 
 

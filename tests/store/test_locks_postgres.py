@@ -28,7 +28,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.store.database import Transaction
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.life import submit, sweep
-from unstuck.store.port import Remark, Report, Submitted, Verdict
+from unstuck.store.port import AttemptOutput, Report, Submitted, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -181,7 +181,7 @@ def test_a_settle_comes_after_a_remark_under_way_and_loses_nothing_of_it(store: 
     inside, go = threading.Event(), threading.Event()
 
     def say_slowly(t: Transaction) -> None:
-        output.remark(t, [Remark(attempt.ref, output="said\n", progress="1")])
+        output.write(t, [AttemptOutput(attempt.ref, output="said\n", progress="1")])
         inside.set()
         go.wait(10)
 

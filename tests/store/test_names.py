@@ -219,6 +219,6 @@ def test_breakers_go_when_nothing_counts_against_them(store: SqlStore, clock: St
     assert store.forget_breakers() == 1, "the one that all tenants have in common is a lock, and has no marks"
     assert store.forget_breakers() == 0
     clock.advance(days=30)
-    assert store.forget_marks(7 * 86400.0) == 1
+    assert store.forget_stucks(7 * 86400.0) == 1
     assert store.forget_breakers() == 1
     assert ask(store_url, "SELECT COUNT(*) FROM unstuck_breakers")[0][0] == 0

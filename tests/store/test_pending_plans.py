@@ -29,9 +29,9 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, p
 SELECT 'uid-' || n, 't' || 1 + n % 20, 'q', 'w', 1 + n % 20, 0, n, '{{}}', 1, n, n,
        CASE WHEN n > {JOBS} - 3000 THEN 'PENDING' ELSE 'QUEUED' END
   FROM generate_series(1, {JOBS}) n;
-INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at)
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id <= {JOBS} - 4000;
-INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at)
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
 SELECT id, 1, 'c', 1, route, 1, 1, 2, id FROM unstuck_jobs WHERE id BETWEEN {JOBS} - 3999 AND {JOBS} - 3000;
 INSERT INTO unstuck_ready (route, rank, job) SELECT 20, n, n FROM generate_series(1, 10000) n;
 INSERT INTO unstuck_dependencies (job, on_job) SELECT id, id - 3000 FROM unstuck_jobs WHERE id > {JOBS} - 3000;
@@ -42,7 +42,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("dependants", {"jobs": NUMBERS}, 20),
     ("lock_awaited", {"jobs": NUMBERS}, 20),
     ("lock_waiting", {"jobs": NUMBERS, "newcomers": NUMBERS}, 30),
-    ("waits_of", {"jobs": NUMBERS}, 20),
+    ("dependencies_of", {"jobs": NUMBERS}, 20),
     ("pending_jobs", {"jobs": NUMBERS}, 20),
     ("drop_dependencies", {"jobs": NUMBERS}, 20),
     ("known_jobs", {"rows": WANTED}, 20),

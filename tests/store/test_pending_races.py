@@ -221,7 +221,7 @@ def test_dependants_of_a_moving_system_all_go_on(store: SqlStore, size: int) -> 
 
     def work(worker: int) -> None:
         while True:
-            shares = [Share(front.route, 3) for front in store.fronts()]
+            shares = [Share(front.route, 3) for front in store.open_routes()]
             found = store.claim(worker, chance.nonce(), shares) if shares else []
             settle_all(store, worker, [Report(attempt.ref, Returned("1")) for attempt in found])
             if over.is_set() and not found:

@@ -58,14 +58,14 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, p
                           available_at)
 SELECT 'uid-' || n, 'default', 'q', 'w', 1 + n % {ROUTES}, 0, n, '{{}}', 1, n, n
   FROM generate_series(1, {3 * JOBS}) n;
-INSERT INTO unstuck_events (job, n, at, kind, run, token)
+INSERT INTO unstuck_events (job, number, at, kind, run, token)
 SELECT id, e, id, CASE e WHEN 1 THEN 'submitted' WHEN 2 THEN 'claimed' ELSE 'completed' END, 1, e / 2
   FROM unstuck_jobs, generate_series(1, 3) e WHERE id <= {JOBS};
-INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at)
 SELECT id, route, 1, CASE WHEN id % 100 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, 1, 3, id FROM unstuck_jobs
  WHERE id <= {JOBS};
 INSERT INTO unstuck_ready (route, rank, job) SELECT route, rank, id FROM unstuck_jobs WHERE id > {2 * JOBS};
-INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at, overdue_at)
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at, overdue_at)
 SELECT id, 1, 'c' || id % 50, 1 + id % 20, route, 1, 1, 2, id, unstuck_now() + 1000000000000 FROM unstuck_jobs
  WHERE id > {JOBS} AND id <= {JOBS} + 4000;
 INSERT INTO unstuck_timers (kind, due_at, job)
@@ -82,7 +82,7 @@ SELECT 1 + n % 20000, 0, {JOBS} + n % 4000, 1 + n % {ROUTES} FROM generate_serie
 INSERT INTO unstuck_inbox (target) SELECT n FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_orders (worker, kind, subject, by, given_at, done_at, answer)
 SELECT 1 + n % 20, 'stack', n || ':1', 'x', n, CASE WHEN n > 40 THEN n END, 'x' FROM generate_series(1, 30000) n;
-INSERT INTO unstuck_holds (job, worker, since_at, reason)
+INSERT INTO unstuck_body_marks (job, worker, since_at, reason)
 SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS} + 20;
 """
 
@@ -121,7 +121,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("add_ready", {"jobs": NUMBERS}, 150),
     ("endings", {"rows": packed([{"job": n, "token": 1} for n in range(1, 101)])}, 400),
     ("submit_jobs", {"rows": packed(FRESH)}, 150),
-    ("fronts", {"after": 0, "most": 1000}, 60),
+    ("open_routes", {"after": 0, "most": 1000}, 60),
     ("waits", {"after": 0, "most": 1000}, 60),
     ("routes", {"numbers": list(range(1, 21))}, 30),
     ("paused_routes", {"routes": list(range(1, 21))}, 300),
@@ -132,7 +132,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("count_stucks", {"tenant": "t7", "workflow": "o7", "span": 1 << 60}, 10),
     ("clear_window", {"workflow": "o7", "tenant": "t7"}, 10),
     ("at_the_gate", {"batch": 100, "aside": 0}, 400),
-    ("barred_jobs", {"jobs": list(range(70000, 70100)), "targets": [1, 2]}, 150),
+    ("blacklisted_jobs", {"jobs": list(range(70000, 70100)), "targets": [1, 2]}, 150),
     ("audit", {"tenant": None, "verb": None, "subject": None, "before": 1 << 60, "most": 20}, 30),
     ("orphans_waiting", {"route": 1, "age": 1, "batch": 100}, 110),
     ("orphan_jobs", {"jobs": list(range(70000, 70100)), "age": 1, "targets": [1]}, 110),
@@ -185,7 +185,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("answer_order", {"number": 7, "answer": "x", "refused": 0}, 1),
     ("holder", {"tenant": "default", "uid": f"uid-{JOBS + 20}"}, 1),
     ("overdue", {"late": 20_000_000, "backstop": 35_000_000}, 25),
-    ("standing", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 130),
+    ("gate_facts", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 130),
 ]
 BIG = {
     "unstuck_routes",
@@ -205,7 +205,7 @@ BIG = {
     "unstuck_workers",
 }
 #: They ask about some routes of thousands.
-ROUTED = {"forget_routes", "claim", "fronts", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}
+ROUTED = {"forget_routes", "claim", "open_routes", "waits", "routes", "paused_routes", "lock_limits", "limit_room"}
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def allow(store: Store, rate: int = RATE, per: float = PER) -> None:
 
 
 def free_at(store: SqlStore, job: str) -> datetime | None:
-    facts = store.standing(TENANT, job)
+    facts = store.gate_facts(TENANT, job)
     assert facts is not None
     return next((gate.free_at for gate in facts.gates), None)
 
@@ -92,7 +92,7 @@ def test_sixteen_claimers_at_once_start_exactly_as_many_as_the_rate_allows(store
 
     with ThreadPoolExecutor(16) as threads:
         assert sum(threads.map(work, [f"w{n}" for n in range(16)])) == rate
-    assert store.fronts() == []
+    assert store.open_routes() == []
 
 
 def test_a_small_rate_is_kept_to_the_moment(store: SqlStore, worker: WorkerRecord, clock: StoreClock) -> None:
@@ -158,7 +158,7 @@ def test_many_starts_are_a_hundred_rows(
     assert counts_of_tables(store_url)["unstuck_starts"] <= 105
     waiting = submitted(store)
     allow(store, rate=90_000)
-    facts = store.standing(TENANT, waiting.id)
+    facts = store.gate_facts(TENANT, waiting.id)
     assert facts is not None
     assert [gate.used for gate in facts.gates] == [300 * 333 + 1]
 

@@ -140,11 +140,11 @@ def test_a_hold_that_is_lifted_while_a_settle_writes_it_is_not_overlooked(server
     (stuck,) = take(server, worker)
     report = Report(stuck.ref, _stuck(), duration_ms=1)
     with uncommitted(server, lambda t: settle.settle(t, server._tools, worker.number, "w", [report])) as commit:
-        assert not server.lift_hold(worker.number, stuck.ref.job)
+        assert not server.lift_body_mark(worker.number, stuck.ref.job)
         commit()
     assert take(server, worker) == []
 
-    assert server.lift_hold(worker.number, stuck.ref.job)
+    assert server.lift_body_mark(worker.number, stuck.ref.job)
     assert ids(take(server, worker)) == [jobs[1]]
 
 

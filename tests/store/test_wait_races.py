@@ -77,7 +77,7 @@ def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: Sq
         assert {attempt.id for attempt in woken} == {attempt.id for attempt in attempts}
         assert [the_wait(store, attempt.id).payload for attempt in attempts] == [f'"{a.id}"' for a in attempts]
         settle_all(store, worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
-    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
+    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_unclaimed_events") == [(0,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(rounds,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_timers WHERE kind = 'wait'") == [(0,)]
 
@@ -340,7 +340,7 @@ def test_parks_on_the_same_topics_in_every_order_never_deadlock(store: SqlStore)
 
     together(*[lambda n=n: park(n) for n in range(4)], emit, emit)
     work_off(store)
-    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
+    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_unclaimed_events") == [(0,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(160,)]
     check_invariant(store)
 

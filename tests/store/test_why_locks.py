@@ -51,7 +51,7 @@ def person(url: str, *statements: str) -> Iterator[psycopg.Connection]:
 
 def is_taken(store: SqlStore, worker: WorkerRecord, job: NewJob) -> bool:
     """By a claim that looks at this job first."""
-    facts = store.standing(job.tenant, job.id)
+    facts = store.gate_facts(job.tenant, job.id)
     assert facts is not None
     share = Share(facts.route, 1, (facts.rank, facts.job.number), is_limited=True)
     with suppress(StoreBusy):  # of one target, and no reason not to claim

@@ -204,14 +204,14 @@ def test_a_hold_that_cannot_be_lifted_keeps_no_other(store: SqlStore, store_url:
         office.ledger.end(job.ref)
     office.settler.report([Report(job.ref, Stuck(ErrorInfo("ExecutionStuck", "…"))) for job in (bad, good)])
     office.until(lambda: record(store, good.id).held)
-    refuse(store_url, "unstuck_holds", f"OLD.job = {bad.ref.job}", on="DELETE")
+    refuse(store_url, "unstuck_body_marks", f"OLD.job = {bad.ref.job}", on="DELETE")
     for job in (bad, good):
         office.settler.lift(job.ref.job)
 
     office.until(lambda: not record(store, good.id).held)
 
     assert record(store, bad.id).held
-    allow(store_url, "unstuck_holds")
+    allow(store_url, "unstuck_body_marks")
     office.until(lambda: not record(store, bad.id).held)
 
 

@@ -24,7 +24,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.model.standing import settle_of
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import HELD, Remark, Report, Settled, Store, Verdict
+from unstuck.store.port import HELD, AttemptOutput, Report, Settled, Store, Verdict
 from unstuck.telemetry import emit, wants_every_job
 from unstuck.worker.ledger import Ledger
 
@@ -80,7 +80,7 @@ class Settler:
         self._lock = threading.Lock()
         self._reports: deque[Report] = deque()
         #: What handlers said since the last time: outputs joined, progress replaced.
-        self._remarks: dict[AttemptRef, Remark] = {}
+        self._remarks: dict[AttemptRef, AttemptOutput] = {}
         #: How many characters of their outputs are stored for certain.
         self._stored: dict[AttemptRef, int] = {}
         self._lifts: list[int] = []
@@ -102,7 +102,7 @@ class Settler:
         self._arrived.set()
 
     def say(self, ref: AttemptRef, kind: str, text: str) -> None:
-        said = Remark(ref, progress=text) if kind == "progress" else Remark(ref, output=text)
+        said = AttemptOutput(ref, progress=text) if kind == "progress" else AttemptOutput(ref, output=text)
         with self._lock:
             self._remarks[ref] = _joined(self._remarks.get(ref), said)
         self._arrived.set()
@@ -181,18 +181,18 @@ class Settler:
         self._lift_holds()
 
     # --- what handlers said -------------------------------------------------------------------------------------
-    def _take_said(self) -> list[Remark]:
+    def _take_said(self) -> list[AttemptOutput]:
         """All but what could not be written a moment ago."""
         now = self._clock.boot()
         ready = [ref for ref in self._remarks if self._say_at.get(ref, (0.0, 0))[0] <= now]
         return [self._remarks.pop(ref) for ref in ready]
 
-    def _write_remarks(self, said: list[Remark]) -> None:
+    def _write_remarks(self, said: list[AttemptOutput]) -> None:
         most = self._most
         for start in range(0, len(said), most):
             some = said[start : start + most]
             try:
-                verdicts = self._store.remark(
+                verdicts = self._store.keep_output(
                     [replace(remark, at=self._stored.get(remark.ref, 0)) for remark in some]
                 )
             except Exception:
@@ -205,13 +205,13 @@ class Settler:
                     self._stored[remark.ref] = self._stored.get(remark.ref, 0) + len(remark.output or "")
                     self._say_at.pop(remark.ref, None)
 
-    def _say_again(self, remark: Remark) -> None:
+    def _say_again(self, remark: AttemptOutput) -> None:
         """Later. But what a handler said must not keep its end from being written: with that it is given up."""
         _, tries = self._say_at.get(remark.ref, (0.0, 0))
         self._say_at[remark.ref] = self._clock.boot() + _pause(tries), tries + 1
         self._keep_said([remark])
 
-    def _keep_said(self, said: Sequence[Remark]) -> None:
+    def _keep_said(self, said: Sequence[AttemptOutput]) -> None:
         with self._lock:
             for remark in said:
                 self._remarks[remark.ref] = _joined(remark, self._remarks.get(remark.ref))
@@ -406,7 +406,7 @@ class Settler:
             if due_at > now:
                 continue
             try:
-                self._store.lift_hold(self._worker, job)
+                self._store.lift_body_mark(self._worker, job)
             except _AWAY:
                 raise
             except Exception as error:
@@ -433,7 +433,7 @@ def _is_large(outcome: Outcome) -> bool:
     return isinstance(outcome, Returned) and len(outcome.result or "") >= _LARGE
 
 
-def _joined(earlier: Remark | None, later: Remark | None) -> Remark:
+def _joined(earlier: AttemptOutput | None, later: AttemptOutput | None) -> AttemptOutput:
     """Both, as one: no chunk of output is lost, the last progress counts."""
     if earlier is None or later is None:
         either = earlier or later
@@ -442,4 +442,4 @@ def _joined(earlier: Remark | None, later: Remark | None) -> Remark:
     output = (
         None if earlier.output is None and later.output is None else (earlier.output or "") + (later.output or "")
     )
-    return Remark(earlier.ref, output, earlier.progress if later.progress is None else later.progress)
+    return AttemptOutput(earlier.ref, output, earlier.progress if later.progress is None else later.progress)

@@ -111,7 +111,7 @@ def release(
     breaker.check(t, tenant, row["workflow"])
     if force:
         forget(t, row["number"])
-    open_ones = 0 if force else len(t.all("waits_of", jobs=[row["number"]]))
+    open_ones = 0 if force else len(t.all("dependencies_of", jobs=[row["number"]]))
     if open_ones and not row["on_hold"]:
         raise Conflict(
             f"job {uid} is not held, it waits for {open_ones} other{'s' if open_ones > 1 else ''} to end; "
@@ -120,7 +120,7 @@ def release(
     changes, now = Changes(), moment(t)
     facts = {"by": clean_text(by, 200), "force": force or None}
     if open_ones:
-        changes.tell(row["number"], row["n"] + 1, now, EventKind.UNHELD, row["run"], row["token"], facts)
+        changes.tell(row["number"], row["event_count"] + 1, now, EventKind.UNHELD, row["run"], row["token"], facts)
         changes.rests.append(rest_of(row, JobState.PENDING))
         changes.inbox.append({"target": None, "job": row["number"]})
     else:
@@ -232,7 +232,7 @@ def _decide_about(t: Transaction, tools: Settling, now_ones: Sequence[int], newc
 
 def _others(t: Transaction, jobs: Sequence[int]) -> dict[int, list[Row]]:
     others_of: dict[int, list[Row]] = defaultdict(list)
-    for row in t.all("waits_of", jobs=list(jobs)) if jobs else ():
+    for row in t.all("dependencies_of", jobs=list(jobs)) if jobs else ():
         others_of[row["job"]].append(row)
     return others_of
 
@@ -302,7 +302,7 @@ def _queue(
     available_at = max(now, row["available_at"])
     stay = dimensions.policy(t, row["policy"]).expires_after
     expires_at = None if stay is None else available_at + span(stay)
-    changes.tell(row["number"], row["n"] + 1, now, EventKind.RELEASED, row["run"], row["token"], facts)
+    changes.tell(row["number"], row["event_count"] + 1, now, EventKind.RELEASED, row["run"], row["token"], facts)
     changes.rests.append(rest_of(row, JobState.QUEUED, available_at=available_at, expires_at=expires_at))
     changes.queue(
         row["number"],
@@ -320,6 +320,6 @@ def _fail(changes: Changes, row: Row, message: str) -> None:
     """It never stood in a queue or a line, so nobody's turn changes."""
     error = {"error_type": ErrorType.DEPENDENCY_FAILED, "error_message": message}
     job, now = row["number"], row["now"]
-    changes.tell(job, row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], {"by": BY, **error})
+    changes.tell(job, row["event_count"] + 1, now, EventKind.FAILED, row["run"], row["token"], {"by": BY, **error})
     changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
     changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))

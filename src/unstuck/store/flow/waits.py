@@ -2,8 +2,8 @@
 
 Theory of operation. A wait is a row; whoever first writes its answer, under that row's lock, has decided: an event, a
 person, the end of the children, or time. Events and parks of one address exclude each other (an advisory lock; SQLite
-has one writer): who parks then sees every letter that was sent before, and who sends sees every wait that was asked
-before, so no event passes a wait by. Who finds the address in use parks without a look at its letters and leaves a
+has one writer): who parks then sees every event that was sent before, and who sends sees every wait that was asked
+before, so no event passes a wait by. Who finds the address in use parks without a look at its events and leaves a
 word in the inbox: whoever wakes jobs looks at them once the address is free. Who answers touches nothing but the row
 and the inbox, and so can wait for nobody in a circle; the job itself is woken by whoever works off the inbox, or by
 the janitor whose timer came due.
@@ -131,7 +131,7 @@ class ParkingJob:
         return self.row["job"], self.row["run"], self.wait.key
 
     @property
-    def letter(self) -> dict[str, Any]:
+    def wanted_event(self) -> dict[str, Any]:
         """What would answer it."""
         whose = {"job": self.row["job"], "tenant": self.row["tenant"], "run": self.row["run"]}
         return {**whose, "address": self.address, "event": self.wait.name}
@@ -157,21 +157,21 @@ def ask(t: Transaction, askings: Sequence[ParkingJob]) -> dict[int, Row]:
     known = {(row["job"], row["run"], row["key"]): row for row in t.all("waits_asked", rows=packed(places))}
     fresh = [one for one in askings if one.place not in known]
     events = [one for one in fresh if one.address]
-    letters = _take_letters(t, [one.letter for one in events if (one.row["tenant"], one.address) in free])
+    unclaimed = _take_unclaimed(t, [one.wanted_event for one in events if (one.row["tenant"], one.address) in free])
     ahead = ahead_of(t) if any(one.wait.until is not None for one in fresh) else 0
     asked = {
-        one.row["job"]: known.get(one.place) or _columns(one, letters.get(one.row["job"]), ahead) for one in askings
+        one.row["job"]: known.get(one.place) or _columns(one, unclaimed.get(one.row["job"]), ahead) for one in askings
     }
     if fresh:
         t.run("add_waits", rows=packed([asked[one.row["job"]] for one in fresh]))
     if late := [one.row["job"] for one in events if (one.row["tenant"], one.address) not in free]:
-        _announce(t, late)  # to be compared with the letters there are once their address is free
+        _announce(t, late)  # to be compared with the unclaimed events there are once their address is free
     gathers = [one for one in askings if one.wait.kind is WaitKind.CHILDREN]
     children.watch(t, {one.row["job"]: one.wait for one in gathers if asked[one.row["job"]]["answer"] is None})
     return asked
 
 
-def _columns(one: ParkingJob, letter: Row | None, ahead: int) -> dict[str, Any]:
+def _columns(one: ParkingJob, event_row: Row | None, ahead: int) -> dict[str, Any]:
     row, wait = one.row, one.wait
     until = wait.until + ahead if wait.until is not None else row["now"] + span(wait.limit(one.policy))
     return {
@@ -186,30 +186,30 @@ def _columns(one: ParkingJob, letter: Row | None, ahead: int) -> dict[str, Any]:
         "token": row["token"],
         "asked_at": row["now"],
         "until_at": until,
-        "answer": Answer.EVENT if letter else None,
-        "payload": letter["payload"] if letter else None,
-        "answered_at": row["now"] if letter else None,
-        "by": letter["by"] if letter else None,
+        "answer": Answer.EVENT if event_row else None,
+        "payload": event_row["payload"] if event_row else None,
+        "answered_at": row["now"] if event_row else None,
+        "by": event_row["by"] if event_row else None,
         "comment": None,
     }
 
 
-def _without_job(letter: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in letter.items() if name != "job"}
+def _without_job(wanted: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in wanted.items() if name != "job"}
 
 
-def _take_letters(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[int, Row]:
-    """For each of these jobs, whose addresses are ours, the oldest letter that is meant for it, if there is one."""
+def _take_unclaimed(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[int, Row]:
+    """For each of these jobs, whose addresses are ours, the oldest unclaimed event for it, if there is one."""
     if t.split:
-        taken = {one["job"]: t.one("take_letter", **_without_job(one)) for one in wanted}
-        return {job: letter for job, letter in taken.items() if letter is not None}
+        taken = {one["job"]: t.one("take_unclaimed_event", **_without_job(one)) for one in wanted}
+        return {job: event_row for job, event_row in taken.items() if event_row is not None}
     turns: Counter[tuple[str, str, str]] = Counter()
     rows = []
     for one in wanted:
         place = (one["tenant"], one["address"], one["event"])
         rows.append({**one, "turn": turns[place]})
         turns[place] += 1
-    return {row["job"]: row for row in t.all("take_letters", rows=packed(rows))} if rows else {}
+    return {row["job"]: row for row in t.all("take_unclaimed_events", rows=packed(rows))} if rows else {}
 
 
 def asked_facts(wait: Row) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _named(wait: Row) -> dict[str, Any]:
 def signal(
     t: Transaction, tenant: str, event: str, payload: str, by: str, job: str | None, topic: str | None
 ) -> Signalled:
-    """The oldest wait for it is answered; else it becomes a letter. The number is the letter's, 0 without one."""
+    """The oldest wait for it is answered; else it stays unclaimed, under this number; 0 if it was answered."""
     address = address_of(job or "", topic)
     _hold_address(t, tenant, address)
     by = clean_text(by, MAX_NAME)
@@ -248,8 +248,8 @@ def signal(
         if t.run("answer_wait", job=found["job"], run=found["run"], key=found["key"], **answer):
             _announce(t, [found["job"]])
             return Signalled(found["uid"], 0)
-    letter = {"tenant": tenant, "address": address, "event": event, "payload": payload, "run": run, "by": by}
-    kept = t.one("add_letter", **letter, life=span(LETTER_LIFE))
+    sent = {"tenant": tenant, "address": address, "event": event, "payload": payload, "run": run, "by": by}
+    kept = t.one("add_unclaimed_event", **sent, life=span(LETTER_LIFE))
     assert kept is not None
     return Signalled(None, int(kept["id"]))
 
@@ -361,23 +361,23 @@ def _answer_gathers(t: Transaction, gathers: Sequence[Row]) -> tuple[set[int], s
 
 
 def _answer_events(t: Transaction, events: Sequence[Row]) -> set[int]:
-    """Waits whose address was in use when they were asked: the letters that came before them. Whose address still
+    """Waits whose address was in use when they were asked: the events that came before them. Whose address still
     is."""
     if not events:
         return set()
     free = _free_addresses(t, [(row["tenant"], row["address"]) for row in events])
     ours = [row for row in events if (row["tenant"], row["address"]) in free]
-    letters = _take_letters(
+    unclaimed = _take_unclaimed(
         t,
         [{**{name: row[name] for name in ("job", "run", "tenant", "address")}, "event": row["name"]} for row in ours],
     )
     answers = [
-        {**_place(row), "answer": Answer.EVENT, "payload": letter["payload"], "by": letter["by"]}
+        {**_place(row), "answer": Answer.EVENT, "payload": event_row["payload"], "by": event_row["by"]}
         for row in ours
-        if (letter := letters.get(row["job"]))
+        if (event_row := unclaimed.get(row["job"]))
     ]
     if answers and len(t.all("answer_waits", rows=packed(answers))) < len(answers):
-        raise StoreBusy("somebody holds a wait whose event has come; nothing was written")  # the letter must stay
+        raise StoreBusy("somebody holds a wait whose event has come; nothing was written")  # the event must stay
     return {row["job"] for row in events}.difference(row["job"] for row in ours)
 
 
@@ -399,7 +399,9 @@ def _wake_all(changes: Changes, t: Transaction, tools: Settling, rows: Sequence[
     drop_timers(t, answers.values())
     for row in rows:
         job, now = row["number"], row["now"]
-        changes.tell(job, row["n"] + 1, now, EventKind.WOKEN, row["run"], row["token"], answered_facts(answers[job]))
+        changes.tell(
+            job, row["event_count"] + 1, now, EventKind.WOKEN, row["run"], row["token"], answered_facts(answers[job])
+        )
         stay = tools.dimensions.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         changes.rests.append(rest_of(row, JobState.QUEUED, available_at=now, expires_at=expires_at))
@@ -450,7 +452,7 @@ def refuse(t: Transaction, tools: Settling, jobs: Iterable[int]) -> RefusedWaits
 
 def _never_end(t: Transaction, gathers: Mapping[int, Row]) -> dict[int, UnstuckError]:
     still_open: dict[int, list[int]] = defaultdict(list)
-    for row in t.all("waits_of", jobs=list(gathers)) if gathers else ():
+    for row in t.all("dependencies_of", jobs=list(gathers)) if gathers else ():
         if row["state"] is None and row["uid"] is not None:
             still_open[row["job"]].append(row["on_job"])
     asked = [
@@ -565,7 +567,7 @@ def _fail(
     """A job that waits ends. Its row is locked, and its target where it is the head."""
     job, now = row["number"], row["now"]
     error = {"error_type": error_type, "error_message": message}
-    changes.tell(job, row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], {**facts, **error})
+    changes.tell(job, row["event_count"] + 1, now, EventKind.FAILED, row["run"], row["token"], {**facts, **error})
     changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
     changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))
     if row["is_head"]:
@@ -576,7 +578,7 @@ def _fail(
 
 def _missing(t: Transaction, jobs: Sequence[int]) -> dict[int, tuple[str, ...]]:
     missing: dict[int, tuple[str, ...]] = defaultdict(tuple)
-    for row in t.all("waits_of", jobs=list(jobs)) if jobs else ():
+    for row in t.all("dependencies_of", jobs=list(jobs)) if jobs else ():
         if row["state"] is None and row["uid"] is not None:
             missing[row["job"]] += (row["uid"],)
     return missing
@@ -594,7 +596,7 @@ def abandon(t: Transaction, job: int, run: int) -> None:
 
 def begin_run(t: Transaction, row: Row, run: int) -> None:
     """What was sent to earlier runs is not for this one."""
-    t.run("drop_letters", tenant=row["tenant"], address=address_of(row["uid"], None), run=run)
+    t.run("drop_unclaimed_events", tenant=row["tenant"], address=address_of(row["uid"], None), run=run)
 
 
 # --- what people read ---------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Barred: jobs of blacklisted workflows that are in the queue leave it, failed or held, with a reason; what was held
-goes on when its entry is lifted; and the one job that an entry lets through is judged. A janitor's work, in batches
-that skip what somebody else holds.
+"""The blacklist's sweep. Jobs of blacklisted workflows leave the queue, failed or held, with a reason. When an entry
+is lifted, the jobs that it held go on. The one job that an entry lets through, its probe, is judged. A janitor calls
+this, in batches that skip what another session holds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ BY = "blacklist"
 _UNDECIDED = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
 
 
-class Barred(NamedTuple):
-    """A job and the entry that bars it, or barred it until `lifted_by` removed it."""
+class BlacklistedJob(NamedTuple):
+    """A job, and the entry that keeps it from running, or did until `lifted_by` removed the entry."""
 
     entry: int
     job: int
@@ -41,16 +41,16 @@ class Lifted(Exception):
 # --- out of the queue ---------------------------------------------------------------------------------------------
 
 
-def at_the_gate(t: Transaction, batch: int, *, aside: bool) -> list[Barred]:
+def at_the_gate(t: Transaction, batch: int, *, aside: bool) -> list[BlacklistedJob]:
     """`aside`: those of the quarantine instead of all others; so for `freed`."""
-    return [Barred(row["entry"], row["job"]) for row in t.all("at_the_gate", batch=batch, aside=int(aside))]
+    return [BlacklistedJob(row["entry"], row["job"]) for row in t.all("at_the_gate", batch=batch, aside=int(aside))]
 
 
-def refuse(t: Transaction, tools: Settling, jobs: Sequence[Barred]) -> tuple[list[int], bool]:
+def refuse(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> tuple[list[int], bool]:
     """Which left the queue, and whether somebody idle should look for work. Raises Lifted, to be tried again."""
-    entry_of = {barred.job: barred.entry for barred in jobs}
+    entry_of = {one.job: one.entry for one in jobs}
     # Whoever has left the queue since the look is not taken from it below.
-    found = t.all("barred_jobs", jobs=sorted(entry_of), targets=lock_of_queued(t, sorted(entry_of)))
+    found = t.all("blacklisted_jobs", jobs=sorted(entry_of), targets=lock_of_queued(t, sorted(entry_of)))
     rows: list[Row] = [{**row, "entry": entry_of[row["job"]]} for row in found]
     spared = _to_spare(t, rows)
     rows = [row for row in rows if row["job"] not in spared.values()]
@@ -105,7 +105,7 @@ def _facts(entry: BlacklistEntry) -> dict[str, Any]:
 
 def _fail(changes: Changes, row: Row, entry: BlacklistEntry) -> None:
     facts = _facts(entry)
-    changes.tell(row["job"], row["n"] + 1, row["now"], EventKind.FAILED, row["run"], row["token"], facts)
+    changes.tell(row["job"], row["event_count"] + 1, row["now"], EventKind.FAILED, row["run"], row["token"], facts)
     error = {name: facts[name] for name in ("error_type", "error_message")}
     changes.ends.append(done_of(row["job"], row, JobState.FAILED, row["now"], **error))
 
@@ -113,7 +113,13 @@ def _fail(changes: Changes, row: Row, entry: BlacklistEntry) -> None:
 def _hold(changes: Changes, row: Row, entry: BlacklistEntry) -> None:
     facts = _facts(entry)
     changes.tell(
-        row["job"], row["n"] + 1, row["now"], EventKind.HELD, row["run"], row["token"], {**facts, "hold": True}
+        row["job"],
+        row["event_count"] + 1,
+        row["now"],
+        EventKind.HELD,
+        row["run"],
+        row["token"],
+        {**facts, "hold": True},
     )
     error = {name: facts[name] for name in ("error_type", "error_message")}
     changes.rests.append(rest_of(row, JobState.PENDING, available_at=row["available_at"], **error))
@@ -122,15 +128,15 @@ def _hold(changes: Changes, row: Row, entry: BlacklistEntry) -> None:
 # --- back into it -------------------------------------------------------------------------------------------------
 
 
-def freed(t: Transaction, batch: int, *, aside: bool) -> list[Barred]:
+def freed(t: Transaction, batch: int, *, aside: bool) -> list[BlacklistedJob]:
     rows = t.all("freed_jobs", batch=batch, aside=int(aside))
-    return [Barred(row["entry"], row["job"], row["removed_by"]) for row in rows]
+    return [BlacklistedJob(row["entry"], row["job"], row["removed_by"]) for row in rows]
 
 
-def release(t: Transaction, tools: Settling, jobs: Sequence[Barred]) -> tuple[list[int], bool]:
+def release(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> tuple[list[int], bool]:
     """Jobs that were held for an entry which is gone. What is not PENDING any more was somebody else's decision."""
-    rows = [{"entry": barred.entry, "job": barred.job} for barred in jobs]
-    lifted_by = {barred.job: f"{BY} lifted by {barred.lifted_by}" for barred in jobs}
+    rows = [{"entry": one.entry, "job": one.job} for one in jobs]
+    lifted_by = {one.job: f"{BY} lifted by {one.lifted_by}" for one in jobs}
     return _set_free(t, tools, rows, lifted_by)
 
 

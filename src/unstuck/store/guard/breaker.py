@@ -228,18 +228,18 @@ def check(t: Transaction, tenant: str, workflow: str) -> None:
 def expect(t: Transaction, jobs: Iterable[NewJob]) -> None:
     """The same before anything is made for these jobs: a look that lets a probe pass, the submit itself decides."""
     wanted = list(jobs)
-    for job, entry in _barred(t, wanted):
+    for job, entry in _blacklisted(t, wanted):
         if not _may_probe(t, entry, [job]):
             raise refused(entry)
 
 
 def admit(t: Transaction, born: Sequence[tuple[int, NewJob]]) -> None:
-    """Jobs that this transaction has inserted: it must not be committed if one of them is barred, unless it is the
-    one that its entry lets through to see how it fares."""
+    """Jobs that this transaction has inserted: it must not be committed if one of them is blacklisted, unless it is
+    the probe of its entry."""
     numbers = {job.id: number for number, job in born}
     asked: dict[int, list[NewJob]] = defaultdict(list)
     entries: dict[int, BlacklistEntry] = {}
-    for job, entry in _barred(t, [job for _, job in born]):
+    for job, entry in _blacklisted(t, [job for _, job in born]):
         asked[entry.number].append(job)
         entries[entry.number] = entry
     for number, jobs in sorted(asked.items()):
@@ -247,7 +247,7 @@ def admit(t: Transaction, born: Sequence[tuple[int, NewJob]]) -> None:
             raise refused(entries[number])
 
 
-def _barred(t: Transaction, jobs: Sequence[NewJob]) -> list[tuple[NewJob, BlacklistEntry]]:
+def _blacklisted(t: Transaction, jobs: Sequence[NewJob]) -> list[tuple[NewJob, BlacklistEntry]]:
     entries = _entries(t, sorted({job.workflow for job in jobs}))
     return [(job, entry) for job in jobs for entry in entries if entry.bars(job.tenant, job.workflow)]
 
@@ -316,7 +316,7 @@ def change_setting(t: Transaction, name: str, value: str | None, by: str) -> Set
     return after
 
 
-def forget_marks(t: Transaction, retention: float, batch: int) -> int:
+def forget_stucks(t: Transaction, retention: float, batch: int) -> int:
     """Never before the window has passed over them."""
     kept = max(retention, rules_in_force(t).window)
     return t.run("forget_stucks", retention=span(kept), batch=batch)

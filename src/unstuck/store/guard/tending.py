@@ -10,7 +10,7 @@ from unstuck.model.errors import StoreError
 from unstuck.store.calls import Calls
 from unstuck.store.database import Transaction
 from unstuck.store.guard import blacklist_sweep, isolation
-from unstuck.store.guard.blacklist_sweep import Barred
+from unstuck.store.guard.blacklist_sweep import BlacklistedJob
 from unstuck.store.guard.halves import AWAY
 from unstuck.store.life.settle import Settling
 from unstuck.store.port import Enough, never
@@ -67,12 +67,12 @@ class BlacklistDuty:
 
     def _rounds(
         self,
-        look: Callable[..., list[Barred]],
-        act: Callable[[Transaction, Settling, Sequence[Barred]], tuple[list[int], bool]],
+        look: Callable[..., list[BlacklistedJob]],
+        act: Callable[[Transaction, Settling, Sequence[BlacklistedJob]], tuple[list[int], bool]],
         batch: int,
         enough: Enough,
     ) -> int:
-        def move(t: Transaction, jobs: Sequence[Barred]) -> tuple[list[int], bool]:
+        def move(t: Transaction, jobs: Sequence[BlacklistedJob]) -> tuple[list[int], bool]:
             try:
                 return act(t, self._calls.tools, jobs)
             except blacklist_sweep.Lifted:

@@ -78,18 +78,18 @@ def write_starts(t: Transaction, worker: int, started: Mapping[int, datetime]) -
     return t.run("start_attempts", worker=worker, rows=packed(rows))
 
 
-def strays(granted: Mapping[AttemptRef, object], holding: BeatFacts) -> list[AttemptRef]:
+def unheld(granted: Mapping[AttemptRef, object], holding: BeatFacts) -> list[AttemptRef]:
     known = {*holding.held, *holding.settling}
     pending = set(holding.pending_claims)
     return [ref for ref in granted if ref not in known and ref.claim not in pending]
 
 
 def give_back(
-    t: Transaction, tools: Settling, worker: int, strays: Sequence[AttemptRef], reason: str = ANSWER_LOST
+    t: Transaction, tools: Settling, worker: int, refs: Sequence[AttemptRef], reason: str = ANSWER_LOST
 ) -> tuple[list[AttemptRef], bool]:
     """Attempts whose bodies have never begun: uncharged, and claimable again."""
-    targets = lock_of_jobs(t, [ref.job for ref in strays])
-    keys = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in sorted(strays, key=lambda r: r.job)]
+    targets = lock_of_jobs(t, [ref.job for ref in refs])
+    keys = [{"job": ref.job, "token": ref.token, "claim": ref.claim} for ref in sorted(refs, key=lambda r: r.job)]
     rows = t.all("lock_attempts", worker=worker, rows=packed(keys), targets=targets)
     attempts = [(row, report_of(row, NotStarted(reason))) for row in rows]
     outcomes = close(t, tools, attempts, by="beat", own=False)

@@ -48,18 +48,18 @@ class Beats:
             self._write_starts(worker, holding.started)
         granted = self._database.read(lambda t: beat.look(t, worker))
         found = beat.compare(renewed, granted, holding)
-        if not (astray := beat.strays(granted, holding)):
+        if not (unheld := beat.unheld(granted, holding)):
             return found
         given: list[AttemptRef] = []
 
         def act(refs: Sequence[AttemptRef], patience: float) -> None:
             given.extend(self._calls.waking(lambda t: beat.give_back(t, self._calls.tools, worker, refs), patience))
 
-        for ref, error in isolation.in_parts(astray, act).items():
+        for ref, error in isolation.in_parts(unheld, act).items():
             problem = isolation.problem_of(error)
-            emit("store.beat.stray_kept", level=logging.WARNING, job=ref.job, problem=problem)
+            emit("store.beat.unheld_kept", level=logging.WARNING, job=ref.job, problem=problem)
         return replace(
-            found, strays=tuple(given), asked=tuple(asked for asked in found.asked if asked.ref not in given)
+            found, unheld=tuple(given), asked=tuple(asked for asked in found.asked if asked.ref not in given)
         )
 
     def _write_starts(self, worker: int, started: Mapping[int, datetime]) -> None:

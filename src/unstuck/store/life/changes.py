@@ -36,7 +36,7 @@ class Changes:
     line: list[Columns] = field(default_factory=list)
     ready: list[int] = field(default_factory=list)
     timers: list[Columns] = field(default_factory=list)
-    holds: list[Columns] = field(default_factory=list)
+    body_marks: list[Columns] = field(default_factory=list)
     outputs: list[Columns] = field(default_factory=list)
     inbox: list[Columns] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
@@ -61,8 +61,8 @@ class Changes:
             t.run("add_ready", jobs=self.ready)
         if self.timers:
             t.run("add_timers", rows=packed(self.timers))
-        if self.holds:
-            t.run("add_holds", rows=packed(self.holds))
+        if self.body_marks:
+            t.run("add_body_marks", rows=packed(self.body_marks))
         if self.events:
             t.run("add_events", rows=packed(self.events))
         if self.outputs:
@@ -74,7 +74,7 @@ class Changes:
     def tell(self, job: int, n: int, at: int, kind: str, run: int, token: int, data: dict[str, Any]) -> None:
         facts = {name: value for name, value in data.items() if value is not None}
         self.events.append(
-            {"job": job, "n": n, "at": at, "kind": kind, "run": run, "token": token, "data": packed(facts)}
+            {"job": job, "number": n, "at": at, "kind": kind, "run": run, "token": token, "data": packed(facts)}
         )
 
     def queue(
@@ -130,14 +130,23 @@ def rest_of(row: Row, state: JobState, **changed: Any) -> Columns:
     """The jobs row of a job at rest after its next event: what is not said stays, times and errors go."""
     kept = {name: row[name] for name in ("run", "token", "failures", "losses", "suspects", "alone", "started")}
     blank = {"available_at": None, "expires_at": None, "error_type": None, "error_message": None}
-    return {**kept, **blank, "job": row["number"], "state": state, "n": row["n"] + 1, **changed}
+    return {**kept, **blank, "job": row["number"], "state": state, "event_count": row["event_count"] + 1, **changed}
 
 
 def done_of(job: int, row: Row, state: JobState, now: int, **said: Any) -> Columns:
     """The done row of a job that ends by its next event: what is not said was not there."""
     kept = {name: row[name] for name in ("route", "run", "token")}
     blank = dict.fromkeys(("worker", "claimed_at", "duration_ms", "result", "error_type", "error_message"))
-    return {**blank, **kept, "job": job, "state": state, "n": row["n"] + 1, "finished_at": now, "late": 0, **said}
+    return {
+        **blank,
+        **kept,
+        "job": job,
+        "state": state,
+        "event_count": row["event_count"] + 1,
+        "finished_at": now,
+        "late": 0,
+        **said,
+    }
 
 
 def ahead_of(t: Transaction) -> int:

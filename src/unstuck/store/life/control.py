@@ -104,7 +104,7 @@ class Control:
             return cancelled(self._by, reason)
         return ErrorInfo(ErrorType.INTERRUPTED, INTERRUPTED_BY_USER)
 
-    # --- resume, resolve, hurry -----------------------------------------------------------------------------------
+    # --- resume, resolve, run_now ----------------------------------------------------------------------------------
 
     def resume(self, t: Transaction, from_start: bool) -> JobRecord | Again:
         """A new run, clean: no old error, request or count; at its old age."""
@@ -139,12 +139,12 @@ class Control:
         changes.write(t)
         return self._record(t)
 
-    def hurry(self, t: Transaction) -> JobRecord | Again:
+    def run_now(self, t: Transaction) -> JobRecord | Again:
         """Due now instead of later; nothing to do for a job that is due already."""
         row = self._locked(t)
         state = JobState(row["state"])
         if state is not JobState.QUEUED:
-            raise IllegalMove(self._uid, state, "hurry", MOVES[state])
+            raise IllegalMove(self._uid, state, "run_now", MOVES[state])
         breaker.check(t, row["tenant"], row["workflow"])
         if not self._take_timer(t, row):
             return self._record(t)
@@ -243,7 +243,7 @@ class Control:
     ) -> None:
         kind = EVENT_OF[what] if isinstance(what, Move) else what
         run = row["run"] if run is None else run
-        changes.tell(row["number"], row["n"] + 1, now, kind, run, row["token"], {"by": self._by, **data})
+        changes.tell(row["number"], row["event_count"] + 1, now, kind, run, row["token"], {"by": self._by, **data})
 
     def _record(self, t: Transaction) -> JobRecord:
         row = self._look(t)
@@ -260,7 +260,13 @@ def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None,
     changes = Changes()
     facts = {"by": by, "request": kind.value, "reason": told}
     changes.tell(
-        running["job"], running["n"] + 1, moment(t), EventKind.REQUESTED, running["run"], running["token"], facts
+        running["job"],
+        running["event_count"] + 1,
+        moment(t),
+        EventKind.REQUESTED,
+        running["run"],
+        running["token"],
+        facts,
     )
     changes.write(t)
 

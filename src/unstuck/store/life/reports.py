@@ -74,7 +74,7 @@ class Reports:
         self, worker: int, reports: Sequence[Report], answers: Mapping[AttemptRef, Settled], patience: float
     ) -> None:
         """The backstop judged an attempt whose report was on its way. The report still says that the body has ended:
-        nobody else would ever lift that hold while this worker lives."""
+        nobody else would ever lift that body mark while this worker lives."""
         ended = [report.ref for report in reports if not isinstance(report.outcome, Stuck)]
         fenced = [ref for ref in ended if ref in answers and answers[ref].verdict is Verdict.FENCED]
         if fenced:

@@ -280,7 +280,7 @@ def _apply(
     by: str,
     own: bool,
 ) -> None:
-    job, now, n = row["job"], row["now"], row["n"] + 1
+    job, now, n = row["job"], row["now"], row["event_count"] + 1
     started = bool(row["started"]) or not isinstance(report.outcome, NotStarted)
     turn = _turn(settlement, started, _policy(t, tools, row))
     error_type, error_message = cleaned(settlement.error)
@@ -314,7 +314,7 @@ def _apply(
     if wait is not None:
         n += _answered_early(changes, row, wait, settlement.wait.until if settlement.wait else None)
     if settlement.hold:
-        changes.holds.append(_hold(t, row, report.outcome, error_message or "its body may still live"))
+        changes.body_marks.append(_body_mark(t, row, report.outcome, error_message or "its body may still live"))
     if settlement.state.is_final:
         changes.ends.append(
             done_of(
@@ -352,7 +352,7 @@ def _answered_early(changes: Changes, row: Row, wait: Row, appointed: int | None
         changes.timers.append({**timer, "appointed": appointed})
         return 0
     facts = waits.answered_facts(wait)
-    changes.tell(row["job"], row["n"] + 2, row["now"], EventKind.WOKEN, row["run"], row["token"], facts)
+    changes.tell(row["job"], row["event_count"] + 2, row["now"], EventKind.WOKEN, row["run"], row["token"], facts)
     return 1
 
 
@@ -361,7 +361,7 @@ def _elapsed_ms(row: Row) -> int:
     return int(max(0, row["now"] - since) // 1000)
 
 
-def _hold(t: Transaction, row: Row, outcome: Outcome, reason: str) -> dict[str, Any]:
+def _body_mark(t: Transaction, row: Row, outcome: Outcome, reason: str) -> dict[str, Any]:
     pid = outcome.pid if isinstance(outcome, Stuck) else None
     return {
         "job": row["job"],
@@ -424,7 +424,7 @@ def _rest(
         "state": JobState.QUEUED if state.is_final else state,
         "run": row["run"],
         "token": row["token"],
-        "n": n,
+        "event_count": n,
         "failures": row["failures"] + settlement.failure,
         "losses": row["losses"] + settlement.loss,
         "suspects": row["suspects"] + settlement.suspect,

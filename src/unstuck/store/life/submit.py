@@ -164,7 +164,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
         "key": job.key,
         "tags": packed(job.tags) if job.tags else None,
         "state": JobState.PENDING if is_pending else JobState.QUEUED,
-        "n": 2 if is_pending else 1,
+        "event_count": 2 if is_pending else 1,
         "on_hold": int(job.on_hold),
         "after_failure": job.after_failure if job.after else None,
         "replay_of": job.replay_of,

@@ -29,7 +29,7 @@ _UNCHARGED = frozenset({"draining", "fenced", "gone"})
 #: All that goes with a job, beside its own row.
 _FORGOTTEN = (
     *("events", "outputs", "progress", "past_runs", "tags"),
-    *("steps", "waits", "job_letters", "children", "usage", "parts"),
+    *("steps", "waits", "unclaimed_of_jobs", "children", "usage", "parts"),
 )
 
 MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener
@@ -174,7 +174,13 @@ def fail_in_queue(changes: Changes, t: Transaction, tools: Settling, row: Row, e
     """A job that was taken out of the queue ends FAILED; its jobs row and its target are locked."""
     now = row["now"]
     changes.tell(
-        row["job"], row["n"] + 1, now, EventKind.FAILED, row["run"], row["token"], {"by": "janitor", **error}
+        row["job"],
+        row["event_count"] + 1,
+        now,
+        EventKind.FAILED,
+        row["run"],
+        row["token"],
+        {"by": "janitor", **error},
     )
     changes.ends.append(done_of(row["job"], row, JobState.FAILED, now, **error))
     if row["is_head"]:
@@ -207,7 +213,7 @@ def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
 
 
 def forget_workers(t: Transaction, retention: float, batch: int) -> int:
-    t.run("forget_marks", age=span(MARK_AGE), batch=batch)
+    t.run("forget_listeners", age=span(MARK_AGE), batch=batch)
     return t.run("forget_workers", retention=span(retention), batch=batch)
 
 

@@ -40,11 +40,11 @@ class Timers:
         )
         return released + sum(expired)
 
-    def lift_holds(self, margin: float, batch: int) -> int:
+    def lift_body_marks(self, margin: float, batch: int) -> int:
         def lift(t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
-            return targets.lift_holds(t, margin, jobs)
+            return targets.lift_body_marks(t, margin, jobs)
 
-        liftable = partial(targets.liftable_holds, margin=margin, batch=batch)
+        liftable = partial(targets.liftable_body_marks, margin=margin, batch=batch)
         return self._isolation.try_again("hold", lift, BY_JANITOR, batch) + self._sweep("hold", liftable, lift, batch)
 
     def _keep_appointments(self, batch: int, enough: Enough) -> None:

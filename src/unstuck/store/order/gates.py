@@ -24,11 +24,11 @@ from unstuck.store.order.rooms import limited
 from unstuck.store.port import (
     BY_CODE,
     EVERY,
-    Front,
-    Fronts,
     Limit,
     LimitKind,
     LimitPart,
+    OpenRoute,
+    OpenRoutes,
     Pause,
     PauseKind,
     TenantRecord,
@@ -41,31 +41,31 @@ from unstuck.telemetry import emit
 # --- the look -----------------------------------------------------------------------------------------------------
 
 
-def look(t: Transaction, after: int, limit: int) -> tuple[Fronts, bool]:
+def look(t: Transaction, after: int, limit: int) -> tuple[OpenRoutes, bool]:
     """One page of open routes, and whether there are limits at all. Who uses no gates pays for none."""
-    rows = t.all("fronts", after=after, most=limit)
+    rows = t.all("open_routes", after=after, most=limit)
     return _open_ones(t, rows, _looked_to(rows, limit) if rows else 0)
 
 
-def look_at(t: Transaction, routes: Sequence[int]) -> tuple[Fronts, bool]:
+def look_at(t: Transaction, routes: Sequence[int]) -> tuple[OpenRoutes, bool]:
     """The same of these routes."""
-    return _open_ones(t, t.all("fronts_of", routes=list(routes)), 0)
+    return _open_ones(t, t.all("open_routes_of", routes=list(routes)), 0)
 
 
-def _open_ones(t: Transaction, rows: Sequence[Row], looked_to: int) -> tuple[Fronts, bool]:
+def _open_ones(t: Transaction, rows: Sequence[Row], looked_to: int) -> tuple[OpenRoutes, bool]:
     if not rows:
-        return Fronts(), False
+        return OpenRoutes(), False
     has_limits = bool(rows[0]["has_limits"])
     routes = [row["route"] for row in rows]
     paused = of_routes(t, "paused_routes", routes) if rows[0]["has_pauses"] else []
     limits = limited(t, routes) if has_limits else {}
     shut = {row["route"] for row in paused if row["probe"] is None} | {route for route in limits if limits[route]}
-    fronts = [_front(row, row["route"] in limits) for row in rows if row["route"] not in shut]
-    return Fronts(fronts, looked_to), has_limits
+    found = [_open_route(row, row["route"] in limits) for row in rows if row["route"] not in shut]
+    return OpenRoutes(found, looked_to), has_limits
 
 
-def _front(row: Row, is_limited: bool) -> Front:
-    return Front(row["route"], row["rank"], is_limited, row["job"])
+def _open_route(row: Row, is_limited: bool) -> OpenRoute:
+    return OpenRoute(row["route"], row["rank"], is_limited, row["job"])
 
 
 def of_routes(t: Transaction, statement: str, routes: Sequence[int]) -> list[Row]:

@@ -129,48 +129,48 @@ def end_pauses(t: Transaction, targets: Sequence[int]) -> tuple[int, bool]:
     return moved, moved > 0
 
 
-# --- holds --------------------------------------------------------------------------------------------------------
+# --- body marks ---------------------------------------------------------------------------------------------------
 
 
-def liftable_holds(t: Transaction, margin: float, after: int, batch: int) -> list[int]:
-    """Jobs above this number whose hold is of a worker that is gone."""
-    return [row["job"] for row in t.all("liftable_holds", margin=span(margin), after=after, batch=batch)]
+def liftable_body_marks(t: Transaction, margin: float, after: int, batch: int) -> list[int]:
+    """Jobs above this number whose body mark is of a worker that is gone."""
+    return [row["job"] for row in t.all("liftable_body_marks", margin=span(margin), after=after, batch=batch)]
 
 
-def lift_holds(t: Transaction, margin: float, jobs: Sequence[int]) -> tuple[int, bool]:
+def lift_body_marks(t: Transaction, margin: float, jobs: Sequence[int]) -> tuple[int, bool]:
     """Of these jobs, but for those whose target somebody holds."""
-    return _drop(t, t.all("holds_to_lift", jobs=list(jobs), margin=span(margin)))
+    return _drop(t, t.all("body_marks_to_lift", jobs=list(jobs), margin=span(margin)))
 
 
-def lift_hold(t: Transaction, worker: int, job: int) -> tuple[int, bool]:
-    return _lift(t, t.all("hold_of", worker=worker, job=job))
+def lift_body_mark(t: Transaction, worker: int, job: int) -> tuple[int, bool]:
+    return _lift(t, t.all("body_mark_of", worker=worker, job=job))
 
 
 def lift_after(t: Transaction, worker: int, refs: Iterable[AttemptRef]) -> tuple[int, bool]:
     """Of attempts that this worker reported the end of, when the backstop had judged them already."""
-    found = [row for ref in refs for row in t.all("hold_after", worker=worker, job=ref.job, token=ref.token)]
+    found = [row for ref in refs for row in t.all("body_mark_after", worker=worker, job=ref.job, token=ref.token)]
     return _lift(t, found)
 
 
-def _lift(t: Transaction, holds: Sequence[Row]) -> tuple[int, bool]:
+def _lift(t: Transaction, marks: Sequence[Row]) -> tuple[int, bool]:
     """Their worker says that they are over. He says it once: what is in use now is left to the next sweep."""
-    lifted, woke = _drop(t, holds)
-    if lifted < len(holds):
-        lifted += t.run("disown_holds", rows=packed(_keys(holds)))
+    lifted, woke = _drop(t, marks)
+    if lifted < len(marks):
+        lifted += t.run("disown_body_marks", rows=packed(_keys(marks)))
     return lifted, woke
 
 
-def _drop(t: Transaction, holds: Sequence[Row]) -> tuple[int, bool]:
-    """A hold of another worker that was written since stays: the key is job and worker."""
-    locked, _ = lock_free(t, [row["target"] for row in holds])
-    free = [row for row in holds if row["target"] is None or row["target"] in set(locked)]
-    lifted = t.run("drop_holds", rows=packed(_keys(free))) if free else 0
+def _drop(t: Transaction, marks: Sequence[Row]) -> tuple[int, bool]:
+    """A mark of another worker that was written since stays: the key is job and worker."""
+    locked, _ = lock_free(t, [row["target"] for row in marks])
+    free = [row for row in marks if row["target"] is None or row["target"] in set(locked)]
+    lifted = t.run("drop_body_marks", rows=packed(_keys(free))) if free else 0
     promote(t, locked)
     return lifted, lifted > 0
 
 
-def _keys(holds: Sequence[Row]) -> list[dict[str, int]]:
-    return [{"job": row["job"], "worker": row["worker"]} for row in holds]
+def _keys(marks: Sequence[Row]) -> list[dict[str, int]]:
+    return [{"job": row["job"], "worker": row["worker"]} for row in marks]
 
 
 # --- what people read ---------------------------------------------------------------------------------------------

@@ -76,14 +76,14 @@ class JobsPort(Protocol):
 
     def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
         """A new, clean run of a PAUSED, FAILED, TIMEOUT or CANCELLED job, at its old age. WorkflowBlacklisted,
-        as also for hurry and release."""
+        as also for run_now and release."""
         ...
 
     def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
         """A person supplies the result: a new run that ends COMPLETED at once."""
         ...
 
-    def hurry(self, tenant: str, job: str, by: str) -> JobRecord:
+    def run_now(self, tenant: str, job: str, by: str) -> JobRecord:
         """Make a QUEUED job that waits for its time due now."""
         ...
 

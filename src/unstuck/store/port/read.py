@@ -169,7 +169,7 @@ class ReadPort(Protocol):
         """Those whose lease holds; of one host (boot id, pid namespace) if it is named."""
         ...
 
-    def standing(self, tenant: str, job: str) -> Facts | None:
+    def gate_facts(self, tenant: str, job: str) -> Facts | None:
         """How a job stands towards every gate of the claim, read at one instant (see `model.reasons`)."""
         ...
 

@@ -33,7 +33,7 @@ class Waiting:
 
 
 class WaitingRoutes(list[Waiting]):
-    """One page of them, as Fronts."""
+    """One page of them, as OpenRoutes."""
 
     def __init__(self, waits: Iterable[Waiting] = (), looked_to: int = 0) -> None:
         super().__init__(waits)
@@ -83,7 +83,7 @@ class SweepsPort(Protocol):
         ...
 
     def convict_overdue(self, kill_grace: float, lease: float, batch: int = 500) -> list[Recovered]:
-        """The backstop: attempts far past their limit or request are FAILED / ExecutionStuck, with a hold.
+        """The backstop: attempts far past their limit or request are FAILED / ExecutionStuck, with a body mark.
 
         Only of workers whose lease holds: those of others are lost, not stuck.
         """
@@ -105,12 +105,12 @@ class SweepsPort(Protocol):
         """If it still waits with the same answer. Its client finds a lost connection, should it ever look."""
         ...
 
-    def lift_holds(self, margin: float, batch: int = 500) -> int:
-        """Holds whose worker's lease has ended by more than the margin are removed."""
+    def lift_body_marks(self, margin: float, batch: int = 500) -> int:
+        """Body marks whose worker's lease has ended by more than the margin are removed."""
         ...
 
-    def lift_hold(self, worker: int, job: int) -> bool:
-        """By the supervisor that saw the process die: its own hold, never one that another worker wrote since."""
+    def lift_body_mark(self, worker: int, job: int) -> bool:
+        """By the supervisor that saw the process die: its own mark, never one that another worker wrote since."""
         ...
 
     def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
@@ -153,7 +153,7 @@ class SweepsPort(Protocol):
         goes on; the jobs that were let through are judged. How many it moved."""
         ...
 
-    def forget_marks(self, retention: float, batch: int = 1000) -> int:
+    def forget_stucks(self, retention: float, batch: int = 1000) -> int:
         """Stuck executions that count no more, after so long at the earliest."""
         ...
 
@@ -171,7 +171,7 @@ class SweepsPort(Protocol):
         """Children whose parent was cancelled, or failed, are cancelled unless they were to be left."""
         ...
 
-    def forget_letters(self, batch: int = 1000) -> int:
+    def forget_unclaimed_events(self, batch: int = 1000) -> int:
         """Events that nobody waited for in time."""
         ...
 

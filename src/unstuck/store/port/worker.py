@@ -41,7 +41,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class OpenRoute:
     """The first job that waits on a route none of whose gates is shut. Lower rank goes first: time of submission,
     less a minute per priority; of one rank the lower `job`. `is_limited`: a claim from it must count first."""
 
@@ -51,12 +51,12 @@ class Front:
     job: int = 0
 
 
-class Fronts(list[Front]):
+class OpenRoutes(list[OpenRoute]):
     """One page of a look. `looked_to`: the route to go on from; 0 when there is none beyond. A page may be short, or
     empty, and yet not the last: routes with a shut gate are looked at and left out."""
 
-    def __init__(self, fronts: Iterable[Front] = (), looked_to: int = 0) -> None:
-        super().__init__(fronts)
+    def __init__(self, routes: Iterable[OpenRoute] = (), looked_to: int = 0) -> None:
+        super().__init__(routes)
         self.looked_to = looked_to
 
 
@@ -101,7 +101,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class AttemptOutput:
     """What a running handler printed or logged since the last time, and how far it says it is (JSON text). `at`: how
     many characters of its output came before, so that one that is written again adds nothing; None: all there are."""
 
@@ -171,7 +171,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Beat:
     """What a beat learned. `alive` False: the lease is gone, stop everything. `gone`: attempts held here that the
-    database no longer grants. `strays`: attempts it grants that are not held here; they were given back. `unstarted`:
+    database no longer grants. `unheld`: attempts it grants that are not held here; they were given back. `unstarted`:
     jobs whose start could not be written now; say it again. Where the lease was renewed and the rest failed, all but
     that is empty."""
 
@@ -179,7 +179,7 @@ class Beat:
     lease_until: datetime | None = None
     asked: tuple[Asked, ...] = ()
     gone: tuple[AttemptRef, ...] = ()
-    strays: tuple[AttemptRef, ...] = ()
+    unheld: tuple[AttemptRef, ...] = ()
     state: str = "active"
     unstarted: frozenset[int] = frozenset()
 
@@ -241,12 +241,12 @@ class WorkerPort(Protocol):
         """The routes with these numbers; a route never changes."""
         ...
 
-    def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
+    def open_routes(self, after: int = 0, limit: int = 1000) -> OpenRoutes:
         """Of the next `limit` routes above `after` on which work is due those that no gate shuts, each with its first
         job; reads one row per route."""
         ...
 
-    def fronts_of(self, routes: Sequence[int]) -> Fronts:
+    def open_routes_of(self, routes: Sequence[int]) -> OpenRoutes:
         """The same of these routes, whatever else waits."""
         ...
 
@@ -292,7 +292,7 @@ class WorkerPort(Protocol):
         """
         ...
 
-    def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
+    def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
         """Keep what running attempts said, each under its fence: output is appended and capped, progress replaced.
 
         A progress that cannot be stored is left out; nothing else of its batch is. BUSY as for a settle.

@@ -120,7 +120,7 @@ class Search:
             case Shown.BLOCKED:
                 return self._gather("list_blocked", tenant=self._tenant)
             case Shown.STUCK:
-                return self._gather("list_held")
+                return self._gather("list_body_marked")
             case Shown.SCHEDULED | Shown.RETRYING:
                 return self._gather_on_routes("list_later")
             case JobState.QUEUED:

@@ -29,10 +29,10 @@ from unstuck.store.read.locks import locks_on
 from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
 
 
-def standing(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> Facts | None:
+def gate_facts(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> Facts | None:
     # SQLite reads one snapshot, and needs to be told whom to look for inside its views.
-    whom = t.one("standing_of", tenant=tenant, uid=job) if t.split else {}
-    row = whom is not None and t.one("standing", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
+    whom = t.one("gate_facts_of", tenant=tenant, uid=job) if t.split else {}
+    row = whom is not None and t.one("gate_facts", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
     if not row:
         return None
     roles = _roles(row["worker_roles"])
@@ -96,14 +96,14 @@ def _wait(row: Row, uid: str) -> WaitRecord | None:
 
 
 def _hold(row: Row) -> Hold | None:
-    if row["hold_uid"] is None:
+    if row["body_uid"] is None:
         return None
     return Hold(
-        job=row["hold_uid"],
-        worker=row["hold_worker"],
-        since_at=instant(row["hold_since"]),
-        pid=row["hold_pid"],
-        lease_until=instant_or_none(row["hold_lease_until"]),
+        job=row["body_uid"],
+        worker=row["body_worker"],
+        since_at=instant(row["body_since"]),
+        pid=row["body_pid"],
+        lease_until=instant_or_none(row["body_lease_until"]),
     )
 
 

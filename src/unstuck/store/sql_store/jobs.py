@@ -72,8 +72,8 @@ class SqlJobs(SqlVerbs):
     def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
         return self._control(tenant, job, by, "resolve", lambda verb, t: verb.resolve(t, result))
 
-    def hurry(self, tenant: str, job: str, by: str) -> JobRecord:
-        record = self._control(tenant, job, by, "retry", lambda verb, t: verb.hurry(t))
+    def run_now(self, tenant: str, job: str, by: str) -> JobRecord:
+        record = self._control(tenant, job, by, "retry", lambda verb, t: verb.run_now(t))
         self._database.hint()
         return record
 

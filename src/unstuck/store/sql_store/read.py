@@ -61,10 +61,10 @@ class SqlRead(SqlVerbs):
         facts = {"boot_id": boot_id, "pid_namespace": pid_namespace}
         return [worker_of(row) for row in self._database.read(lambda t: t.all("live_workers", **facts))]
 
-    def standing(self, tenant: str, job: str) -> Facts | None:
+    def gate_facts(self, tenant: str, job: str) -> Facts | None:
         if not lookup.can_exist(tenant, job):
             return None
-        return self._database.read(lambda t: why.standing(t, self._dimensions, tenant, job))
+        return self._database.read(lambda t: why.gate_facts(t, self._dimensions, tenant, job))
 
     def lock_holders(self, longer: float) -> list[LockHolder]:
         if self._database.dialect != "postgres":

@@ -37,11 +37,11 @@ class SqlSweeps(SqlVerbs):
     def end_unread_session(self, session: ServerSession) -> bool:
         return sessions.end(self._database, session)
 
-    def lift_holds(self, margin: float, batch: int = 500) -> int:
-        return self._timers.lift_holds(margin, batch)
+    def lift_body_marks(self, margin: float, batch: int = 500) -> int:
+        return self._timers.lift_body_marks(margin, batch)
 
-    def lift_hold(self, worker: int, job: int) -> bool:
-        return self._calls.waking(lambda t: targets.lift_hold(t, worker, job)) == 1
+    def lift_body_mark(self, worker: int, job: int) -> bool:
+        return self._calls.waking(lambda t: targets.lift_body_mark(t, worker, job)) == 1
 
     def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
         return self._database.read(lambda t: sweep.ended_before(t, retention, after, limit))
@@ -74,8 +74,8 @@ class SqlSweeps(SqlVerbs):
     def tend_guard(self, batch: int = 500, *, enough: Enough = never) -> int:
         return self._blacklist_duty.tend(batch, enough)
 
-    def forget_marks(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: breaker.forget_marks(t, retention, batch))
+    def forget_stucks(self, retention: float, batch: int = 1000) -> int:
+        return self._database.write(lambda t: breaker.forget_stucks(t, retention, batch))
 
     def forget_audit(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_audit", retention=span(retention), batch=batch))
@@ -89,8 +89,8 @@ class SqlSweeps(SqlVerbs):
     def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
         return self._tending.tend_children(batch, enough)
 
-    def forget_letters(self, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_letters", batch=batch))
+    def forget_unclaimed_events(self, batch: int = 1000) -> int:
+        return self._database.write(lambda t: t.run("forget_unclaimed_events", batch=batch))
 
     def forget_orders(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_orders", retention=span(retention), batch=batch))

@@ -24,14 +24,14 @@ from unstuck.store.life.changes import moment
 from unstuck.store.order import gates
 from unstuck.store.port import (
     Asked,
+    AttemptOutput,
     Beat,
     Claimed,
-    Fronts,
     Ingested,
     NewChild,
     NewStep,
     NewWorker,
-    Remark,
+    OpenRoutes,
     Report,
     Route,
     Settled,
@@ -80,14 +80,14 @@ class SqlWorker(SqlVerbs):
         wanted = list(numbers)
         return [Route(**row) for row in self._database.read(lambda t: t.all("routes", numbers=wanted))]
 
-    def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
-        fronts, self._calls.has_limits = self._database.read(lambda t: gates.look(t, after, limit))
-        return fronts
+    def open_routes(self, after: int = 0, limit: int = 1000) -> OpenRoutes:
+        found, self._calls.has_limits = self._database.read(lambda t: gates.look(t, after, limit))
+        return found
 
-    def fronts_of(self, routes: Sequence[int]) -> Fronts:
-        fronts, has_limits = self._database.read(lambda t: gates.look_at(t, routes))
+    def open_routes_of(self, routes: Sequence[int]) -> OpenRoutes:
+        found, has_limits = self._database.read(lambda t: gates.look_at(t, routes))
         self._calls.has_limits = self._calls.has_limits or has_limits
-        return fronts
+        return found
 
     def weights(self) -> dict[str, int]:
         return {row["name"]: row["weight"] for row in self._database.read(lambda t: t.all("weights"))}
@@ -127,8 +127,8 @@ class SqlWorker(SqlVerbs):
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
         return self._reports.settle(worker, reports)
 
-    def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
-        return output.keep(self._calls, remarks)
+    def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
+        return output.keep(self._calls, outputs)
 
     def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
         return self._database.read(lambda t: journals.journal(t, ref, after))

@@ -67,7 +67,7 @@ CREATE TABLE unstuck_inbox (
     at     BIGINT NOT NULL DEFAULT unstuck_now()
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
 
--- token, n and the counts are as at the job's last rest; while it is in running or done, those rows hold the current ones.
+-- token, event_count and the counts are as at the job's last rest; while it is in running or done, those rows hold the current ones.
 CREATE TABLE unstuck_jobs (
     id            BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     uid           TEXT COLLATE "C" NOT NULL UNIQUE,
@@ -86,7 +86,7 @@ CREATE TABLE unstuck_jobs (
     state         TEXT NOT NULL DEFAULT 'QUEUED' CHECK (state IN ('PENDING', 'QUEUED', 'WAITING', 'PAUSED')),
     run           BIGINT NOT NULL DEFAULT 1,
     token         BIGINT NOT NULL DEFAULT 0,
-    n             BIGINT NOT NULL DEFAULT 1,
+    event_count   BIGINT NOT NULL DEFAULT 1,
     failures      INTEGER NOT NULL DEFAULT 0,
     losses        INTEGER NOT NULL DEFAULT 0,
     suspects      INTEGER NOT NULL DEFAULT 0,
@@ -126,7 +126,7 @@ CREATE TABLE unstuck_running (
     policy         BIGINT NOT NULL,
     target         BIGINT,
     run            BIGINT NOT NULL,
-    n              BIGINT NOT NULL,
+    event_count    BIGINT NOT NULL,
     claimed_at     BIGINT NOT NULL,
     started_at     BIGINT,
     overdue_at     BIGINT,
@@ -148,7 +148,7 @@ CREATE TABLE unstuck_done (
     run           BIGINT NOT NULL,
     state         TEXT NOT NULL CHECK (state IN ('COMPLETED', 'FAILED', 'TIMEOUT', 'CANCELLED', 'DEAD')),
     token         BIGINT NOT NULL,
-    n             BIGINT NOT NULL,
+    event_count   BIGINT NOT NULL,
     worker        BIGINT,
     claimed_at    BIGINT,
     finished_at   BIGINT NOT NULL,
@@ -170,7 +170,7 @@ CREATE TABLE unstuck_past_runs (
     run           BIGINT NOT NULL,
     state         TEXT NOT NULL,
     token         BIGINT NOT NULL,
-    n             BIGINT NOT NULL,
+    event_count   BIGINT NOT NULL,
     worker        BIGINT,
     claimed_at    BIGINT,
     finished_at   BIGINT NOT NULL,
@@ -242,7 +242,7 @@ CREATE TABLE unstuck_workflows (
 CREATE INDEX unstuck_workflows_seen ON unstuck_workflows (seen_at);
 
 -- A job that must not start because an old body of it may still live.
-CREATE TABLE unstuck_holds (
+CREATE TABLE unstuck_body_marks (
     job      BIGINT PRIMARY KEY,
     target   BIGINT,
     worker   BIGINT NOT NULL,
@@ -250,7 +250,7 @@ CREATE TABLE unstuck_holds (
     since_at BIGINT NOT NULL,
     reason   TEXT NOT NULL
 );
-CREATE INDEX unstuck_holds_target ON unstuck_holds (target) WHERE target IS NOT NULL;
+CREATE INDEX unstuck_body_marks_target ON unstuck_body_marks (target) WHERE target IS NOT NULL;
 
 CREATE TABLE unstuck_keys (
     tenant      TEXT NOT NULL,
@@ -265,16 +265,16 @@ CREATE INDEX unstuck_keys_expires ON unstuck_keys (expires_at);
 
 -- xid first and by default: the global order of the feed is built from it, and nothing may forget to fill it.
 CREATE TABLE unstuck_events (
-    xid   XID8 NOT NULL DEFAULT pg_current_xact_id(),
-    id    BIGINT GENERATED ALWAYS AS IDENTITY (CACHE 1),
-    job   BIGINT NOT NULL,
-    n     BIGINT NOT NULL,
-    at    BIGINT NOT NULL,
-    run   BIGINT NOT NULL,
-    token BIGINT NOT NULL,
-    kind  TEXT NOT NULL,
-    data  TEXT NOT NULL DEFAULT '{}',
-    PRIMARY KEY (job, n)
+    xid    XID8 NOT NULL DEFAULT pg_current_xact_id(),
+    id     BIGINT GENERATED ALWAYS AS IDENTITY (CACHE 1),
+    job    BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    at     BIGINT NOT NULL,
+    run    BIGINT NOT NULL,
+    token  BIGINT NOT NULL,
+    kind   TEXT NOT NULL,
+    data   TEXT NOT NULL DEFAULT '{}',
+    PRIMARY KEY (job, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
 -- What the feed is built from: see repeatable/5_feed.sql.
 CREATE INDEX unstuck_events_xid ON unstuck_events (xid);
@@ -527,7 +527,7 @@ CREATE TABLE unstuck_steps (
     PRIMARY KEY (job, name, ordinal)
 );
 
--- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
+-- One row per wait of a run. address: whose events answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
 -- orders the waits of a job, which times do not when a clock is set back. answer: how it ended, NULL while it is open; whoever
 -- writes it first, under this row's lock, has decided. spec and payload are JSON.
 CREATE TABLE unstuck_waits (
@@ -555,7 +555,7 @@ CREATE INDEX unstuck_waits_open ON unstuck_waits (tenant, kind, asked_at, job) W
 CREATE INDEX unstuck_waits_asked ON unstuck_waits (job, run, token);
 
 -- Events that no wait has taken yet. run: of the job they were sent to; NULL on a topic.
-CREATE TABLE unstuck_letters (
+CREATE TABLE unstuck_unclaimed_events (
     id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant     TEXT NOT NULL,
     address    TEXT COLLATE "C" NOT NULL,
@@ -566,8 +566,8 @@ CREATE TABLE unstuck_letters (
     sent_at    BIGINT NOT NULL,
     expires_at BIGINT NOT NULL
 );
-CREATE INDEX unstuck_letters_address ON unstuck_letters (tenant, address, event, id);
-CREATE INDEX unstuck_letters_expires ON unstuck_letters (expires_at);
+CREATE INDEX unstuck_unclaimed_events_address ON unstuck_unclaimed_events (tenant, address, event, id);
+CREATE INDEX unstuck_unclaimed_events_expires ON unstuck_unclaimed_events (expires_at);
 
 -- Who spawned whom. on_end: what a failed parent's end does to it. left_at: its parent ended so, and it is to be cancelled.
 CREATE TABLE unstuck_children (

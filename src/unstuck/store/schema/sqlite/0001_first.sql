@@ -54,7 +54,7 @@ CREATE TABLE unstuck_inbox (
     at     INTEGER NOT NULL DEFAULT (unstuck_now())
 );
 
--- token, n and the counts are as at the job's last rest; while it is in running or done, those rows hold the current ones.
+-- token, event_count and the counts are as at the job's last rest; while it is in running or done, those rows hold the current ones.
 CREATE TABLE unstuck_jobs (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     uid           TEXT NOT NULL UNIQUE,
@@ -73,7 +73,7 @@ CREATE TABLE unstuck_jobs (
     state         TEXT NOT NULL DEFAULT 'QUEUED' CHECK (state IN ('PENDING', 'QUEUED', 'WAITING', 'PAUSED')),
     run           INTEGER NOT NULL DEFAULT 1,
     token         INTEGER NOT NULL DEFAULT 0,
-    n             INTEGER NOT NULL DEFAULT 1,
+    event_count   INTEGER NOT NULL DEFAULT 1,
     failures      INTEGER NOT NULL DEFAULT 0,
     losses        INTEGER NOT NULL DEFAULT 0,
     suspects      INTEGER NOT NULL DEFAULT 0,
@@ -113,7 +113,7 @@ CREATE TABLE unstuck_running (
     policy         INTEGER NOT NULL,
     target         INTEGER,
     run            INTEGER NOT NULL,
-    n              INTEGER NOT NULL,
+    event_count    INTEGER NOT NULL,
     claimed_at     INTEGER NOT NULL,
     started_at     INTEGER,
     overdue_at     INTEGER,
@@ -135,7 +135,7 @@ CREATE TABLE unstuck_done (
     run           INTEGER NOT NULL,
     state         TEXT NOT NULL CHECK (state IN ('COMPLETED', 'FAILED', 'TIMEOUT', 'CANCELLED', 'DEAD')),
     token         INTEGER NOT NULL,
-    n             INTEGER NOT NULL,
+    event_count   INTEGER NOT NULL,
     worker        INTEGER,
     claimed_at    INTEGER,
     finished_at   INTEGER NOT NULL,
@@ -157,7 +157,7 @@ CREATE TABLE unstuck_past_runs (
     run           INTEGER NOT NULL,
     state         TEXT NOT NULL,
     token         INTEGER NOT NULL,
-    n             INTEGER NOT NULL,
+    event_count   INTEGER NOT NULL,
     worker        INTEGER,
     claimed_at    INTEGER,
     finished_at   INTEGER NOT NULL,
@@ -228,7 +228,7 @@ CREATE TABLE unstuck_workflows (
 CREATE INDEX unstuck_workflows_seen ON unstuck_workflows (seen_at);
 
 -- A job that must not start because an old body of it may still live.
-CREATE TABLE unstuck_holds (
+CREATE TABLE unstuck_body_marks (
     job      INTEGER PRIMARY KEY,
     target   INTEGER,
     worker   INTEGER NOT NULL,
@@ -236,7 +236,7 @@ CREATE TABLE unstuck_holds (
     since_at INTEGER NOT NULL,
     reason   TEXT NOT NULL
 );
-CREATE INDEX unstuck_holds_target ON unstuck_holds (target) WHERE target IS NOT NULL;
+CREATE INDEX unstuck_body_marks_target ON unstuck_body_marks (target) WHERE target IS NOT NULL;
 
 CREATE TABLE unstuck_keys (
     tenant      TEXT NOT NULL,
@@ -251,15 +251,15 @@ CREATE INDEX unstuck_keys_expires ON unstuck_keys (expires_at);
 
 -- One writer at a time: here the id alone is the order of commits.
 CREATE TABLE unstuck_events (
-    id    INTEGER PRIMARY KEY AUTOINCREMENT,
-    job   INTEGER NOT NULL,
-    n     INTEGER NOT NULL,
-    at    INTEGER NOT NULL,
-    run   INTEGER NOT NULL,
-    token INTEGER NOT NULL,
-    kind  TEXT NOT NULL,
-    data  TEXT NOT NULL DEFAULT '{}',
-    UNIQUE (job, n)
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    job    INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    run    INTEGER NOT NULL,
+    token  INTEGER NOT NULL,
+    kind   TEXT NOT NULL,
+    data   TEXT NOT NULL DEFAULT '{}',
+    UNIQUE (job, number)
 );
 
 CREATE TABLE unstuck_outputs (
@@ -490,7 +490,7 @@ CREATE TABLE unstuck_steps (
     PRIMARY KEY (job, name, ordinal)
 ) WITHOUT ROWID;
 
--- One row per wait of a run. address: whose letters answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
+-- One row per wait of a run. address: whose events answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
 -- orders the waits of a job, which times do not when a clock is set back. answer: how it ended, NULL while it is open; whoever
 -- writes it first, under this row's lock, has decided. spec and payload are JSON.
 CREATE TABLE unstuck_waits (
@@ -518,7 +518,7 @@ CREATE INDEX unstuck_waits_open ON unstuck_waits (tenant, kind, asked_at, job) W
 CREATE INDEX unstuck_waits_asked ON unstuck_waits (job, run, token);
 
 -- Events that no wait has taken yet. run: of the job they were sent to; NULL on a topic.
-CREATE TABLE unstuck_letters (
+CREATE TABLE unstuck_unclaimed_events (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant     TEXT NOT NULL,
     address    TEXT NOT NULL,
@@ -529,8 +529,8 @@ CREATE TABLE unstuck_letters (
     sent_at    INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
 );
-CREATE INDEX unstuck_letters_address ON unstuck_letters (tenant, address, event, id);
-CREATE INDEX unstuck_letters_expires ON unstuck_letters (expires_at);
+CREATE INDEX unstuck_unclaimed_events_address ON unstuck_unclaimed_events (tenant, address, event, id);
+CREATE INDEX unstuck_unclaimed_events_expires ON unstuck_unclaimed_events (expires_at);
 
 -- Who spawned whom. on_end: what a failed parent's end does to it. left_at: its parent ended so, and it is to be cancelled.
 CREATE TABLE unstuck_children (

@@ -1,6 +1,6 @@
 -- Locks the jobs, not the timers: whoever moves a job at rest holds its jobs row. One that is busy keeps its timer, as does one whose
 -- target is not among :targets. A target's head is as final as that lock makes it.
-SELECT t.due_at, j.id AS number, j.id AS job, j.uid, j.state, j.route, j.target AS target_number, j.priority, j.policy, j.run, j.token, j.n, j.failures,
+SELECT t.due_at, j.id AS number, j.id AS job, j.uid, j.state, j.route, j.target AS target_number, j.priority, j.policy, j.run, j.token, j.event_count, j.failures,
        j.losses, j.suspects, j.alone, j.started, CASE WHEN g.head = j.id THEN 1 ELSE 0 END AS is_head, unstuck_now() AS now
   FROM json_to_recordset(CAST(:timers AS json)) AS r (due_at BIGINT, job BIGINT)
  CROSS JOIN LATERAL (

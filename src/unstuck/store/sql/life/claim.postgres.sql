@@ -2,7 +2,7 @@
 -- SKIP LOCKED lets workers claim side by side and makes a claim wait for nobody; ctid = ANY (ARRAY(...)) keeps the planner from
 -- estimating the LIMIT at a tenth of the table. The wide jobs row is read, never written. Gates: the worker's lease holds, this
 -- claim id has not been answered before (but for what this very call has :opened), no pause or blacklist shuts the route and no limit counts it (unless this transaction
--- has counted and holds the limits' locks), no hold on the job and nothing set aside that could
+-- has counted and holds the limits' locks), no body mark of the job and nothing set aside that could
 -- not be claimed (such rows stay in ready). The guard is passed once, and looked
 -- behind only when there are entries.
 -- Rows are sent before the commit, and whoever does not read them would keep them from everybody. So an answer above :room bytes
@@ -27,7 +27,7 @@ WITH clock AS MATERIALIZED (
                    WHERE ready.route = share.route
                      AND (ready.rank, ready.job) >= (share.rank, share.job)
                      AND (ready.rank, ready.job) <= (share.last_rank, share.last_job)
-                     AND NOT EXISTS (SELECT 1 FROM unstuck_holds AS hold WHERE hold.job = ready.job)
+                     AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks AS mark WHERE mark.job = ready.job)
                      AND NOT EXISTS (SELECT 1 FROM unstuck_quarantine AS aside WHERE aside.duty = :without AND aside.item = ready.job)
                    ORDER BY ready.rank, ready.job
                    LIMIT share.most
@@ -41,17 +41,17 @@ WITH clock AS MATERIALIZED (
               AND (gate.job IS NULL OR front.job = gate.job)))
     RETURNING job
 ), attempt AS (
-    SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.n + 1 AS n, j.tenant, j.queue, j.workflow, j.route, j.target, j.rank,
+    SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.event_count + 1 AS event_count, j.tenant, j.queue, j.workflow, j.route, j.target, j.rank,
            j.payload, j.policy, j.alone, j.created_at, j.failures, j.losses, j.suspects, j.expires_at, clock.now
       FROM picked
       JOIN unstuck_jobs j ON j.id = picked.job
      CROSS JOIN clock
 ), opened AS (
-    INSERT INTO unstuck_running (job, token, claim, worker, route, policy, target, run, n, claimed_at)
-    SELECT id, token, :claim, :worker, route, policy, target, run, n, now FROM attempt
+    INSERT INTO unstuck_running (job, token, claim, worker, route, policy, target, run, event_count, claimed_at)
+    SELECT id, token, :claim, :worker, route, policy, target, run, event_count, now FROM attempt
 ), told AS (
-    INSERT INTO unstuck_events (job, n, at, kind, run, token, data)
-    SELECT id, n, now, 'claimed', run, token, :data FROM attempt
+    INSERT INTO unstuck_events (job, number, at, kind, run, token, data)
+    SELECT id, event_count, now, 'claimed', run, token, :data FROM attempt
 ), answer AS MATERIALIZED (
     SELECT SUM(160 + octet_length(tenant) + octet_length(queue) + octet_length(workflow) + octet_length(payload)) <= :room AS fits
       FROM attempt

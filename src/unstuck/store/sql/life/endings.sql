@@ -2,4 +2,4 @@
 SELECT e.job, e.token, e.kind, e.data
   FROM {rows :rows AS r (job BIGINT, token BIGINT)}
   {all_by_key unstuck_events AS e ON e.job = r.job AND e.token = r.token AND e.kind NOT IN ('submitted', 'claimed', 'requested')}
- ORDER BY e.job, e.n
+ ORDER BY e.job, e.number

@@ -1,4 +1,4 @@
--- Running rows and holds name their worker. One that nobody has marked yet counts from the end of its lease.
+-- Running rows and body marks name their worker. One that nobody has marked yet counts from the end of its lease.
 DELETE FROM unstuck_workers
  WHERE id {among}
        SELECT w.id
@@ -10,7 +10,7 @@ DELETE FROM unstuck_workers
                        SELECT s.id FROM unstuck_workers s
                         WHERE s.ended_at IS NULL AND s.lease_until <= (SELECT unstuck_now() - :retention))
           AND NOT EXISTS (SELECT 1 FROM unstuck_running r WHERE r.worker = w.id)
-          AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.worker = w.id)
+          AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks h WHERE h.worker = w.id)
         LIMIT :batch
           {lock FOR UPDATE SKIP LOCKED}
        {end}

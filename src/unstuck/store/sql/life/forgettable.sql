@@ -6,7 +6,7 @@ SELECT d.job
   JOIN unstuck_jobs j ON j.id = d.job
  WHERE d.job {in :jobs BIGINT}
    AND d.finished_at <= (SELECT unstuck_now() - :retention)
-   AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.job = d.job)
+   AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks h WHERE h.job = d.job)
    AND NOT EXISTS (SELECT 1 FROM unstuck_targets t WHERE t.id = j.target AND t.head = j.id)
    AND NOT EXISTS (SELECT 1 FROM unstuck_dependencies w WHERE w.on_job = d.job)
    AND (SELECT p.id FROM unstuck_children c JOIN unstuck_jobs p ON p.id = c.parent WHERE c.child = d.job) IS NULL

@@ -1,6 +1,6 @@
 -- While the running row is ours, nobody else changes the job's counts: only then is it safe to decide. The jobs row is locked too, because most
 -- ends are written there. What somebody else holds is skipped: whoever asks looks whether it is still open, and comes again.
-SELECT a.job, a.token, a.claim, a.worker, a.route, a.run, a.n, a.claimed_at, a.started_at, a.target,
+SELECT a.job, a.token, a.claim, a.worker, a.route, a.run, a.event_count, a.claimed_at, a.started_at, a.target,
        a.request, a.request_reason, a.request_by, j.uid, j.tenant, j.rank, j.priority, j.started, j.policy, j.failures, j.losses, j.suspects, j.alone, j.error_type, j.error_message,
        w.name AS worker_name, w.host, w.state AS worker_state, w.reason AS worker_reason, unstuck_now() AS now
   FROM json_to_recordset(CAST(:rows AS json)) AS r (job BIGINT, token BIGINT, claim TEXT)

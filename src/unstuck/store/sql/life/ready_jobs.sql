@@ -3,7 +3,7 @@ SELECT rank, job
   FROM unstuck_ready
  WHERE route = :route
    AND (rank, job) >= (:rank, :job)
-   AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.job = unstuck_ready.job)
+   AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks h WHERE h.job = unstuck_ready.job)
    AND NOT EXISTS (SELECT 1 FROM unstuck_quarantine q WHERE q.duty = 'claim' AND q.item = unstuck_ready.job)
  ORDER BY rank, job
  LIMIT :most

@@ -18,14 +18,14 @@ WITH report AS MATERIALIZED (
                      AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))
                    LIMIT 1
                      FOR UPDATE SKIP LOCKED) AS found))
-    RETURNING job, route, run, token, claim, n + 1 AS n, claimed_at, target, unstuck_now() AS now
+    RETURNING job, route, run, token, claim, event_count + 1 AS event_count, claimed_at, target, unstuck_now() AS now
 ), ended AS (
-    INSERT INTO unstuck_done (job, route, run, state, token, n, worker, claimed_at, finished_at, duration_ms, result)
-    SELECT closed.job, route, run, 'COMPLETED', closed.token, n, :worker, claimed_at, now, report.duration_ms, report.result
+    INSERT INTO unstuck_done (job, route, run, state, token, event_count, worker, claimed_at, finished_at, duration_ms, result)
+    SELECT closed.job, route, run, 'COMPLETED', closed.token, event_count, :worker, claimed_at, now, report.duration_ms, report.result
       FROM closed JOIN report ON report.job = closed.job AND report.token = closed.token AND report.claim = closed.claim
 ), told AS (
-    INSERT INTO unstuck_events (job, n, at, kind, run, token, data)
-    SELECT closed.job, n, now, 'completed', run, closed.token, report.data
+    INSERT INTO unstuck_events (job, number, at, kind, run, token, data)
+    SELECT closed.job, event_count, now, 'completed', run, closed.token, report.data
       FROM closed JOIN report ON report.job = closed.job AND report.token = closed.token AND report.claim = closed.claim
 ), news AS (
     INSERT INTO unstuck_inbox (job)

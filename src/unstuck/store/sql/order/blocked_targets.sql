@@ -5,7 +5,7 @@ SELECT t.id, t.tenant, t.name, t.blocked_at,
        b.uid AS blocked_uid,
        (SELECT COUNT(*) FROM (SELECT 1 AS one FROM unstuck_line l WHERE l.target = t.id LIMIT :ceiling) AS counted) AS waiting,
        p.since_at AS paused_at, p.until_at AS paused_until, p.by AS paused_by, p.reason AS pause_reason,
-       CASE WHEN EXISTS (SELECT 1 FROM unstuck_holds o WHERE o.target = t.id) THEN 1 ELSE 0 END AS held
+       CASE WHEN EXISTS (SELECT 1 FROM unstuck_body_marks o WHERE o.target = t.id) THEN 1 ELSE 0 END AS held
   FROM unstuck_targets t
   LEFT JOIN unstuck_jobs h ON h.id = t.head
   LEFT JOIN unstuck_running a ON a.job = t.head

@@ -11,7 +11,7 @@ WITH next AS MATERIALIZED (
             LIMIT 1) AS front
      WHERE t.id = ANY (CAST(:targets AS BIGINT[]))
        AND (t.head IS NULL OR t.head = front.job)
-       AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.target = t.id)
+       AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks h WHERE h.target = t.id)
        AND NOT EXISTS (SELECT 1 FROM unstuck_pauses p
                         WHERE p.kind = 'target' AND p.name = t.name AND p.tenant = t.tenant
                           AND (p.until_at IS NULL OR p.until_at > (SELECT unstuck_now())))

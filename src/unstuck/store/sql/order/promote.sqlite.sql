@@ -8,7 +8,7 @@ SELECT t.id AS target, l.place, l.job
          AND (l.place, l.job) = (SELECT f.place, f.job FROM unstuck_line f
                                   WHERE f.target = t.id ORDER BY f.place, f.job LIMIT 1)
  WHERE (t.head IS NULL OR t.head = l.job)
-   AND NOT EXISTS (SELECT 1 FROM unstuck_holds h WHERE h.target = t.id)
+   AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks h WHERE h.target = t.id)
    AND NOT EXISTS (SELECT 1 FROM unstuck_pauses p
                     WHERE p.kind = 'target' AND p.name = t.name AND p.tenant = t.tenant
                       AND (p.until_at IS NULL OR p.until_at > unstuck_now()))

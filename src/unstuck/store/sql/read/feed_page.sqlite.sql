@@ -1,5 +1,5 @@
 -- The events at the positions above :after up to :through; those of forgotten jobs are gone with them. :kinds is ',a,b,' or NULL.
-SELECT e.id AS position, j.uid, j.tenant, j.queue, j.workflow, e.n, e.kind, e.at, e.run, e.token, e.data
+SELECT e.id AS position, j.uid, j.tenant, j.queue, j.workflow, e.number, e.kind, e.at, e.run, e.token, e.data
   FROM unstuck_events e
  CROSS JOIN unstuck_jobs j ON j.id = e.job
  WHERE e.id > :after AND e.id <= :through

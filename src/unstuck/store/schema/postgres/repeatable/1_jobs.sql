@@ -3,7 +3,7 @@ SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS 
        CASE WHEN r.job IS NOT NULL THEN 'RUNNING' ELSE COALESCE(d.state, j.state) END AS state,
        COALESCE(r.run, d.run, j.run) AS run,
        COALESCE(r.token, d.token, j.token) AS token,
-       COALESCE(r.n, d.n, j.n) AS n,
+       COALESCE(r.event_count, d.event_count, j.event_count) AS event_count,
        j.payload, j.policy, j.created_at, j.available_at, j.expires_at, j.started, j.on_hold, j.after_failure,
        j.failures, j.losses, j.suspects, j.alone, j.key, j.tags, (SELECT o.limit_key FROM unstuck_routes o WHERE o.id = j.route) AS limit_key,
        r.request, r.requested_at, r.request_reason, r.claim, w.name AS worker, r.claimed_at, r.started_at,
@@ -20,7 +20,7 @@ SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS 
   LEFT JOIN unstuck_running r ON r.job = j.id
   LEFT JOIN unstuck_workers w ON w.id = r.worker
   LEFT JOIN unstuck_done d ON d.job = j.id
-  LEFT JOIN unstuck_holds h ON h.job = j.id
+  LEFT JOIN unstuck_body_marks h ON h.job = j.id
   LEFT JOIN unstuck_targets t ON t.id = j.target;
 
 -- The versions of workflows, and whether an active worker has them: the doors go by the newest of those.

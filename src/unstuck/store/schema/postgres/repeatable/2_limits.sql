@@ -58,7 +58,7 @@ BEGIN
         SELECT DISTINCT kind, tenant = '*' AS is_of_all FROM limits WHERE concurrency IS NOT NULL
     ), held AS MATERIALIZED (
         SELECT j.route, COUNT(*) AS jobs
-          FROM unstuck_holds h
+          FROM unstuck_body_marks h
          CROSS JOIN LATERAL (SELECT route FROM unstuck_jobs WHERE id = h.job LIMIT 1) AS j
          GROUP BY j.route
     ), busy (route) AS (

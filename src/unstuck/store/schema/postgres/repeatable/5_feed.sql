@@ -64,17 +64,17 @@ BEGIN
                        LIMIT 1)) AS xid
           FROM now
     ), found AS MATERIALIZED (
-        SELECT e.id, e.job, e.n FROM unstuck_events AS e
+        SELECT e.id, e.job, e.number FROM unstuck_events AS e
          WHERE e.xid >= seen.since AND e.xid < (SELECT xid FROM edge) AND e.id > seen.restored
          UNION ALL
-        SELECT e.id, e.job, e.n FROM unstuck_events AS e
+        SELECT e.id, e.job, e.number FROM unstuck_events AS e
          WHERE e.xid = ANY (seen.open) AND e.id > seen.restored
     ), placed AS (
-        SELECT job, n, ROW_NUMBER() OVER (ORDER BY id) AS place FROM found
+        SELECT job, number, ROW_NUMBER() OVER (ORDER BY id) AS place FROM found
     ), told AS (
         INSERT INTO unstuck_feed (first, last, at, jobs, numbers)
         SELECT seen.position + MIN(place), seen.position + MAX(place), unstuck_now(),
-               ARRAY_AGG(job ORDER BY place), ARRAY_AGG(n ORDER BY place)
+               ARRAY_AGG(job ORDER BY place), ARRAY_AGG(number ORDER BY place)
           FROM placed
          GROUP BY (place - 1) / 500
     )
@@ -99,19 +99,19 @@ BEGIN
     WITH now AS MATERIALIZED (
         SELECT pg_current_snapshot() AS snapshot
     ), left_over AS MATERIALIZED (
-        SELECT xid, id, job, n FROM unstuck_events WHERE xid >= seen.since AND id > seen.restored
+        SELECT xid, id, job, number FROM unstuck_events WHERE xid >= seen.since AND id > seen.restored
          UNION ALL
-        SELECT xid, id, job, n FROM unstuck_events WHERE xid = ANY (seen.open) AND id > seen.restored
+        SELECT xid, id, job, number FROM unstuck_events WHERE xid = ANY (seen.open) AND id > seen.restored
     ), found AS MATERIALIZED (
-        SELECT id, job, n FROM left_over
+        SELECT id, job, number FROM left_over
          UNION
-        SELECT id, job, n FROM unstuck_events WHERE xid < (SELECT pg_snapshot_xmax(snapshot) FROM now) AND id > seen.high
+        SELECT id, job, number FROM unstuck_events WHERE xid < (SELECT pg_snapshot_xmax(snapshot) FROM now) AND id > seen.high
     ), placed AS (
-        SELECT job, n, ROW_NUMBER() OVER (ORDER BY id) AS place FROM found
+        SELECT job, number, ROW_NUMBER() OVER (ORDER BY id) AS place FROM found
     ), told AS (
         INSERT INTO unstuck_feed (first, last, at, jobs, numbers)
         SELECT seen.position + MIN(place), seen.position + MAX(place), unstuck_now(),
-               ARRAY_AGG(job ORDER BY place), ARRAY_AGG(n ORDER BY place)
+               ARRAY_AGG(job ORDER BY place), ARRAY_AGG(number ORDER BY place)
           FROM placed
          GROUP BY (place - 1) / 500
     )

@@ -54,7 +54,7 @@ SELECT l.*,
          WHERE l.tenant IN (m.tenant, '*')
            AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
                                       WHEN 'tenant' THEN m.tenant ELSE m.limit_key END)
-       + (SELECT COUNT(*) FROM unstuck_holds h CROSS JOIN unstuck_jobs j ON j.id = h.job CROSS JOIN unstuck_routes m ON m.id = j.route
+       + (SELECT COUNT(*) FROM unstuck_body_marks h CROSS JOIN unstuck_jobs j ON j.id = h.job CROSS JOIN unstuck_routes m ON m.id = j.route
            WHERE l.tenant IN (m.tenant, '*')
              AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
                                         WHEN 'tenant' THEN m.tenant ELSE m.limit_key END) END AS running,

@@ -31,8 +31,8 @@ SELECT me.*, clock.now AS at,
        CASE WHEN pause.until_at <= clock.now
             THEN EXISTS (SELECT 1 FROM unstuck_inbox i WHERE i.target = t.id) END AS is_expected,
        (SELECT a.request_by FROM unstuck_running a WHERE a.job = me.number) AS request_by,
-       holder.uid AS hold_uid, hold.since_at AS hold_since, hold.pid AS hold_pid,
-       keeper.name AS hold_worker, keeper.lease_until AS hold_lease_until,
+       holder.uid AS body_uid, mark.since_at AS body_since, mark.pid AS body_pid,
+       keeper.name AS body_worker, keeper.lease_until AS body_lease_until,
        (SELECT COUNT(*) FROM (SELECT 1 FROM unstuck_ready r
                                WHERE r.route = me.route AND (r.rank, r.job) < (me.rank, me.number)
                                ORDER BY r.route, r.rank, r.job
@@ -99,8 +99,8 @@ SELECT me.*, clock.now AS at,
   LEFT JOIN unstuck_targets t ON t.id = me.target_number
   LEFT JOIN {postgres LATERAL }(SELECT v.* FROM unstuck_job_rows v WHERE v.number = {postgres COALESCE(t.blocked_by, t.head)}{sqlite :head}) AS head ON TRUE
   LEFT JOIN unstuck_pauses pause ON pause.kind = 'target' AND pause.name = t.name AND pause.tenant = t.tenant
-  LEFT JOIN unstuck_holds hold
-         ON hold.job = COALESCE((SELECT own.job FROM unstuck_holds own WHERE own.job = me.number),
-                                (SELECT MIN(other.job) FROM unstuck_holds other WHERE other.target = t.id))
-  LEFT JOIN unstuck_jobs holder ON holder.id = hold.job
-  LEFT JOIN unstuck_workers keeper ON keeper.id = hold.worker
+  LEFT JOIN unstuck_body_marks mark
+         ON mark.job = COALESCE((SELECT own.job FROM unstuck_body_marks own WHERE own.job = me.number),
+                                (SELECT MIN(other.job) FROM unstuck_body_marks other WHERE other.target = t.id))
+  LEFT JOIN unstuck_jobs holder ON holder.id = mark.job
+  LEFT JOIN unstuck_workers keeper ON keeper.id = mark.worker

@@ -1,4 +1,4 @@
-INSERT INTO unstuck_holds (job, target, worker, pid, since_at, reason)
+INSERT INTO unstuck_body_marks (job, target, worker, pid, since_at, reason)
 SELECT job, target, worker, pid, since_at, reason
   FROM {rows :rows AS r (job BIGINT, target BIGINT, worker BIGINT, pid BIGINT, since_at BIGINT, reason TEXT)}
  WHERE TRUE

@@ -12,7 +12,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState
 from unstuck.store.database import Database
 from unstuck.store.drivers.statements import Statements
-from unstuck.store.port import Remark, Verdict
+from unstuck.store.port import AttemptOutput, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -45,9 +45,9 @@ def test_a_batch_of_remarks_is_a_few_statements_whatever_its_length(sent: list[s
     """Each is a round trip: two per remark would never come through a network within the deadline."""
     store.submit([a_job() for _ in range(300)])
     attempts = claim_all(store, a_worker(store))
-    remarks = [Remark(a.ref, output=f"{a.id}\n", progress=f"{a.ref.job}") for a in attempts]
+    remarks = [AttemptOutput(a.ref, output=f"{a.id}\n", progress=f"{a.ref.job}") for a in attempts]
 
-    few = during(sent, lambda: store.remark(remarks))
+    few = during(sent, lambda: store.keep_output(remarks))
 
     assert len(few) <= 3
     for attempt in (attempts[0], attempts[150], attempts[-1]):
@@ -100,14 +100,14 @@ def test_remarks_are_answered_in_their_order_each_by_its_own_fence(store: SqlSto
     settle(store, worker, over.ref)
     forged = AttemptRef(one.ref.job, one.ref.token, "another claim")
 
-    answers = store.remark(
+    answers = store.keep_output(
         [
-            Remark(two.ref, progress="2"),
-            Remark(over.ref, output="too late\n", progress="9"),
-            Remark(forged, output="forged\n", progress="0"),
-            Remark(one.ref, output="a\n"),
-            Remark(one.ref, output="b\n", progress="1"),
-            Remark(two.ref),
+            AttemptOutput(two.ref, progress="2"),
+            AttemptOutput(over.ref, output="too late\n", progress="9"),
+            AttemptOutput(forged, output="forged\n", progress="0"),
+            AttemptOutput(one.ref, output="a\n"),
+            AttemptOutput(one.ref, output="b\n", progress="1"),
+            AttemptOutput(two.ref),
         ]
     )
 
@@ -116,7 +116,7 @@ def test_remarks_are_answered_in_their_order_each_by_its_own_fence(store: SqlSto
     assert store.attempts(TENANT, one.id)[0].output == "a\nb\n"
     assert [store.progress_of(TENANT, a.id) for a in (one, two, over)] == ["1", "2", None]
     assert store.attempts(TENANT, over.id)[0].output is None
-    assert store.remark([]) == []
+    assert store.keep_output([]) == []
 
 
 @pytest.mark.parametrize("wrong", ['"\x00"', '"\ud800"'])
@@ -125,11 +125,13 @@ def test_a_progress_that_cannot_be_stored_is_left_out_and_its_neighbours_are_kep
 ) -> None:
     worker = a_worker(store)
     bad, good = claimed(store, worker), claimed(store, worker)
-    store.remark([Remark(bad.ref, progress="0.1")])
+    store.keep_output([AttemptOutput(bad.ref, progress="0.1")])
 
-    answers = store.remark([Remark(bad.ref, output="said\n", progress=wrong), Remark(good.ref, progress="0.5")])
+    answers = store.keep_output(
+        [AttemptOutput(bad.ref, output="said\n", progress=wrong), AttemptOutput(good.ref, progress="0.5")]
+    )
 
     assert answers == [Verdict.DONE, Verdict.DONE]
     assert (store.progress_of(TENANT, bad.id), store.progress_of(TENANT, good.id)) == ("0.1", "0.5")
     assert store.attempts(TENANT, bad.id)[0].output == "said\n"
-    assert store.remark([Remark(AttemptRef(bad.ref.job, 99, "x"), progress=wrong)]) == [Verdict.FENCED]
+    assert store.keep_output([AttemptOutput(AttemptRef(bad.ref.job, 99, "x"), progress=wrong)]) == [Verdict.FENCED]
