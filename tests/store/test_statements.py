@@ -66,6 +66,21 @@ def test_every_shipped_statement_can_be_read(dialect: str) -> None:
     ("text", "postgres", "sqlite"),
     [
         (
+            "{some_by_key t AS x USING t_i ON {exactly x.id r.id} ORDER BY x.id LIMIT :most}",
+            "CROSS JOIN LATERAL (SELECT x.* FROM t AS x WHERE x.id BETWEEN r.id AND r.id ORDER BY x.id"
+            " LIMIT %(most)s) AS x",
+            "CROSS JOIN t AS x INDEXED BY t_i ON x.id = r.id",
+        ),
+        (
+            "DELETE FROM t {free t :rows (job BIGINT, at BIGINT) WHERE kind = 'a'}",
+            "DELETE FROM t WHERE ctid = ANY (ARRAY(SELECT free.spot FROM json_to_recordset(CAST(%(rows)s AS json))"
+            " AS given (job BIGINT, at BIGINT) CROSS JOIN LATERAL (SELECT found.ctid AS spot FROM t AS found"
+            " WHERE found.kind = 'a' AND found.job = given.job AND found.at = given.at LIMIT 1"
+            " FOR UPDATE SKIP LOCKED) AS free))",
+            "DELETE FROM t WHERE kind = 'a' AND (job, at) IN"
+            " (SELECT value ->> 'job', value ->> 'at' FROM json_each(:rows))",
+        ),
+        (
             "job {in :jobs BIGINT}",
             "job = ANY (CAST(%(jobs)s AS BIGINT[]))",
             "job IN (SELECT value FROM json_each(:jobs))",

@@ -7,7 +7,12 @@ FROM {rows :rows AS r (job BIGINT, at TEXT)} a list of objects (one JSON documen
 {by_key … FOR SHARE SKIP LOCKED}             and locks it, on PostgreSQL
 {by_key_or_null …}                           the same, and the row stays if there is none
 {all_by_key unstuck_waits AS w ON …}         joins every such row, by the index that the condition names
+{some_by_key unstuck_line AS l ON … ORDER BY l.place LIMIT :most}
+                                             the same, and no more than are wanted; USING name says SQLite which index
+{exactly r.route o.id}                       an equality that PostgreSQL plans as a range, whatever the statistics say
 DELETE FROM t {matching :rows (job BIGINT)}  the rows with these values; more conditions may follow with AND
+DELETE FROM t {free t :rows (job BIGINT) WHERE kind = 'expire'}
+                                             the same, but for rows that another session has locked
 RETURNING {returned job}                     a column of what such a DELETE removed
 job {among} SELECT … {end}                   of those that a subquery chose, which is run once and first
 {holds w.serves workflows me.workflow}       whether a JSON list, under this name of an object, has that text in it
@@ -16,7 +21,9 @@ job {among} SELECT … {end}                   of those that a subquery chose, w
 {json_object}('a', b), {json_array}(…)       functions that write JSON
 {lock FOR UPDATE SKIP LOCKED}                PostgreSQL only: SQLite has one writer
 {postgres me.route}{sqlite :route}           where nothing else helps
-{bytes result}, {binary name}                length in bytes; order by code points, not by a locale
+{bytes result}, {binary name}, {greatest}    length in bytes; order by code points, not by a locale; GREATEST or MAX
+
+One may stand inside another: the inner one is read first.
 """
 
 from __future__ import annotations
@@ -30,6 +37,14 @@ _LIST = re.compile(r"(?P<parameter>:\w+)\s+(?P<type>\w+)")
 _SOURCE = re.compile(r"(?P<parameter>:\w+)\s+AS\s+(?P<alias>\w+)\s*\((?P<columns>[^()]*)\)")
 _JOIN = re.compile(r"(?P<table>\w+)\s+AS\s+(?P<alias>\w+)\s+ON\s+(?P<condition>.*?)(?P<lock>\s+FOR\s.*)?", re.DOTALL)
 _HOLDS = re.compile(r"(?P<column>[\w.]+)(?:\s+(?P<name>\w+))?\s+(?P<text>[\w.]+)")
+_SOME = re.compile(
+    r"(?P<table>\w+)\s+AS\s+(?P<alias>\w+)(?:\s+USING\s+(?P<index>\w+))?\s+ON\s+(?P<condition>.*?)"
+    r"(?P<order>\s+ORDER BY\s+[\w., ]+)?\s+LIMIT\s+(?P<most>:\w+)",
+    re.DOTALL,
+)
+_FREE = re.compile(
+    r"(?P<table>\w+)\s+(?P<parameter>:\w+)\s*\((?P<columns>[^()]*)\)(?:\s+WHERE\s+(?P<condition>.*))?", re.DOTALL
+)
 _MATCH = re.compile(r"(?P<parameter>:\w+)\s*\((?P<columns>[^()]*)\)")
 
 
@@ -85,6 +100,32 @@ def _all_by_key(body: str, postgres: bool) -> str:
     return _by_key(body, postgres, most="OFFSET 0")
 
 
+def _some_by_key(body: str, postgres: bool) -> str:
+    table, alias, index, condition, order, most = _parts(_SOME, body)
+    if not postgres:
+        return f"CROSS JOIN {table} AS {alias} {f'INDEXED BY {index} ' if index else ''}ON {condition}"
+    found = f"SELECT {alias}.* FROM {table} AS {alias} WHERE {condition}{order or ''} LIMIT {most}"
+    return f"CROSS JOIN LATERAL ({found}) AS {alias}"
+
+
+def _exactly(body: str, postgres: bool) -> str:
+    column, value = body.split()
+    return f"{column} BETWEEN {value} AND {value}" if postgres else f"{column} = {value}"
+
+
+def _free(body: str, postgres: bool) -> str:
+    table, parameter, columns, condition = _parts(_FREE, body)
+    names = [name for name, _ in _columns(columns)]
+    if not postgres:
+        values = ", ".join(f"value ->> '{name}'" for name in names)
+        chosen = f"({', '.join(names)}) IN (SELECT {values} FROM json_each({parameter}))"
+        return f"WHERE {f'{condition} AND ' if condition else ''}{chosen}"
+    given = _rows(f"{parameter} AS given ({columns})", postgres)
+    key = " AND ".join([f"found.{condition}"] * bool(condition) + [f"found.{name} = given.{name}" for name in names])
+    one = f"SELECT found.ctid AS spot FROM {table} AS found WHERE {key} LIMIT 1 FOR UPDATE SKIP LOCKED"
+    return f"WHERE ctid = ANY (ARRAY(SELECT free.spot FROM {given} CROSS JOIN LATERAL ({one}) AS free))"
+
+
 def _matching(body: str, postgres: bool) -> str:
     parameter, columns = _parts(_MATCH, body)
     names = [name for name, _ in _columns(columns)]
@@ -124,6 +165,8 @@ _MACROS: dict[str, Macro] = {
     "by_key": _by_key,
     "by_key_or_null": _by_key_or_null,
     "all_by_key": _all_by_key,
+    "some_by_key": _some_by_key,
+    "free": _free,
     "matching": _matching,
     "holds": _holds,
     "row": lambda body, postgres: ".".join(filter(None, (body, "ctid" if postgres else "rowid"))),
@@ -136,6 +179,8 @@ _MACROS: dict[str, Macro] = {
     "end": lambda body, postgres: "))" if postgres else ")",
     "returned": lambda body, postgres: f"found.{body}" if postgres else body,
     "lock": lambda body, postgres: body if postgres else "",
+    "exactly": _exactly,
+    "greatest": lambda body, postgres: "GREATEST" if postgres else "MAX",
     "bytes": lambda body, postgres: f"octet_length({body})" if postgres else f"length(CAST({body} AS BLOB))",
     "binary": lambda body, postgres: f'{body} COLLATE "C"' if postgres else body,
 }

@@ -82,7 +82,9 @@ def _files(folder: Path, dialect: str) -> dict[str, Path]:
 def translate(text: str, dialect: str) -> str:
     """Without comments, macros expanded, and with parameters as the dialect's driver wants them."""
     postgres = dialect == "postgres"
-    text = _MACRO.sub(lambda found: _expanded(found, postgres), text)
+    before = ""
+    while text != before:  # one that has another inside is read once that one is
+        before, text = text, _MACRO.sub(lambda found: _expanded(found, postgres), text)
     pieces: list[str] = []
     end = 0
     for found in _PIECES.finditer(text):

@@ -1,8 +1,3 @@
--- job 0: no job has this number, so a slice's row is nobody else's.
-CREATE OR REPLACE FUNCTION unstuck_slice(instant BIGINT, rate BIGINT, per_us BIGINT) RETURNS BIGINT LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN rate <= 100 THEN instant ELSE (instant / GREATEST(1, per_us / 100) + 1) * GREATEST(1, per_us / 100) END
-$$;
-
 -- The limits that a claim from a route must count. bucket: what such a limit counts together. grade: a row of one's own (1) wins over that of the family (2), and this over '*' (3). LIMIT 1: by key, whatever
 -- the statistics say of a young table.
 CREATE OR REPLACE VIEW unstuck_route_limits AS

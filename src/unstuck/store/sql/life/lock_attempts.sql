@@ -3,12 +3,12 @@
 SELECT a.job, a.token, a.claim, a.worker, a.route, a.run, a.event_count, a.claimed_at, a.started_at, a.target,
        a.request, a.request_reason, a.request_by, j.uid, j.tenant, j.rank, j.priority, j.started, j.policy, j.failures, j.losses, j.suspects, j.alone, j.error_type, j.error_message,
        w.name AS worker_name, w.host, w.state AS worker_state, w.reason AS worker_reason, unstuck_now() AS now
-  FROM json_to_recordset(CAST(:rows AS json)) AS r (job BIGINT, token BIGINT, claim TEXT)
-  JOIN unstuck_running a ON a.job = r.job AND a.token = r.token AND a.claim = r.claim
+  FROM {rows :rows AS r (job BIGINT, token BIGINT, claim TEXT)}
+  {sqlite CROSS} JOIN unstuck_running a ON a.job = r.job AND a.token = r.token AND a.claim = r.claim
   JOIN unstuck_jobs j ON j.id = a.job
   JOIN unstuck_workers w ON w.id = a.worker
  WHERE a.worker = :worker
-   AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))
+   {lock AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))}
  ORDER BY a.job
-   FOR UPDATE OF a SKIP LOCKED
-   FOR NO KEY UPDATE OF j SKIP LOCKED
+   {lock FOR UPDATE OF a SKIP LOCKED}
+   {lock FOR NO KEY UPDATE OF j SKIP LOCKED}

@@ -1,22 +1,20 @@
 -- What waits of one tenant, counted up to :most. A PENDING job has neither a ready row nor a timer.
--- BETWEEN ... ORDER BY ... LIMIT goes by the index, route after route. An equality would be planned by how many jobs wait on
+-- {exactly} with ORDER BY ... LIMIT goes by the index, route after route. An equality would be planned by how many jobs wait on
 -- a route on average, and where one route has them all, that of another is looked for among all of them.
 SELECT COUNT(*) AS waiting
   FROM (SELECT 1 AS one
           FROM unstuck_routes o
-         CROSS JOIN LATERAL (SELECT 1 FROM unstuck_ready r WHERE r.route BETWEEN o.id AND o.id ORDER BY r.route LIMIT :most) AS ready
+          {some_by_key unstuck_ready AS r ON {exactly r.route o.id} ORDER BY r.route LIMIT :most}
          WHERE o.tenant = :tenant
          UNION ALL
         SELECT 1
           FROM unstuck_routes o
-         CROSS JOIN LATERAL (SELECT 1 FROM unstuck_line l WHERE l.route BETWEEN o.id AND o.id ORDER BY l.route LIMIT :most) AS line
+          {some_by_key unstuck_line AS l ON {exactly l.route o.id} ORDER BY l.route LIMIT :most}
          WHERE o.tenant = :tenant
          UNION ALL
         SELECT 1
           FROM unstuck_routes o
-         CROSS JOIN LATERAL (
-               SELECT 1 FROM unstuck_timers s
-                WHERE s.kind = 'start' AND s.route BETWEEN o.id AND o.id ORDER BY s.route LIMIT :most) AS later
+          {some_by_key unstuck_timers AS s ON s.kind = 'start' AND {exactly s.route o.id} ORDER BY s.route LIMIT :most}
          WHERE o.tenant = :tenant
          UNION ALL
         SELECT 1 FROM unstuck_jobs j
