@@ -50,8 +50,22 @@ def test_a_name_means_one_statement_whatever_its_room(tmp_path: Path) -> None:
         Statements("sqlite", tmp_path)["number"]
 
 
-def test_a_missing_statement_names_both_files() -> None:
-    with pytest.raises(UnknownStatement, match=r"neither nothing\.postgres\.sql nor nothing\.sql"):
+def test_a_file_may_hold_a_family(tmp_path: Path) -> None:
+    (tmp_path / "numbers.sql").write_text(
+        "-- Numbers.\n\n-- name: one\nSELECT 1\n\n-- name: two\n-- Why.\nSELECT 2\n"
+    )
+    (tmp_path / "numbers.sqlite.sql").write_text("-- name: two\nSELECT 'two'\n")
+    sqlite, postgres = Statements("sqlite", tmp_path), Statements("postgres", tmp_path)
+
+    assert sqlite.names() == postgres.names() == ["one", "two"]
+    assert (sqlite["one"], sqlite["two"]) == ("SELECT 1", "SELECT 'two'")
+    assert postgres["two"] == f"{MARK} SELECT 2"
+
+
+def test_a_missing_statement_says_where_it_could_be() -> None:
+    with pytest.raises(
+        UnknownStatement, match=r"for postgres: neither a file of that name nor a line `-- name: nothing`"
+    ):
         Statements("postgres")["nothing"]
 
 

@@ -1,11 +1,14 @@
-"""Statements: SQL by the name of its file, macros expanded, from the rooms under `store/sql/`.
+"""Statements: SQL by its name, macros expanded, from the rooms under `store/sql/`.
 
-`claim.postgres.sql` is PostgreSQL's alone and goes before `claim.sql`, which serves both databases.
+A file is one statement, called as the file; or a family of small ones, each below a line `-- name: add_audit`. A file
+`claim.postgres.sql` is PostgreSQL's alone; what it says goes before what a file without a suffix, which serves both
+databases, says under the same name.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +29,7 @@ _PIECES = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 # A brace inside quotes or a comment is none of ours.
 _MACRO = re.compile(
     r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | \{(?P<name>[a-z_]+)(?P<body>[^{}]*)\}""",
@@ -36,7 +40,7 @@ _MACRO = re.compile(
 class UnknownStatement(LookupError):
     def __init__(self, name: str, dialect: str) -> None:
         super().__init__(
-            f"there is no statement {name!r}: neither {name}.{dialect}.sql nor {name}.sql, in no room of sql/"
+            f"there is no statement {name!r} for {dialect}: neither a file of that name nor a line `-- name: {name}`"
         )
         self.name = name
 
@@ -52,31 +56,38 @@ class Statements:
         return _load(self._folder, self._dialect, name)
 
     def names(self) -> list[str]:
-        return sorted(_files(self._folder, self._dialect))
+        return sorted(_texts(self._folder, self._dialect))
 
 
 @cache
 def _load(folder: Path, dialect: str, name: str) -> str:
-    path = _files(folder, dialect).get(name)
-    if path is None:
+    text = _texts(folder, dialect).get(name)
+    if text is None:
         raise UnknownStatement(name, dialect)
-    text = translate(path.read_text(encoding="utf-8"), dialect)
+    text = translate(text, dialect)
     return f"{MARK} {text}" if dialect == "postgres" else text
 
 
 @cache
-def _files(folder: Path, dialect: str) -> dict[str, Path]:
-    """By name, whatever their rooms: a name means one statement."""
-    found: dict[str, Path] = {}
-    for path in sorted(folder.rglob("*.sql")):
-        name, _, kind = path.stem.partition(".")
+def _texts(folder: Path, dialect: str) -> dict[str, str]:
+    """By name, whatever their rooms and files: a name means one statement."""
+    found: dict[str, tuple[str, Path]] = {}
+    # Those of both databases come first: a suffix is more than none.
+    for path in sorted(folder.rglob("*.sql"), key=lambda path: (path.stem.count("."), path)):
+        file, _, kind = path.stem.partition(".")
         if kind not in ("", dialect):
             continue
-        if name in found and found[name].name == path.name:
-            raise ValueError(f"two statements are called {name!r}: {found[name]} and {path}")
-        if kind or name not in found:
-            found[name] = path
-    return found
+        for name, text in _statements(file, path.read_text(encoding="utf-8")):
+            if name in found and found[name][1].stem.count(".") == path.stem.count("."):
+                raise ValueError(f"two statements are called {name!r}: in {found[name][1]} and in {path}")
+            found[name] = (text, path)
+    return {name: text for name, (text, _) in found.items()}
+
+
+def _statements(file: str, text: str) -> Iterable[tuple[str, str]]:
+    """A family of them, each below its name; or one, which is called as its file."""
+    pieces = _NAME.split(text)
+    return zip(pieces[1::2], pieces[2::2], strict=True) if len(pieces) > 1 else [(file, text)]
 
 
 def translate(text: str, dialect: str) -> str:

@@ -1,1 +1,0 @@
-SELECT name, checksum FROM unstuck_repeatables
