@@ -17,7 +17,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.statements import Statements
-from unstuck.store.life.claim import CLAIM_BYTES, _Ask, _question
+from unstuck.store.life.opening import CLAIM_BYTES, ClaimAsk, question
 from unstuck.store.port import Share
 from unstuck.store.sql_store import SqlStore
 
@@ -38,7 +38,7 @@ def ask_and_never_read(url: str, worker: WorkerRecord, shares: list[Share]) -> p
     """A worker that was frozen as soon as its claim had left."""
     frozen = psycopg.connect(url, autocommit=True)
     text = Statements("postgres")["claim"]
-    facts = _question(_Ask(worker.number, chance.nonce(), "{}"), shares)
+    facts = question(ClaimAsk(worker.number, chance.nonce(), "{}"), shares)
     with psycopg.ClientCursor(frozen) as cursor:
         frozen.pgconn.send_query(cursor.mogrify(text, facts).encode())
     while frozen.pgconn.flush():

@@ -95,12 +95,13 @@ MIDDLE = [{"route": 1, "most": 100, "rank": 3 * JOBS - 3000, "job": 0, **TO_THE_
 FRESH = [
     {"place": n, "uid": f"new-{n}", "tenant": "default", "queue": "q", "workflow": "w", "route": 1, "priority": 0,
      "payload": "{}", "policy": 1, "start_at": None, "delay": 0, "expires_after": None, "key": None, "tags": None,
-     "state": "QUEUED", "n": 1, "target": 1 + n, "on_hold": 0, "after_failure": None}
+     "state": "QUEUED", "event_count": 1, "target": 1 + n, "on_hold": 0, "after_failure": None}
     for n in range(100)
 ]  # fmt: skip
 RETRIED = [
-    {"job": row["job"], "state": "QUEUED", "run": 1, "token": 1, "n": 3, "failures": 1, "losses": 0, "suspects": 0,
-     "alone": 0, "started": 1, "available_at": None, "expires_at": None, "error_type": None, "error_message": None}
+    {"job": row["job"], "state": "QUEUED", "run": 1, "token": 1, "event_count": 3, "failures": 1, "losses": 0,
+     "suspects": 0, "alone": 0, "started": 1, "available_at": None, "expires_at": None, "error_type": None,
+     "error_message": None}
     for row in RUNNING
 ]  # fmt: skip
 NUMBERS = [row["job"] for row in RUNNING]

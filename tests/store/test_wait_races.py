@@ -27,7 +27,7 @@ from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Answer, Wait, WaitKind
 from unstuck.store.drivers.connect import open_database
-from unstuck.store.flow import waits
+from unstuck.store.flow import waits, waking
 from unstuck.store.life import settle as settles
 from unstuck.store.life.control import Control
 from unstuck.store.port import NewChild, Report
@@ -263,7 +263,7 @@ def test_a_deadline_that_is_under_way_beats_the_approval(one: SqlStore, other: S
     worker = a_worker(one)
     attempt = parked(one, worker, replace(PUSH, timeout=0.001))
     with ThreadPoolExecutor(1) as thread:
-        with under_way(other, lambda t: waits.expire(t, other._tools, waits.due_of(t, [attempt.ref.job]))):
+        with under_way(other, lambda t: waking.expire(t, other._tools, waking.due_of(t, [attempt.ref.job]))):
             deciding = thread.submit(one.decide, TENANT, attempt.id, Answer.APPROVED, "ada")
             eventually(lambda: waits_for_a_lock(postgres_url))
         with pytest.raises(NotWaiting, match="decided already: timeout by timeout"):

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.drivers.leaps import EVER
-from unstuck.store.drivers.postgres import _Transaction
+from unstuck.store.drivers.postgres_call import PostgresTransaction
 from unstuck.store.drivers.sqlite import SqliteDatabase
 from unstuck.store.drivers.sqlite_session import SqliteTransaction
 from unstuck.store.drivers.statements import Statements
@@ -136,7 +136,7 @@ class _Server:
     def unfinished(self) -> Iterator[Rehearsal]:
         self._command("BEGIN")
         try:
-            yield Rehearsal("postgres", _Transaction(self._connection, self._statements), self._command)
+            yield Rehearsal("postgres", PostgresTransaction(self._connection, self._statements), self._command)
         finally:
             self._command("ROLLBACK")
 

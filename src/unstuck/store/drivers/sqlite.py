@@ -21,8 +21,7 @@ import sqlite3
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from unstuck.store.database import Row, T, Transaction
 from unstuck.store.drivers import leaps, migrations
 from unstuck.store.drivers.filesystems import network_filesystem
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
+from unstuck.store.drivers.sqlite_readers import Readers, ReadersClosed
 from unstuck.store.drivers.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
 from unstuck.store.drivers.sqlite_writer import Task, Writer
 from unstuck.store.drivers.statements import Statements, UnknownStatement
@@ -45,72 +45,6 @@ MIGRATE_WITHIN = 60.0
 #: many times what a batch takes on a busy machine.
 LOCK_SHARE = 0.8
 SLOW = 0.5
-
-
-class _Closed(Exception):
-    """These readers were closed, for good or for a fork; nothing was read."""
-
-
-class _Readers:
-    """Connections for reading, one per read under way; the last used is used again first."""
-
-    def __init__(self, open_connection: Callable[[float], sqlite3.Connection]) -> None:
-        self._open = open_connection
-        self._free: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
-        self.in_use = 0
-        self.is_open = True
-
-    @contextmanager
-    def borrow(self, deadline: float) -> Iterator[sqlite3.Connection]:
-        connection = self._take(deadline)
-        try:
-            yield connection
-        finally:
-            self._give_back(connection)
-
-    def close(self, within: float) -> bool:
-        """False if a read is still under way after this time."""
-        until = boot() + within
-        with self._lock:
-            self.is_open = False
-        while True:
-            with self._lock:
-                for connection in self._free:
-                    connection.close()
-                self._free.clear()
-                if not self.in_use:
-                    return True
-            if boot() >= until:
-                return False
-            pause(0.005)
-
-    def _take(self, deadline: float) -> sqlite3.Connection:
-        with self._lock:
-            if not self.is_open:
-                raise _Closed
-            self.in_use += 1
-            if self._free:
-                return self._free.pop()
-        try:
-            return self._new(deadline)
-        except BaseException:
-            with self._lock:
-                self.in_use -= 1
-            raise
-
-    def _new(self, deadline: float) -> sqlite3.Connection:
-        connection = self._open(deadline)
-        connection.execute("PRAGMA query_only = ON")
-        return connection
-
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        with self._lock:
-            self.in_use -= 1
-            if self.is_open and not connection.in_transaction:
-                self._free.append(connection)
-            else:
-                connection.close()
 
 
 class SqliteDatabase:
@@ -139,7 +73,7 @@ class SqliteDatabase:
         self._waiting = threading.Lock()
         self._lock = threading.Lock()
         self._writer: Writer | None = None
-        self._readers = _Readers(self._open)
+        self._readers = Readers(self._open)
         self._closed = False
         self._is_in_use = False  # by reads or writes that would not end for a fork
         self._forked_in_use = False
@@ -171,7 +105,7 @@ class SqliteDatabase:
             try:
                 with self._readers.borrow(deadline) as connection:
                     return self._look(connection, work, deadline)
-            except _Closed:
+            except ReadersClosed:
                 self._outwait_fork(deadline)
                 continue
             except sqlite3.Error as error:
@@ -374,7 +308,7 @@ class SqliteDatabase:
     def after_fork_in_parent(self) -> None:
         """A writer that was too slow to stop finishes on its own; the next call starts another."""
         self._writer = None
-        self._readers = _Readers(self._open)
+        self._readers = Readers(self._open)
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
@@ -385,7 +319,7 @@ class SqliteDatabase:
             _inherited.append(self._writer)
         _inherited.append(self._readers)
         self._writer = None
-        self._readers = _Readers(self._open)
+        self._readers = Readers(self._open)
         self.wake.abandon()
         self._waiting = threading.Lock()
         self._lock = threading.Lock()

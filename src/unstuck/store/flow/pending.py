@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unstuck.model.dependencies import Dependency, Fate, fate, reproach
 from unstuck.model.errors import Conflict, ErrorType, UnknownJob
@@ -23,15 +23,13 @@ from unstuck.model.lifecycle import EventKind, JobState, Move, target_of
 from unstuck.model.payload import clean_text
 from unstuck.model.target import place_of
 from unstuck.store.database import Row, Transaction
-from unstuck.store.flow import waits
+from unstuck.store.flow import waking
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import Changes, done_of, moment, rest_of
+from unstuck.store.life.settling import Settling
 from unstuck.store.order.dimensions import Dimensions
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import job_of, packed, span
-
-if TYPE_CHECKING:
-    from unstuck.store.life.settle import Settling
 
 #: Dependants that one transaction decides about; the others of a great fan-out are left in the inbox.
 MOST_AT_ONCE = 1000
@@ -170,7 +168,7 @@ def settle_news(
         news = decided.failed
         if not news:
             break
-    awake, has_woken = waits.wake(t, tools, gathered, is_careful=is_careful)
+    awake, has_woken = waking.wake(t, tools, gathered, is_careful=is_careful)
     return moved + awake, woke or has_woken or bool(news)
 
 
@@ -178,7 +176,7 @@ def look_at(t: Transaction, tools: Settling, jobs: Sequence[int]) -> tuple[int, 
     """Decide about these and nobody else, as carefully as about newcomers; whom it concerns in turn, the inbox
     tells."""
     decided = _decide_about(t, tools, list(jobs), newcomers=list(jobs))
-    awake, has_woken = waits.wake(t, tools, decided.gathered)
+    awake, has_woken = waking.wake(t, tools, decided.gathered)
     return decided.moved + awake, decided.woke or has_woken
 
 
@@ -219,7 +217,7 @@ def _decide_about(t: Transaction, tools: Settling, now_ones: Sequence[int], newc
     unsure = {job for job in newcomers if _is_unsure(others_of[job], attempts, at_rest)}
     decided = _decide(t, tools, [job for job in now_ones if job in at_rest and job not in unsure], others_of)
     _mark(t, [wait for job in newcomers for wait in others_of[job]], attempts)
-    refused = waits.refuse(t, tools, decided.gathering.intersection(newcomers))
+    refused = waking.refuse(t, tools, decided.gathering.intersection(newcomers))
     if busy := [job for job in now_ones if job not in at_rest or job in unsure] + refused.busy:
         t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in busy]))
     return replace(
@@ -260,7 +258,7 @@ def _decide(t: Transaction, tools: Settling, jobs: Sequence[int], others_of: dic
         return Decided()
     changes = Changes()
     pending = {row["number"]: row for row in t.all("pending_jobs", jobs=list(jobs))}
-    gathering = waits.gathering(t, [job for job in jobs if job not in pending])
+    gathering = waking.gathering(t, [job for job in jobs if job not in pending])
     gathered = {job for job in gathering if not any(map(_is_open, others_of[job]))}
     # Rows of a job that neither is PENDING nor gathers any more are of no use to anybody.
     free = [job for job in jobs if job not in pending and job not in gathering - gathered]

@@ -10,7 +10,7 @@ from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import Move
 from unstuck.store.calls import BY_JANITOR, LOOKS, Calls
 from unstuck.store.database import Row, Transaction
-from unstuck.store.flow import children, waits
+from unstuck.store.flow import children, waking
 from unstuck.store.guard import isolation, quarantine
 from unstuck.store.guard.halves import AWAY, MOST_FAILURES
 from unstuck.store.life.control import Again, Control
@@ -31,7 +31,7 @@ class Tending:
         holds keeps its timer, and nobody else waiting."""
         moved, after = 0, (0, 0)
         for _ in range(EXPIRE_ROUNDS):
-            due = self._database.read(partial(waits.due, after=after, batch=batch))
+            due = self._database.read(partial(waking.due, after=after, batch=batch))
             moved += self._expire([(row["due_at"], row["job"]) for row in due if not row["is_orphan"]])
             if any(row["is_orphan"] for row in due):
                 self._database.write(lambda t: t.run("drop_orphan_timers", kind="wait"))
@@ -41,7 +41,7 @@ class Tending:
         return moved
 
     def _expire(self, timers: Sequence[tuple[int, int]]) -> int:
-        moved, errors = self._isolation.each(timers, lambda t, some: waits.expire(t, self._calls.tools, some))
+        moved, errors = self._isolation.each(timers, lambda t, some: waking.expire(t, self._calls.tools, some))
         self._calls.set_aside("wait", {job: error for (_, job), error in errors.items()}, BY_JANITOR)
         return moved
 

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from unstuck.model.children import MOST_CHILDREN
-from unstuck.model.errors import ErrorType, InvalidInput, NotAsked, NotWaiting, StoreBusy, UnstuckError, told
-from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.errors import InvalidInput, NotAsked, NotWaiting, told
+from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
-from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.model.waits import (
     BY_SHELL,
     MOST_WAITS,
@@ -33,28 +32,18 @@ from unstuck.model.waits import (
     WaitKind,
     WaitRecord,
     spec_of,
-    timeout_message,
 )
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
-from unstuck.store.life.changes import MAX_MESSAGE, Changes, ahead_of, done_of, rest_of
-from unstuck.store.order.targets import take_turn
+from unstuck.store.life.changes import MAX_MESSAGE, ahead_of
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import address_of, instant, packed, span, wait_of
 
-if TYPE_CHECKING:
-    from unstuck.store.life.settle import Settling
-
 #: An event that nobody waited for in time is forgotten.
-LETTER_LIFE = 86400.0
-#: Who answers when nobody else did.
-BY_TIME = "timeout"
-BY_CHILDREN = "children"
+UNCLAIMED_LIFE = 86400.0
 MAX_KEY = 2 * MAX_NAME
 MAX_QUESTION = 8 << 10
 MOST_ASKED = 100
-#: Waits that one transaction refuses, one after the other.
-MOST_REFUSED = 10
 #: When the last one of a page was asked, and the number of its job.
 _CURSOR = re.compile("([0-9]{1,18}):([0-9]{1,18})")
 #: The end of the year 9999, in microseconds: no later instant can be shown to anybody.
@@ -97,7 +86,7 @@ def _hold_address(t: Transaction, tenant: str, address: str) -> None:
         t.all("lock_addresses", keys=[_mutex(tenant, address)])
 
 
-def _free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+def free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of (tenant, address) that nobody holds: ours until the commit. Who works for many waits for none."""
     wanted = {address: _mutex(*address) for address in addresses}
     if t.split or not wanted:
@@ -151,13 +140,13 @@ def ask(t: Transaction, askings: Sequence[ParkingJob]) -> dict[int, Row]:
     """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row."""
     if not askings:
         return {}
-    free = _free_addresses(t, [(one.row["tenant"], one.address) for one in askings if one.address])
+    free = free_addresses(t, [(one.row["tenant"], one.address) for one in askings if one.address])
     places = [dict(zip(("job", "run", "key"), one.place, strict=True)) for one in askings]
     # The same key twice in one run is the same wait: what answered it then answers it now.
     known = {(row["job"], row["run"], row["key"]): row for row in t.all("waits_asked", rows=packed(places))}
     fresh = [one for one in askings if one.place not in known]
     events = [one for one in fresh if one.address]
-    unclaimed = _take_unclaimed(t, [one.wanted_event for one in events if (one.row["tenant"], one.address) in free])
+    unclaimed = take_unclaimed(t, [one.wanted_event for one in events if (one.row["tenant"], one.address) in free])
     ahead = ahead_of(t) if any(one.wait.until is not None for one in fresh) else 0
     asked = {
         one.row["job"]: known.get(one.place) or _columns(one, unclaimed.get(one.row["job"]), ahead) for one in askings
@@ -165,7 +154,7 @@ def ask(t: Transaction, askings: Sequence[ParkingJob]) -> dict[int, Row]:
     if fresh:
         t.run("add_waits", rows=packed([asked[one.row["job"]] for one in fresh]))
     if late := [one.row["job"] for one in events if (one.row["tenant"], one.address) not in free]:
-        _announce(t, late)  # to be compared with the unclaimed events there are once their address is free
+        announce(t, late)  # to be compared with the unclaimed events there are once their address is free
     gathers = [one for one in askings if one.wait.kind is WaitKind.CHILDREN]
     children.watch(t, {one.row["job"]: one.wait for one in gathers if asked[one.row["job"]]["answer"] is None})
     return asked
@@ -198,7 +187,7 @@ def _without_job(wanted: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name != "job"}
 
 
-def _take_unclaimed(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[int, Row]:
+def take_unclaimed(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[int, Row]:
     """For each of these jobs, whose addresses are ours, the oldest unclaimed event for it, if there is one."""
     if t.split:
         taken = {one["job"]: t.one("take_unclaimed_event", **_without_job(one)) for one in wanted}
@@ -214,17 +203,17 @@ def _take_unclaimed(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[in
 
 def asked_facts(wait: Row) -> dict[str, Any]:
     """What the history says of a job that parks."""
-    return {**_named(wait), "until": instant(wait["until_at"]).isoformat()}
+    return {**named(wait), "until": instant(wait["until_at"]).isoformat()}
 
 
 def answered_facts(wait: Row) -> dict[str, Any]:
     """What the history says of a job that goes on; the answer itself may be large, and stays with the wait."""
     said = {"answer": wait["answer"], "by": wait["by"] or "janitor", "comment": wait["comment"]}
     at = wait["answered_at"]
-    return {**_named(wait), **said, "answered_at": None if at is None else instant(at).isoformat()}
+    return {**named(wait), **said, "answered_at": None if at is None else instant(at).isoformat()}
 
 
-def _named(wait: Row) -> dict[str, Any]:
+def named(wait: Row) -> dict[str, Any]:
     return {"wait": wait["kind"], "name": wait["name"] or None, "key": wait["key"]}
 
 
@@ -246,10 +235,10 @@ def signal(
             break
         answer = {"answer": Answer.EVENT, "payload": payload, "by": by, "comment": None}
         if t.run("answer_wait", job=found["job"], run=found["run"], key=found["key"], **answer):
-            _announce(t, [found["job"]])
+            announce(t, [found["job"]])
             return Signalled(found["uid"], 0)
     sent = {"tenant": tenant, "address": address, "event": event, "payload": payload, "run": run, "by": by}
-    kept = t.one("add_unclaimed_event", **sent, life=span(LETTER_LIFE))
+    kept = t.one("add_unclaimed_event", **sent, life=span(UNCLAIMED_LIFE))
     assert kept is not None
     return Signalled(None, int(kept["id"]))
 
@@ -263,7 +252,7 @@ def _run_to_come(t: Transaction, tenant: str, uid: str) -> int:
     return int(row["run"]) + (state is JobState.PAUSED)
 
 
-def _announce(t: Transaction, jobs: Iterable[int]) -> None:
+def announce(t: Transaction, jobs: Iterable[int]) -> None:
     t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in jobs]))
 
 
@@ -281,7 +270,7 @@ def decide(
     record = wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
     if record.wait.who and by.removesuffix(BY_SHELL) not in record.wait.who:
         raise NotAsked(uid, record.wait.name, record.wait.who, by)
-    _announce(t, [row["number"]])
+    announce(t, [row["number"]])
     return record
 
 
@@ -311,277 +300,13 @@ def _what(wait: Wait) -> str:
             return f"the approval {wait.name!r}"
 
 
-# --- wake ---------------------------------------------------------------------------------------------------------
-
-
-def wake(t: Transaction, tools: Settling, jobs: Iterable[int], *, is_careful: bool = False) -> tuple[int, bool]:
-    """Those of these jobs that are WAITING and whose answer is there go on. How many, and whether somebody idle
-    should look: for work, or for what is left in the inbox. `is_careful`: those set aside are left to who tries them
-    again."""
-    parked = [row["number"] for row in t.all("waiting_jobs", jobs=sorted(jobs))]
-    if is_careful and parked:
-        aside = {row["item"] for row in t.all("lock_quarantined", duty="wait", items=parked)}
-        parked = [job for job in parked if job not in aside]
-    if not parked:
-        return 0, False
-    locked = [row["id"] for row in t.all("lock_jobs", jobs=parked)]
-    busy = set(parked).difference(locked)
-    rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=locked)} if locked else {}
-    asked = t.all("open_waits_of", jobs=list(rows)) if rows else []
-    held, later = _answer_gathers(t, [row for row in asked if row["kind"] == WaitKind.CHILDREN])
-    busy |= held | later | _answer_events(t, [row for row in asked if row["kind"] == WaitKind.EVENT])
-    if busy:
-        _announce(t, sorted(busy))
-    still = {row["job"] for row in t.all("open_waits_of", jobs=[row["job"] for row in asked])} if asked else set()
-    changes = Changes()
-    _wake_all(changes, t, tools, [row for job, row in rows.items() if job not in still], is_locked=False)
-    return len(changes.events), changes.write(t) or bool(later)
-
-
-def _answer_gathers(t: Transaction, gathers: Sequence[Row]) -> tuple[set[int], set[int]]:
-    """Gathers none of whose children is waited for any more. Their jobs are locked: nobody else answers them. Whose
-    row somebody holds all the same, and who are too many for one transaction."""
-    if not gathers:
-        return set(), set()
-    waiting = {row["job"] for row in t.all("who_waits", jobs=[row["job"] for row in gathers])}
-    over = {row["job"]: (row, wait_of(row).wait) for row in gathers if row["job"] not in waiting}
-    if not over:
-        return set(), set()
-    chosen = children.fitting(t, {job: wait.children for job, (_, wait) in over.items()})
-    ends = children.ends(t, chosen)
-    # One was resumed since its end was told: it is waited for again.
-    children.watch(t, {job: over[job][1] for job, told in ends.items() if told is None})
-    answers = [
-        {**_place(over[job][0]), "answer": Answer.ENDED, "payload": told, "by": BY_CHILDREN}
-        for job, told in ends.items()
-        if told is not None
-    ]
-    written = {row["job"] for row in t.all("answer_waits", rows=packed(answers))} if answers else set()
-    return {row["job"] for row in answers}.difference(written), set(over).difference(chosen)
-
-
-def _answer_events(t: Transaction, events: Sequence[Row]) -> set[int]:
-    """Waits whose address was in use when they were asked: the events that came before them. Whose address still
-    is."""
-    if not events:
-        return set()
-    free = _free_addresses(t, [(row["tenant"], row["address"]) for row in events])
-    ours = [row for row in events if (row["tenant"], row["address"]) in free]
-    unclaimed = _take_unclaimed(
-        t,
-        [{**{name: row[name] for name in ("job", "run", "tenant", "address")}, "event": row["name"]} for row in ours],
-    )
-    answers = [
-        {**_place(row), "answer": Answer.EVENT, "payload": event_row["payload"], "by": event_row["by"]}
-        for row in ours
-        if (event_row := unclaimed.get(row["job"]))
-    ]
-    if answers and len(t.all("answer_waits", rows=packed(answers))) < len(answers):
-        raise StoreBusy("somebody holds a wait whose event has come; nothing was written")  # the event must stay
-    return {row["job"] for row in events}.difference(row["job"] for row in ours)
-
-
-def _place(wait: Row) -> dict[str, Any]:
+def key_of(wait: Row) -> dict[str, Any]:
     return {"job": wait["job"], "run": wait["run"], "key": wait["key"]}
-
-
-def gathering(t: Transaction, jobs: Sequence[int]) -> set[int]:
-    """Those of these jobs that are WAITING for their children."""
-    found = t.all("open_waits_of", jobs=list(jobs)) if jobs else []
-    return {row["job"] for row in found if row["kind"] == WaitKind.CHILDREN}
-
-
-def _wake_all(changes: Changes, t: Transaction, tools: Settling, rows: Sequence[Row], *, is_locked: bool) -> None:
-    """Jobs whose rows are locked and whose waits are answered. `is_locked`: their targets are, too."""
-    if not rows:
-        return
-    answers = {row["job"]: row for row in t.all("last_waits_of", jobs=[row["number"] for row in rows])}
-    drop_timers(t, answers.values())
-    for row in rows:
-        job, now = row["number"], row["now"]
-        changes.tell(
-            job, row["event_count"] + 1, now, EventKind.WOKEN, row["run"], row["token"], answered_facts(answers[job])
-        )
-        stay = tools.dimensions.policy(t, row["policy"]).expires_after
-        expires_at = None if stay is None else now + span(stay)
-        changes.rests.append(rest_of(row, JobState.QUEUED, available_at=now, expires_at=expires_at))
-        changes.queue(
-            job,
-            now,
-            now,
-            expires_at,
-            route=row["route"],
-            target=row["target_number"],
-            place=FIRST if row["is_head"] else place_of(row["priority"]),
-            is_locked=is_locked,
-        )
-
-
-# --- waits that could never end -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedWaits:
-    failed: set[int] = field(default_factory=set)
-    #: Their targets are in use at this instant: to be looked at again.
-    busy: list[int] = field(default_factory=list)
-    woke: bool = False
-
-
-def refuse(t: Transaction, tools: Settling, jobs: Iterable[int]) -> RefusedWaits:
-    """These jobs, whose rows are locked, have just parked for their children: those whose wait could never end fail.
-    Each was looked at before it parked, but two such looks may have passed each other; of two parks the later one is
-    looked at here when both are there to be seen."""
-    refused = RefusedWaits()
-    rows = {row["number"]: row for row in t.all("waiting_jobs", jobs=sorted(jobs))} if jobs else {}
-    gathers = {row["job"]: row for row in t.all("open_waits_of", jobs=list(rows))} if rows else {}
-    for _ in range(MOST_REFUSED):
-        problems = _never_end(t, gathers)
-        if not problems:
-            return refused
-        # The youngest first, done with before the next: with its end the others, which wait for it, may go on.
-        job = max(problems)
-        row, gather = rows[job], gathers.pop(job)
-        if row["is_head"] and not t.all("lock_free_targets", targets=[row["target_number"]]):
-            refused.busy.append(job)
-            continue
-        refused = replace(refused, woke=_end_refused(t, tools, row, gather, problems[job]) or refused.woke)
-        refused.failed.add(job)
-    return replace(refused, busy=[*refused.busy, *gathers], woke=True)
-
-
-def _never_end(t: Transaction, gathers: Mapping[int, Row]) -> dict[int, UnstuckError]:
-    still_open: dict[int, list[int]] = defaultdict(list)
-    for row in t.all("dependencies_of", jobs=list(gathers)) if gathers else ():
-        if row["state"] is None and row["uid"] is not None:
-            still_open[row["job"]].append(row["on_job"])
-    asked = [
-        children.Gather(job, still_open[job], wait_of(row).wait.release_target)
-        for job, row in gathers.items()
-        if still_open[job]
-    ]
-    return children.problems(t, asked) if asked else {}
-
-
-def _end_refused(t: Transaction, tools: Settling, row: Row, gather: Row, problem: UnstuckError) -> bool:
-    abandon(t, row["number"], row["run"])
-    changes = Changes()
-    message = clean_text(str(problem), MAX_MESSAGE)
-    _fail(changes, t, tools, row, {**_named(gather), "by": BY_CHILDREN}, type(problem).__name__, message)
-    woke = changes.write(t)
-    children.left(t, changes.ends)
-    return woke
 
 
 def drop_timers(t: Transaction, waits: Iterable[Row]) -> None:
     if rows := [{"due_at": wait["until_at"], "job": wait["job"]} for wait in waits]:
         t.run("take_timers", kind="wait", rows=packed(rows))
-
-
-# --- time ---------------------------------------------------------------------------------------------------------
-
-
-def due(t: Transaction, after: tuple[int, int], batch: int) -> list[Row]:
-    """Timers of waits that came due, those behind (due_at, job) `after`; what is set aside is left out."""
-    return t.all("due_wait_timers", after_at=after[0], after_job=after[1], batch=batch)
-
-
-def due_of(t: Transaction, jobs: Sequence[int]) -> list[tuple[int, int]]:
-    return [(row["due_at"], row["job"]) for row in t.all("due_timers_of_waits", jobs=list(jobs))]
-
-
-def expire(t: Transaction, tools: Settling, timers: Sequence[tuple[int, int]]) -> tuple[int, bool]:
-    """By these timers, (due_at, job), waits end whose time has passed: how many jobs moved, and whether somebody idle
-    should look. A timer of an earlier wait finds nothing that is due, and goes. Where somebody holds the job, its
-    target or its wait, the timer stays for another time."""
-    locked = [row["id"] for row in t.all("lock_free_targets_of", jobs=sorted({job for _, job in timers}))]
-    named = packed([{"due_at": at, "job": job} for at, job in timers])
-    due = t.all("due_waits", timers=named, targets=locked)
-    if not due:
-        return 0, False
-    rows = {row["number"]: row for row in due if row["state"] == JobState.WAITING}
-    # In a statement of its own: only behind the locks is it sure what each of them waits for.
-    found = {row["job"]: row for row in t.all("open_waits_of", jobs=list(rows))} if rows else {}
-    # By its timer too, which goes now: a clock that was set back must not leave a wait without one.
-    late = [wait for job, wait in found.items() if wait["until_at"] <= max(rows[job]["now"], rows[job]["due_at"])]
-    written = t.all("answer_waits", rows=packed([_by_time(wait) for wait in late])) if late else []
-    answered = {row["job"]: row for row in written}
-    # Somebody else's answer, whose entry in the inbox is on its way (another one does no harm); or he still holds it.
-    not_ours = {wait["job"] for wait in late}.difference(answered)
-    held = {row["job"] for row in t.all("open_waits_of", jobs=sorted(not_ours))} if not_ours else set()
-    if decided := sorted((not_ours - held) | set(rows).difference(found)):
-        _announce(t, decided)
-    changes = Changes()
-    failed = {job: wait for job, wait in answered.items() if wait["answer"] == Answer.TIMEOUT}
-    for job, message in _lateness(t, failed).items():
-        facts = {**_named(failed[job]), "by": "janitor"}
-        _fail(changes, t, tools, rows[job], facts, ErrorType.WAIT_TIMEOUT, message)
-    _wake_all(changes, t, tools, [rows[job] for job in answered if job not in failed], is_locked=True)
-    gathers = [job for job, wait in answered.items() if wait["kind"] == WaitKind.CHILDREN]
-    if gathers:
-        t.run("drop_dependencies", jobs=gathers)
-    if gone := [{"due_at": row["due_at"], "job": row["number"]} for row in due if row["number"] not in held]:
-        t.run("take_timers", kind="wait", rows=packed(gone))
-    woke = changes.write(t)
-    children.left(t, changes.ends)
-    return len(answered), woke or bool(decided or changes.ends)
-
-
-def next_end(t: Transaction) -> float | None:
-    """In how many seconds the first timer of a wait comes due."""
-    first = t.one("next_timer", kind="wait")
-    return None if first is None else max(0, first["ahead"]) / 1_000_000
-
-
-def _by_time(row: Row) -> dict[str, Any]:
-    """What the end of its time means was agreed when it was asked."""
-    wait = wait_of(row).wait
-    said = {**_place(row), "payload": None, "by": BY_TIME}
-    match wait.on_timeout:
-        case _ if wait.kind is WaitKind.TIME:
-            return {**said, "answer": Answer.DUE}
-        case "default":
-            return {**said, "answer": Answer.DEFAULT, "payload": wait.default}
-        case "approve":
-            return {**said, "answer": Answer.APPROVED}
-        case "reject":
-            return {**said, "answer": Answer.REJECTED}
-        case _:
-            return {**said, "answer": Answer.TIMEOUT}
-
-
-def _lateness(t: Transaction, failed: Mapping[int, Row]) -> dict[int, str]:
-    """Nobody came, and nothing else was agreed: what each is told."""
-    records = {job: wait_of(row) for job, row in failed.items()}
-    missing = _missing(t, [job for job, record in records.items() if record.wait.kind is WaitKind.CHILDREN])
-    limits = {job: (row["until_at"] - row["asked_at"]) / 1_000_000 for job, row in failed.items()}
-    return {
-        job: clean_text(timeout_message(record, limits[job], missing[job]), MAX_MESSAGE)
-        for job, record in records.items()
-    }
-
-
-def _fail(
-    changes: Changes, t: Transaction, tools: Settling, row: Row, facts: dict[str, Any], error_type: str, message: str
-) -> None:
-    """A job that waits ends. Its row is locked, and its target where it is the head."""
-    job, now = row["number"], row["now"]
-    error = {"error_type": error_type, "error_message": message}
-    changes.tell(job, row["event_count"] + 1, now, EventKind.FAILED, row["run"], row["token"], {**facts, **error})
-    changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
-    changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))
-    if row["is_head"]:
-        policy = tools.dimensions.policy(t, row["policy"])
-        turn = turn_after(JobState.FAILED, started=bool(row["started"]), policy=policy)
-        take_turn(changes, row["target_number"], job, turn, now)
-
-
-def _missing(t: Transaction, jobs: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    missing: dict[int, tuple[str, ...]] = defaultdict(tuple)
-    for row in t.all("dependencies_of", jobs=list(jobs)) if jobs else ():
-        if row["state"] is None and row["uid"] is not None:
-            missing[row["job"]] += (row["uid"],)
-    return missing
 
 
 # --- stopped, resumed ---------------------------------------------------------------------------------------------

@@ -20,42 +20,35 @@ them out; each is tried again alone, by whoever claims from its route and has a 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from unstuck.clock import boot
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
-from unstuck.model.limits import LimitRoom, cut
 from unstuck.store.database import Database, Row, StoreSlow, Transaction
 from unstuck.store.guard import quarantine
 from unstuck.store.guard.halves import AWAY, PIECES, SLOW, in_halves
 from unstuck.store.guard.isolation import IMPATIENCE, RETRIED, problem_of
+from unstuck.store.life.opening import (
+    _BEGINNING,
+    _END,
+    CLAIM_BYTES,
+    DUTY,
+    ClaimAsk,
+    end_stays_alone,
+    open_counted,
+    open_some,
+    question,
+)
 from unstuck.store.order.dimensions import Dimensions
-from unstuck.store.order.gates import of_routes
-from unstuck.store.order.line import Stay, end_stays, stays_of
-from unstuck.store.order.rooms import rooms_of
-from unstuck.store.port import Claimed, QuarantineDuty, Share
-from unstuck.store.rows import claimed_of, packed
+from unstuck.store.port import Claimed, Share
+from unstuck.store.rows import claimed_of
 from unstuck.telemetry import emit
 
-#: How often the room of shared limits is dealt out anew when it brought nothing.
-_CUTS = 20
-#: Below every rank there is: from the beginning.
-_BEGINNING = (-(1 << 62), 0)
-_END = (1 << 62, 1 << 62)
-#: What an answer may carry before its commit: Linux gives a unix socket 208 KiB by default, into which 190 KB of rows
-#: were seen to fit, TCP more. Four hundred jobs with small payloads stay below this.
-ANSWER_BYTES = 128 << 10
 #: Read in one call after the commit, a single larger payload aside: a link with 1 MB/s manages it in time.
 CHUNK_BYTES = 512 << 10
-#: In all, for one claim: what a worker has to keep in its memory.
-CLAIM_BYTES = 16 << 20
 NOT_READ = "its payload could not be read in time"
-#: Under which what cannot be claimed is set aside.
-_DUTY: QuarantineDuty = "claim"
 #: How long a claim may take, where most take milliseconds, before one of its jobs must be what takes so long; twice
 #: that where it is about a single job. So the others are with their worker within a second.
 QUICK = 0.25
@@ -82,7 +75,7 @@ class Claims:
         self._pace = _Pace(database.store_call)
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share], data: str) -> Claimed:
-        opening = _Opening(self._database, _Ask(worker, claim, data), self._pace)
+        opening = _Opening(self._database, ClaimAsk(worker, claim, data), self._pace)
         wanted = self._try_again(opening, _together(shares))
         # What no limit counts first: it waits for nobody.
         for is_limited in (False, True):
@@ -163,7 +156,7 @@ class _Pace:
 class _Opening:
     """What one call opens, by one statement or, if that fails, by several."""
 
-    def __init__(self, database: Database, ask: _Ask, pace: _Pace) -> None:
+    def __init__(self, database: Database, ask: ClaimAsk, pace: _Pace) -> None:
         self._database = database
         self._ask = ask
         self._pace = pace
@@ -192,7 +185,7 @@ class _Opening:
         def work(t: Transaction) -> tuple[list[Row], frozenset[int]]:
             rows, held = self._step(t, [share], without="")
             for row in rows:
-                t.run("leave_quarantine", duty=_DUTY, item=row["id"])
+                t.run("leave_quarantine", duty=DUTY, item=row["id"])
             return rows, held
 
         before = len(self.rows)
@@ -207,8 +200,8 @@ class _Opening:
     def _open(self, shares: Sequence[Share]) -> None:
         stop_after = self._pace.stop_after
         if self._database.dialect == "postgres" and not any(share.is_limited for share in shares):
-            rows = self._database.once("claim", stop_after=stop_after, **_question(self._now(), shares))
-            _end_stays(self._database, rows)
+            rows = self._database.once("claim", stop_after=stop_after, **question(self._now(), shares))
+            end_stays_alone(self._database, rows)
             self._note((rows, frozenset()))
         else:
             self._note(self._database.write(lambda t: self._step(t, shares), stop_after=stop_after))
@@ -218,15 +211,13 @@ class _Opening:
         part = self._database.write(lambda t: self._step(t, shares), patience=IMPATIENCE, stop_after=stop_after)
         self._note(part)
 
-    def _step(
-        self, t: Transaction, shares: Sequence[Share], without: str = _DUTY
-    ) -> tuple[list[Row], frozenset[int]]:
+    def _step(self, t: Transaction, shares: Sequence[Share], without: str = DUTY) -> tuple[list[Row], frozenset[int]]:
         ask = replace(self._now(), without=without)
         if any(share.is_limited for share in shares):
-            return _counted(t, ask, list(shares))
-        return _open_some(t, ask, shares), frozenset()
+            return open_counted(t, ask, list(shares))
+        return open_some(t, ask, shares), frozenset()
 
-    def _now(self) -> _Ask:
+    def _now(self) -> ClaimAsk:
         return replace(self._ask, opened=len(self.rows))
 
     def _note(self, opened: tuple[list[Row], frozenset[int]]) -> None:
@@ -299,7 +290,7 @@ class _Opening:
             return True
         errors = {job: problem_of(error) for job, error in blamed.items()}
         try:
-            self._database.write(lambda t: quarantine.put(t, _DUTY, errors, f"worker {self._ask.worker}"))
+            self._database.write(lambda t: quarantine.put(t, DUTY, errors, f"worker {self._ask.worker}"))
         except Exception as error:
             emit("quarantine_failed", level=logging.WARNING, jobs=len(errors), error=str(error))
             return False
@@ -342,19 +333,6 @@ def _chunk(database: Database, worker: int, claim: str, after: tuple[int, int]) 
     return database.read(lambda t: t.all("claimed_jobs", **facts))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """Who claims. `opened`: attempts that this very call has opened under this id; more than those, and the id had
-    its answer before."""
-
-    worker: int
-    claim: str
-    data: str
-    opened: int = 0
-    #: What is set aside under this duty is left out.
-    without: str = _DUTY
-
-
 def _together(shares: Iterable[Share]) -> list[Share]:
     """One share per route: what several allow is added up, from the lowest floor on."""
     found: dict[int, Share] = {}
@@ -370,112 +348,3 @@ def _sum(one: Share, other: Share) -> Share:
     floor = None if one.floor is None or other.floor is None else min(one.floor, other.floor)
     last = None if one.last is None or other.last is None else max(one.last, other.last)
     return Share(one.route, one.limit + other.limit, floor, one.is_limited or other.is_limited, last)
-
-
-def _end_stays(database: Database, rows: list[Row]) -> None:
-    """A statement by itself, for those who need it: inside the claim it would cost everybody. What it misses goes
-    when it comes due."""
-    if stays := stays_of(_stays(rows)):
-        try:
-            database.once("end_stays", rows=stays)
-        except StoreError as problem:  # the claim stands
-            emit("store.stays_left", level=logging.DEBUG, problem=str(problem)[:200])
-
-
-def _stays(rows: Iterable[Row]) -> Iterable[Stay]:
-    return ((row["expires_at"], row["id"]) for row in rows)
-
-
-def _counted(t: Transaction, ask: _Ask, shares: list[Share]) -> tuple[list[Row], frozenset[int]]:
-    """What was opened, and the routes that got no room because somebody else holds one of their limits."""
-    routes = sorted(share.route for share in shares)
-    # Of one writer nobody holds anything.
-    locked = None if t.split else {row["id"] for row in t.all("lock_limits", routes=routes)}
-    rooms = rooms_of(t, routes)
-    # One that was set after we locked is not ours either.
-    held = frozenset(room.route for room in rooms if locked is not None and room.limit not in locked)
-    shares = [share for share in shares if share.route not in held]
-    for _ in range(_CUTS):
-        left = cut({share.route: share.limit for share in shares}, rooms)
-        granted = [replace(s, limit=left[s.route]) for s in shares if s.route in left]
-        if not granted:
-            break
-        if rows := _open_some(t, ask, granted):
-            _note_starts(t, rows, rooms)
-            return rows, held
-        # All the room went to routes that had nothing to give, such as a job under a hold: to the others, then.
-        shares = [share for share in shares if share.route not in left]
-    return [], held
-
-
-def _note_starts(t: Transaction, rows: Iterable[Row], rooms: Iterable[LimitRoom]) -> None:
-    opened = Counter(row["route"] for row in rows)
-    starts: Counter[tuple[int, str]] = Counter()
-    for room in rooms:
-        if room.starts is not None:
-            starts[room.limit, room.bucket] += opened[room.route]
-    noted = [{"limit_id": limit, "bucket": bucket, "starts": n} for (limit, bucket), n in starts.items() if n]
-    if noted:
-        t.run("add_starts", rows=packed(noted))
-
-
-def _span(share: Share) -> dict[str, int]:
-    (rank, job), (last_rank, last_job) = share.floor or _BEGINNING, share.last or _END
-    return {"rank": rank, "job": job, "last_rank": last_rank, "last_job": last_job}
-
-
-def _question(ask: _Ask, shares: Iterable[Share]) -> dict[str, Any]:
-    rows = [{"route": s.route, "most": s.limit, **_span(s), "counted": s.is_limited} for s in shares]
-    return {**asdict(ask), "shares": packed(rows), "room": ANSWER_BYTES}
-
-
-def _open_some(t: Transaction, ask: _Ask, shares: Sequence[Share]) -> list[Row]:
-    return _open_by_steps(t, ask, shares) if t.split else _open_at_once(t, ask, shares)
-
-
-def _open_at_once(t: Transaction, ask: _Ask, shares: Sequence[Share]) -> list[Row]:
-    rows = t.all("claim", **_question(ask, shares))
-    end_stays(t, _stays(rows))
-    return rows
-
-
-def _open_by_steps(t: Transaction, ask: _Ask, shares: Sequence[Share]) -> list[Row]:
-    """SQLite has one writer and no writing CTEs: several statements, as safe as one."""
-    now = t.one("now")
-    if now is None or t.one("may_claim", worker=ask.worker, claim=ask.claim, opened=ask.opened) is None:
-        return []
-    picked = [job for share, only in _past_open_gates(t, shares) for job in _pick(t, ask, share, only)]
-    if not picked:
-        return []
-    jobs = packed(picked)
-    t.run("open_attempts", jobs=jobs, worker=ask.worker, claim=ask.claim, now=now["now"])
-    t.run("claimed_events", jobs=jobs, data=ask.data)
-    t.run("leave_ready", jobs=jobs)
-    opened = set(picked)
-    # There is no socket here, only memory.
-    rows = t.all("opened_jobs", worker=ask.worker, claim=ask.claim, most=CLAIM_BYTES // len(picked))
-    rows = [row for row in rows if row["id"] in opened]
-    end_stays(t, _stays(rows))
-    return rows
-
-
-def _past_open_gates(t: Transaction, shares: Sequence[Share]) -> list[tuple[Share, int | None]]:
-    """The shares that may be taken, each with the one job that it is about, if its gate lets only that through."""
-    use = t.one("gates_in_use")
-    assert use is not None
-    shut: set[int] = set()
-    only: dict[int, int] = {}
-    if use["has_pauses"]:
-        for row in of_routes(t, "paused_routes", [share.route for share in shares]):
-            route, probe = row["route"], row["probe"]
-            if probe is None or only.setdefault(route, probe) != probe:
-                shut.add(route)
-    if use["has_limits"]:
-        uncounted = [share.route for share in shares if not share.is_limited]
-        shut |= {row["route"] for row in t.all("routes_to_count", routes=uncounted)}
-    return [(share, only.get(share.route)) for share in shares if share.route not in shut]
-
-
-def _pick(t: Transaction, ask: _Ask, share: Share, only: int | None) -> list[int]:
-    facts = {"route": share.route, **_span(share), "most": share.limit, "only": only, "without": ask.without}
-    return [row["job"] for row in t.all("pick_ready", **facts)]

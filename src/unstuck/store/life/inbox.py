@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.flow import pending, waits
+from unstuck.store.flow import pending, waking
 from unstuck.store.guard import quarantine
 from unstuck.store.guard.halves import in_halves
 from unstuck.store.guard.isolation import Isolation
-from unstuck.store.life.settle import Settling
+from unstuck.store.life.settling import Settling
 from unstuck.store.order import targets
 from unstuck.store.port import Ingested, QuarantineDuty
 from unstuck.store.rows import packed
@@ -187,7 +187,7 @@ class Inbox:
         return pending.look_at(t, self._tools, jobs)
 
     def _wake(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
-        return waits.wake(t, self._tools, jobs)
+        return waking.wake(t, self._tools, jobs)
 
     # --- what had failed ------------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Inbox:
 
     def _end_wait(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
         """By its answer, or by time."""
-        late, is_late = waits.expire(t, self._tools, waits.due_of(t, jobs))
+        late, is_late = waking.expire(t, self._tools, waking.due_of(t, jobs))
         awake, woke = self._wake(t, jobs)
         return late + awake, is_late or woke
 

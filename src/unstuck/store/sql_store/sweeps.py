@@ -7,7 +7,7 @@ from datetime import datetime
 
 from unstuck.model.payload import clean_text
 from unstuck.store.drivers import sessions
-from unstuck.store.flow import waits
+from unstuck.store.flow import waking
 from unstuck.store.guard import breaker
 from unstuck.store.life import orphans, sweep
 from unstuck.store.order import gates, targets
@@ -84,7 +84,7 @@ class SqlSweeps(SqlVerbs):
         return self._tending.expire_waits(batch, enough)
 
     def next_wait(self) -> float | None:
-        return self._database.read(waits.next_end)
+        return self._database.read(waking.next_end)
 
     def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
         return self._tending.tend_children(batch, enough)
