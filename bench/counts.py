@@ -22,7 +22,7 @@ import psycopg
 
 from bench import postgres
 from unstuck.model.lifecycle import JobState, Shown
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 
@@ -54,7 +54,7 @@ FILL = [
            unstuck_now() + CASE WHEN routed.n % 10 = 7 THEN 3600000000 ELSE 0 END,
            CASE WHEN routed.n % 200 = 9 THEN 'PENDING' WHEN routed.n % 200 = 109 THEN 'PAUSED' ELSE 'QUEUED' END, NULL
       FROM routed JOIN unstuck_routes o ON o.id = routed.route""",
-    """INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at, error_type)
+    """INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at, error_type)
     SELECT id, route, 1,
            CASE WHEN id % 1000 = 0 THEN 'TIMEOUT' WHEN id % 100 = 1 THEN 'CANCELLED' WHEN id % 50 = 2 THEN 'FAILED'
                 ELSE 'COMPLETED' END, 1, 3, created_at,
@@ -67,7 +67,7 @@ FILL = [
     SELECT route, rank, id FROM unstuck_jobs WHERE id % 10 = 8 AND target IS NULL""",
     """INSERT INTO unstuck_line (target, place, job, route)
     SELECT target, 0, id, route FROM unstuck_jobs WHERE id % 10 = 8 AND target IS NOT NULL""",
-    """INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at)
+    """INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
     SELECT id, 1, 'c', 1, route, 1, 1, 2, created_at FROM unstuck_jobs WHERE id % 200 = 19""",
     """INSERT INTO unstuck_ready (route, rank, job)
     SELECT route, rank, id FROM unstuck_jobs WHERE id % 10 = 9 AND id % 200 <> 19 AND state = 'QUEUED'""",

@@ -19,7 +19,7 @@ import psycopg
 from bench import postgres, worlds
 from bench.worlds import chance
 from unstuck.model.settlement import Returned
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import NewWorker, Report, Share
 from unstuck.store.sql_store import SqlStore
 
@@ -75,7 +75,7 @@ def _drain(url: str, client: int) -> None:
     with _store(url) as store:
         me = NewWorker(chance.nonce(), f"w{client}", "h", "b", "p", 1, 1, ("default",), "v", lease=1e6)
         worker = store.register_worker(me).number
-        while attempts := store.claim(worker, chance.nonce(), [Share(f.route, BATCH) for f in store.fronts()]):
+        while attempts := store.claim(worker, chance.nonce(), [Share(f.route, BATCH) for f in store.open_routes()]):
             store.settle(worker, [Report(a.ref, Returned("null"), duration_ms=1) for a in attempts])
 
 

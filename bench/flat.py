@@ -85,7 +85,7 @@ def measure(store: StoreKind, those: Sequence[World], repeats: int) -> list[Line
     before, began = processes.machine_busy(), time.monotonic()
     claims = interleaved(those, repeats, claim)
     busy = (processes.machine_busy() - before) / (time.monotonic() - began)
-    fronts = interleaved(those, LOOKS, timed(lambda world: world.store.fronts(0, PAGE)))
+    fronts = interleaved(those, LOOKS, timed(lambda world: world.store.open_routes(0, PAGE)))
     looks = interleaved(those, LOOKS, timed(look))
     p10, p50, p95 = ({name: at(share, claims[name]) for name in claims} for share in (10, 50, 95))
     empty = those[0].name
@@ -144,7 +144,7 @@ def look(world: World) -> None:
     """All that a claimer that knows nothing yet does before it claims."""
     world.store.ingest()
     world.store.weights()
-    world.store.routes([front.route for front in world.store.fronts(0, PAGE)])
+    world.store.routes([front.route for front in world.store.open_routes(0, PAGE)])
 
 
 def table(lines: Sequence[Line]) -> str:

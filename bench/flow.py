@@ -21,7 +21,7 @@ from bench import cell, probe
 from bench.contender import StoreKind, load
 from bench.contenders.ours import Ours
 from bench.drain import surroundings
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 
 STEPS = 300
 CROWD = 16

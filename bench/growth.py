@@ -166,7 +166,7 @@ def make(thing: str, size: int, url: str) -> World:
     if thing == "starts in a window":
         shop.store.set_limit(Limit("workflow", CLAIMED, "*", "bench", rate=10_000_000, per=86400.0))
     shop.submit(CLAIMED)
-    (front,) = shop.store.fronts()
+    (front,) = shop.store.open_routes()
     (first,) = shop.store.claim(
         shop.worker.number, chance.nonce(), [Share(front.route, 1, is_limited=front.is_limited)]
     )

@@ -16,11 +16,11 @@ from dataclasses import replace
 import psycopg
 
 from bench.worlds import TENANT, Workshop, World, a_job, by_hand, open_store
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
+from unstuck.store.drivers.sqlite_session import SqliteTransaction
+from unstuck.store.drivers.statements import Statements
+from unstuck.store.order.rooms import rooms_of
 from unstuck.store.port import EVERY, Limit, Share
-from unstuck.store.rooms import rooms_of
-from unstuck.store.sqlite_session import SqliteTransaction
-from unstuck.store.statements import Statements
 
 PER_DAY = 86400.0
 #: As the store keeps them: so many slices to a window, each a row.
@@ -32,7 +32,7 @@ SELECT l.id, l.name, (unstuck_now() / (l.per_us / 100) - slice.n) * (l.per_us / 
        (unstuck_now() / (l.per_us / 100) - slice.n) * (l.per_us / 100) + l.per_us
   FROM unstuck_limits l CROSS JOIN slice"""
 COPY_RUNNING = """
-INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at)
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
 SELECT j.id, 1, 'other', {worker}, j.route, j.policy, 1, 2, j.created_at FROM unstuck_jobs j WHERE j.id > {job}"""
 COPY_JOBS_OF = """
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at,
@@ -75,7 +75,7 @@ def keyed(url: str, keys: int) -> World:
     shop.store.set_limit(Limit("key", "place:*", EVERY, "bench", concurrency=10))
     jobs = [replace(a_job("claimed"), limit_key=f"place:{number}") for number in range(2 * keys)]
     shop.store.submit(jobs)
-    fronts = shop.store.fronts(0, 2 * keys)
+    fronts = shop.store.open_routes(0, 2 * keys)
     shares = [Share(front.route, 1, is_limited=True) for front in fronts[:keys]]
     assert len(shop.store.claim(shop.worker.number, "running", shares)) == keys
     shop.store.close()

@@ -18,7 +18,7 @@ from unstuck.model.job import AttemptRef, NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import NewWorker, Pause, Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -31,11 +31,12 @@ chance = SystemChance()
 
 COPY_JOBS = """
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at,
-                          available_at, state, run, token, n, started, failures, losses, error_type, error_message)
+                          available_at, state, run, token, event_count, started, failures, losses, error_type,
+                          error_message)
 WITH RECURSIVE copy (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM copy WHERE i < {copies})
 SELECT j.uid || '-' || copy.i, j.tenant, j.queue, j.workflow, j.route, j.target, j.priority, j.rank + copy.i,
-       j.payload, j.policy, j.created_at, j.available_at, j.state, j.run, j.token, j.n, j.started, j.failures,
-       j.losses, j.error_type, j.error_message
+       j.payload, j.policy, j.created_at, j.available_at, j.state, j.run, j.token, j.event_count, j.started,
+       j.failures, j.losses, j.error_type, j.error_message
   FROM unstuck_jobs j CROSS JOIN copy
  WHERE j.id = {job}"""
 COPY_READY = "INSERT INTO unstuck_ready (route, rank, job) SELECT route, rank, id FROM unstuck_jobs WHERE id > {job}"
@@ -45,14 +46,15 @@ SELECT j.target, l.place, j.id, j.route
   FROM unstuck_jobs j CROSS JOIN unstuck_line l
  WHERE j.id > {job} AND l.job = {job}"""
 COPY_DONE = """
-INSERT INTO unstuck_done (job, route, run, state, token, n, worker, claimed_at, finished_at, duration_ms, result)
-SELECT j.id, d.route, d.run, d.state, d.token, d.n, d.worker, d.claimed_at, d.finished_at + j.id, d.duration_ms,
-       d.result
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, worker, claimed_at, finished_at, duration_ms,
+                          result)
+SELECT j.id, d.route, d.run, d.state, d.token, d.event_count, d.worker, d.claimed_at, d.finished_at + j.id,
+       d.duration_ms, d.result
   FROM unstuck_jobs j CROSS JOIN unstuck_done d
  WHERE j.id > {job} AND d.job = {job}"""
 COPY_EVENTS = """
-INSERT INTO unstuck_events (job, n, at, kind, run, token, data)
-SELECT j.id, e.n, e.at, e.kind, e.run, e.token, e.data
+INSERT INTO unstuck_events (job, number, at, kind, run, token, data)
+SELECT j.id, e.number, e.at, e.kind, e.run, e.token, e.data
   FROM unstuck_jobs j CROSS JOIN unstuck_events e
  WHERE j.id > {job} AND e.job = {job}"""
 MAKE_ROUTES = """
@@ -103,7 +105,7 @@ class Workshop:
 
     def run_one(self, outcome: Outcome) -> None:
         """Claim the first job there is and end it."""
-        (front,) = self.store.fronts()
+        (front,) = self.store.open_routes()
         (job,) = self.store.claim(self.worker.number, chance.nonce(), [Share(front.route, 1)])
         settle(self.store, self.worker, job.ref, outcome)
 
@@ -199,13 +201,13 @@ def blocked_target(shop: Workshop) -> None:
     shop.copy(COPY_JOBS, COPY_LINE, COPY_EVENTS, copies=500_000)
     (target,) = shop.store.targets(TENANT, blocked=True)
     assert target.waiting >= 10_000, target
-    assert shop.store.fronts() == [], "what stands behind a blocker is not claimable"
+    assert shop.store.open_routes() == [], "what stands behind a blocker is not claimable"
 
 
 def many_routes(shop: Workshop) -> None:
     """Ten thousand tenants with twenty workflows each, one job in each of the 200 000 routes."""
     shop.submit("claimed")
-    (template,) = shop.store.fronts()
+    (template,) = shop.store.open_routes()
     shop.copy(
         COPY_JOBS,
         MAKE_ROUTES,
@@ -216,7 +218,7 @@ def many_routes(shop: Workshop) -> None:
         workflows=20,
         route=template.route,
     )
-    assert len(shop.store.fronts(template.route, 1000)) == 1000
+    assert len(shop.store.open_routes(template.route, 1000)) == 1000
     shop.only(JobState.QUEUED, 200_000)
 
 
@@ -233,7 +235,7 @@ def paused_in_front(shop: Workshop) -> None:
     for number in range(100):
         shop.submit(f"paused-{number}", 20)
         shop.store.pause(Pause("workflow", f"paused-{number}", TENANT, by="bench"))
-    assert shop.store.fronts() == [], "paused routes are not shown"
+    assert shop.store.open_routes() == [], "paused routes are not shown"
 
 
 SITUATIONS: dict[str, Maker] = {
@@ -263,4 +265,4 @@ def _routes_to_claim_from(shop: Workshop, *, spread: bool) -> list[int]:
     if not spread:
         with by_hand(shop.url) as execute:
             return [execute("SELECT route FROM unstuck_jobs ORDER BY id DESC LIMIT 1")[0][0]]
-    return [front.route for after in range(10, 200_000, 10_000) for front in shop.store.fronts(after, 200)]
+    return [front.route for after in range(10, 200_000, 10_000) for front in shop.store.open_routes(after, 200)]

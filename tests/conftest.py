@@ -19,9 +19,9 @@ from tests.support import acceptances, postgres
 from tests.support.postgres import PostgresServer
 from tests.support.warm import warm_process
 from unstuck.clock import wall
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
-from unstuck.store.sqlite import SqliteDatabase
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     from unstuck.store.sql_store import SqlStore
@@ -182,7 +182,7 @@ def leap(store_url: str, wall_file: Path, monkeypatch: pytest.MonkeyPatch) -> It
             new.write_text(str(float(wall_file.read_text()) + seconds))
             new.rename(wall_file)
 
-        monkeypatch.setattr("unstuck.store.sqlite.wall", moved_wall)
+        monkeypatch.setattr("unstuck.store.drivers.sqlite.wall", moved_wall)
         yield move_host
         return
     with psycopg.connect(store_url, autocommit=True) as connection:

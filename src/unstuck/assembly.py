@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unstuck.janitor.janitor import Duty, Janitor
     from unstuck.model.job import WorkerRecord
     from unstuck.model.policy import Policy
-    from unstuck.store.leaps import Witness
+    from unstuck.store.drivers.leaps import Witness
     from unstuck.store.port import Store
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.shutdown import Shutdown
@@ -47,8 +47,8 @@ def open_store(
     url: str, times: Times, *, migrate: bool = False, application: str = "unstuck", witness: Witness | None = None
 ) -> Store:
     """A store on this database. Nothing is connected before its first call, unless it is to migrate."""
-    from unstuck.store.connect import open_database
-    from unstuck.store.leaps import Witness
+    from unstuck.store.drivers.connect import open_database
+    from unstuck.store.drivers.leaps import Witness
     from unstuck.store.sql_store import SqlStore
 
     witness = witness or Witness()
@@ -74,19 +74,13 @@ def _prepare(options: WorkerOptions) -> None:
 
     store = open_store(options.database, options.times)
     try:
-        _make_tables(store)
+        store.prepare_schema()
     except SchemaMismatch:
         raise
     except StoreError:
         pass
     finally:
         store.close()
-
-
-def _make_tables(store: Store) -> None:
-    """An empty database gets its tables; one that has them is never upgraded silently."""
-    if store.schema_version() == 0:
-        store.migrate()
 
 
 def _check(options: WorkerOptions) -> None:
@@ -103,7 +97,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
     """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
-    from unstuck.store.leaps import Witness
+    from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.fleet import Fleet
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.notify import Notifier
@@ -143,7 +137,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
                 options.database, times, application=f"unstuck beat {incarnation[:8]}", witness=witness
             ),
             fleet=fleet,
-            prepare=lambda: _make_tables(store),
+            prepare=store.prepare_schema,
             last_store=lambda: open_store(options.database, times, application=f"unstuck end {incarnation[:8]}"),
             chores=lambda me: build_janitor(store, times, me),
             clock=clock,

@@ -29,7 +29,7 @@ class Hand:
 
     def claim(self, limit: int = 100) -> list[ClaimedJob]:
         self._store.release_due()
-        shares = [Share(front.route, limit, is_limited=front.is_limited) for front in self._store.fronts()]
+        shares = [Share(front.route, limit, is_limited=front.is_limited) for front in self._store.open_routes()]
         return self._store.claim(self.record.number, self._chance.nonce(), shares)
 
     def settle(self, job: ClaimedJob, outcome: Outcome, output: str | None = None) -> None:

@@ -15,7 +15,7 @@ from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import ClaimedJob
 from unstuck.model.logs import LogRecord, frame
 from unstuck.model.settlement import Returned
-from unstuck.store.port import Remark, Report
+from unstuck.store.port import AttemptOutput, Report
 
 
 @pytest.fixture
@@ -105,11 +105,11 @@ def test_what_a_job_says_is_seen_as_it_comes_until_it_ends(app: App) -> None:
     with app:
         job = app.job(enqueue(app))
         worker, attempt = attempt_of(app)
-        app.store.remark([Remark(attempt.ref, output="one\n", progress='{"done": 1}')])
+        app.store.keep_output([AttemptOutput(attempt.ref, output="one\n", progress='{"done": 1}')])
         logs = job.logs(follow=True)
         assert next(logs).text == "one\n"
         assert job.progress == {"done": 1}
-        app.store.remark([Remark(attempt.ref, output="two\n")])
+        app.store.keep_output([AttemptOutput(attempt.ref, output="two\n")])
         piece = next(logs)
         assert (piece.attempt, piece.worker, piece.text) == (1, "ada", "two\n")
         app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output="three\n")])
@@ -126,13 +126,13 @@ def test_records_come_one_by_one_and_never_by_halves(app: App) -> None:
         job = app.job(enqueue(app))
         worker, attempt = attempt_of(app)
         first, second = (LogRecord(wall(), level, "paid", {"order": 7}) for level in ("info", "error"))
-        app.store.remark([Remark(attempt.ref, output="half a line")])
+        app.store.keep_output([AttemptOutput(attempt.ref, output="half a line")])
         logs = job.logs(follow=True)
         assert next(logs).text == "half a line"
         framed = frame(second)
-        app.store.remark([Remark(attempt.ref, output=f"\n{frame(first)}{framed[:20]}")])
+        app.store.keep_output([AttemptOutput(attempt.ref, output=f"\n{frame(first)}{framed[:20]}")])
         assert [next(logs).record for _ in range(2)] == [None, first]
-        app.store.remark([Remark(attempt.ref, output=framed[20:] + "end")])
+        app.store.keep_output([AttemptOutput(attempt.ref, output=framed[20:] + "end")])
         piece = next(logs)
         assert (piece.attempt, piece.worker, piece.record, piece.text) == (1, "ada", second, "ERROR paid order=7\n")
         app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output=f"{framed[:30]}")])
@@ -149,7 +149,7 @@ def test_records_are_chosen_by_their_level(app: App) -> None:
         job = enqueue(app)
         _, attempt = attempt_of(app)
         said = "".join(frame(LogRecord(wall(), level, "x")) for level in ("debug", "info", "warning", "critical"))
-        app.store.remark([Remark(attempt.ref, output=f"printed\n{said}")])
+        app.store.keep_output([AttemptOutput(attempt.ref, output=f"printed\n{said}")])
         assert [piece.text for piece in app.job(job).logs(level="warning")] == ["WARNING x\n", "CRITICAL x\n"]
         assert asyncio.run(story()) == ["WARNING x\n", "CRITICAL x\n"]
         assert len(list(app.job(job).logs(level="debug"))) == 4
@@ -165,7 +165,7 @@ def test_coroutines_follow_what_a_job_says(app: App) -> None:
         job = enqueue(app)
         worker = a_worker(app.store)
         [attempt] = claim_all(app.store, worker)
-        app.store.remark([Remark(attempt.ref, output="one\n")])
+        app.store.keep_output([AttemptOutput(attempt.ref, output="one\n")])
         settle(app.store, worker, attempt.ref)
         assert asyncio.run(story()) == ["one\n"]
         assert app.lookup(TENANT).job(job).state == "COMPLETED"

@@ -10,8 +10,8 @@ import pytest
 import unstuck
 from tests.support.postgres import PostgresServer
 from unstuck import App
-from unstuck.store import migrations
-from unstuck.store.migrations import Migration, shipped
+from unstuck.store.drivers import migrations
+from unstuck.store.drivers.migrations import Migration, shipped
 
 
 @pytest.fixture

@@ -228,7 +228,7 @@ def test_a_job_that_got_stuck_is_news_even_if_its_process_is_gone_at_the_next_lo
     begin(store, worker, attempt)
     watcher.look()
     settle(store, worker, attempt.ref, Stuck(ErrorInfo("ExecutionStuck", "did not respond"), pid=4130))
-    store.lift_hold(worker.number, attempt.ref.job)
+    store.lift_body_mark(worker.number, attempt.ref.job)
     [change] = watcher.look().news
     assert (change.state, change.job) == ("STUCK", attempt.id)
     assert (watcher.stuck, watcher.tally.stuck) == (attempt.id, 1)

@@ -67,13 +67,15 @@ def test_every_verb_that_the_store_notes_is_known_to_the_filter() -> None:
     folder = Path(unstuck.store.__file__).parent
     words = [
         node.value
-        for file in folder.glob("*.py")
+        for file in folder.rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     nouns = {verb.split(".")[0] for verb in VERBS}
     written = {word for word in words if re.fullmatch(rf"({'|'.join(nouns)})\.[a-z_]+", word)}
-    asked = set(re.findall(r'self\._control\(tenant, job, by, "(\w+)"', (folder / "sql_store.py").read_text()))
+    asked = set(
+        re.findall(r'self\._control\(tenant, job, by, "(\w+)"', (folder / "sql_store" / "jobs.py").read_text())
+    )
     made = {f"jobs.{verb}" for verb in asked} | {f"workers.{kind}" for kind in get_args(OrderKind)}
     made |= {f"{kind}s.{verb}" for kind in get_args(PauseKind) for verb in ("pause", "unpause")}
     made |= {f"{kind}s.{verb}" for kind in get_args(LimitKind) for verb in ("limit", "unlimit")}

@@ -20,8 +20,8 @@ from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.cli import worker_info
 from unstuck.model.job import WorkerRecord
-from unstuck.store.connect import open_database, sqlite_path
-from unstuck.store.leaps import Witness
+from unstuck.store.drivers.connect import open_database, sqlite_path
+from unstuck.store.drivers.leaps import Witness
 from unstuck.store.port import Pause
 from unstuck.store.sql_store import SqlStore
 

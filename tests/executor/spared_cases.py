@@ -22,7 +22,7 @@ import unstuck
 from tests.executor.apps import app, registry, workflow
 from tests.executor.hard_cases import HABITS, enter_condition, modules
 from unstuck.executor.messages import INTERRUPT_SIGNAL
-from unstuck.store.postgres_pool import Pool
+from unstuck.store.drivers.postgres_pool import Pool
 
 __all__ = ["app", "registry"]
 

@@ -16,7 +16,7 @@ from unstuck.model.errors import IllegalMove, InvalidPolicy, OutcomeUnknown, Sto
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 

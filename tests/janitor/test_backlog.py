@@ -24,7 +24,7 @@ from unstuck.janitor.timers import TimersDuty
 from unstuck.janitor.zombies import ZombiesDuty
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.sql_store import SqlStore
 
 BOOT = MachineClock().boot

@@ -41,4 +41,4 @@ def test_one_turn_of_all_duties_ends_waits_cancels_children_and_drops_letters(
 
     assert state(store, late.id) is JobState.FAILED
     assert {state(store, job) for job in born} == {JobState.CANCELLED}
-    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
+    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_unclaimed_events") == [(0,)]

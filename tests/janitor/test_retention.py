@@ -18,7 +18,7 @@ from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 

@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.workers import Worker
 from tests.tiers import LONGER, commit, slow, torture
 from unstuck.model.lifecycle import JobState
-from unstuck.store.leaps import _YOUTH
+from unstuck.store.drivers.leaps import _YOUTH
 
 HOUR = 3600.0
 #: Two workers of many slots start slowly on a busy machine, and that is not the matter here.

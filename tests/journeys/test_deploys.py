@@ -161,7 +161,7 @@ def test_dependants_of_jobs_that_are_retried_resumed_and_cancelled_at_once_all_c
     def press(seed: int) -> None:
         dice = random.Random(seed)
         for _ in range(60):
-            verb = dice.choice(["cancel", "resume", "resume", "interrupt", "hurry", "skip", "release", "resume"])
+            verb = dice.choice(["cancel", "resume", "resume", "interrupt", "run_now", "skip", "release", "resume"])
             try:
                 getattr(db, verb)("default", dice.choice(everybody), "me")
             except UnstuckError:

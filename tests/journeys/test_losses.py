@@ -19,7 +19,7 @@ from tests.support.workers import COMPRESSED, Worker
 from tests.tiers import commit
 from unstuck.model.lifecycle import JobState, fold
 from unstuck.model.times import Times
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import NewWorker, Share
 
 Start = Callable[..., Worker]
@@ -79,7 +79,7 @@ def test_expired_leases_are_recovered_before_the_first_claim(start: Start, jobs:
     """A11: the lost worker was on another machine, so only its lease can tell."""
     lost = jobs.enqueue("add", 1, 1)
     far = jobs.store.register_worker(NewWorker("far", "far", "elsewhere", "b", "n", 1, 1, (), "v1", lease=0.3))
-    (front,) = jobs.store.fronts()
+    (front,) = jobs.store.open_routes()
     assert jobs.store.claim(far.number, "c", [Share(front.route, 1)])
     eventually(lambda: jobs.store.now() > far.lease_until)
     other = jobs.enqueue("add", 1, 1)

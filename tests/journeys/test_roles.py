@@ -17,7 +17,7 @@ from tests.journeys.conftest import Jobs, Marks
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
 from unstuck.model.lifecycle import JobState
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import Store
 
 Start = Callable[..., Worker]

@@ -46,7 +46,7 @@ def test_states_have_aliases_and_no_others() -> None:
 
 
 def test_a_short_page_is_filled_by_looking_on(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unstuck.store.lookup.BUDGET", 4)
+    monkeypatch.setattr("unstuck.store.read.lookup.BUDGET", 4)
     jobs = [submitted(store).id for _ in range(10)]
     page = Lookup(store).jobs(limit=9)
     assert [job.id for job in page.jobs] == jobs[:0:-1]

@@ -14,10 +14,10 @@ import pytest
 from tests.support import postgres
 from tests.support.postgres import Postgres, PostgresServer
 from unstuck.chance import SeededChance
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.sqlite import SqliteDatabase
 from unstuck.store.port import Store
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.sqlite import SqliteDatabase
 
 
 class NoJitter(SeededChance):

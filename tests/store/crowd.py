@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 
 TENANTS = ("acme", "beta", "core")
 QUEUES = ("default", "slow")
@@ -117,15 +117,15 @@ class _Crowd:
                 self._heads.add(target)
                 self._insert(
                     "running", job=number, token=1, claim="c", worker=self._worker, route=route, policy=self._policy,
-                    target=mine, run=1, n=2, claimed_at=job["created_at"], request=request,
+                    target=mine, run=1, event_count=2, claimed_at=job["created_at"], request=request,
                 )  # fmt: skip
             case "PENDING" | "WAITING" | "PAUSED":
                 self._may_block(stand, number, target)
             case ended:
                 error = None if ended == "COMPLETED" else self._chance.choice(ERRORS)
                 self._insert(
-                    "done", job=number, route=route, run=1, state=ended, token=1, n=3, finished_at=self._now,
-                    error_type=error,
+                    "done", job=number, route=route, run=1, state=ended, token=1, event_count=3,
+                    finished_at=self._now, error_type=error,
                 )  # fmt: skip
                 if ended == "FAILED" and self._chance.random() < 0.5:
                     self._insert("holds", job=number, worker=self._worker, since_at=self._now, reason="x")

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 import psycopg
 
 from unstuck.observe.feed import Feed, Reader
-from unstuck.store.connect import open_database, sqlite_path
+from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import FeedEvent, FeedFilter
 from unstuck.store.sql_store import SqlStore
 
@@ -55,7 +55,7 @@ def _write_server(url: str, job: int, events: int, chance: random.Random, delay:
 
         def insert(n: int, count: int) -> None:
             session.execute(
-                "INSERT INTO unstuck_events (job, n, at, kind, run, token)"
+                "INSERT INTO unstuck_events (job, number, at, kind, run, token)"
                 " SELECT %s, g, unstuck_now(), 'requested', 1, 0"
                 " FROM generate_series(CAST(%s AS INT), CAST(%s AS INT)) g",
                 (job, n, n + count - 1),
@@ -69,7 +69,7 @@ def _write_file(url: str, job: int, events: int, chance: random.Random, delay: f
 
         def insert(n: int, count: int) -> None:
             session.executemany(
-                "INSERT INTO unstuck_events (job, n, at, kind, run, token) VALUES (?, ?, ?, 'requested', 1, 0)",
+                "INSERT INTO unstuck_events (job, number, at, kind, run, token) VALUES (?, ?, ?, 'requested', 1, 0)",
                 [(job, g, time.time_ns() // 1000) for g in range(n, n + count)],
             )
 

@@ -19,8 +19,8 @@ from unstuck.model.job import AttemptRef, EventRecord, NewJob
 from unstuck.model.lifecycle import JobState, RequestKind, fold
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import NewWorker, Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -171,7 +171,7 @@ class Crowd:
         store.release_due()
         store.recover_lost(0.0)
         store.convict_overdue(5.0, LEASE)
-        store.lift_holds(0.1)
+        store.lift_body_marks(0.1)
         self.stop.wait(0.05)
 
 

@@ -25,7 +25,7 @@ from tests.support.troubles import allow, missing, refuse
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Outcome, Returned
-from unstuck.store.port import Limit, QuarantineDuty, Remark, Report, Verdict
+from unstuck.store.port import AttemptOutput, Limit, QuarantineDuty, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 MANY = 51
@@ -92,7 +92,7 @@ def test_a_route_of_which_nothing_can_be_claimed_keeps_no_other_route_waiting(
     store.submit([a_job(workflow="bad") for _ in range(30)])
     others = store.submit([a_job(workflow="good") for _ in range(30)])
     worker = a_worker(store)
-    route = store.fronts()[0].route
+    route = store.open_routes()[0].route
     refuse(store_url, "unstuck_running", f"NEW.route = {route}")
 
     got = {job.id for job in claim_all(store, worker)}
@@ -145,14 +145,14 @@ def test_words_that_are_refused_keep_no_others_from_being_written(store: SqlStor
     attempts = fifty_one(store, worker)
     bad = attempts[17]
     refuse(store_url, "unstuck_outputs", f"NEW.job = {bad.ref.job}")
-    remarks = [Remark(attempt.ref, output="said\n", at=0) for attempt in attempts]
+    remarks = [AttemptOutput(attempt.ref, output="said\n", at=0) for attempt in attempts]
 
-    verdicts = dict(zip([attempt.ref for attempt in attempts], store.remark(remarks), strict=True))
+    verdicts = dict(zip([attempt.ref for attempt in attempts], store.keep_output(remarks), strict=True))
 
     assert [ref for ref, verdict in verdicts.items() if verdict is not Verdict.DONE] == [bad.ref]
     assert verdicts[bad.ref] is Verdict.BUSY
     allow(store_url, "unstuck_outputs")
-    assert set(store.remark(remarks)) == {Verdict.DONE}
+    assert set(store.keep_output(remarks)) == {Verdict.DONE}
     assert store.attempts(TENANT, bad.id)[0].output == "said\n"
 
 
@@ -261,7 +261,7 @@ def test_an_orphan_that_cannot_be_failed_keeps_no_other_waiting(
 ) -> None:
     jobs = [a_job(workflow="unheard-of") for _ in range(MANY)]
     store.submit(jobs)
-    (route,) = {front.route for front in store.fronts()}
+    (route,) = {front.route for front in store.open_routes()}
     bad = record(store, jobs[17].id)
     refuse(store_url, "unstuck_done", f"NEW.job = {bad.number}")
     clock.advance(hours=2)
@@ -330,11 +330,11 @@ def test_a_row_that_cannot_be_written_costs_no_lease(store: SqlStore, store_url:
 
     found = beat()
     assert (found.alive, found.gone, found.unstarted) == (True, (gone.ref,), frozenset({held.ref.job}))
-    assert set(found.strays) == {stray.ref for stray in strays} - {strays[7].ref}
+    assert set(found.unheld) == {stray.ref for stray in strays} - {strays[7].ref}
     allow(store_url, "unstuck_events")
     allow(store_url, "unstuck_running")
     again = beat()
-    assert (again.strays, again.unstarted) == ((strays[7].ref,), frozenset())
+    assert (again.unheld, again.unstarted) == ((strays[7].ref,), frozenset())
     assert record(store, held.id).started_at is not None
 
 

@@ -29,7 +29,7 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import Outcome, Parked, Returned, Stopped
 from unstuck.model.waits import Answer, Child, Wait, WaitKind
-from unstuck.store import children
+from unstuck.store.flow import children
 from unstuck.store.port import NewChild, Share
 from unstuck.store.sql_store import SqlStore
 
@@ -49,7 +49,7 @@ def claim(store: SqlStore, worker: WorkerRecord, job: Child | ClaimedJob) -> Cla
     """This one and no other."""
     routes = {route.number: route for route in all_routes(store)}
     wanted = record(store, job.id)
-    for front in store.fronts():
+    for front in store.open_routes():
         if routes[front.route].workflow == wanted.workflow:
             for attempt in store.claim(worker.number, f"c-{job.id}-{wanted.token}", [Share(front.route, 1)]):
                 assert attempt.id == job.id

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.store.test_pending_plans import SCHEMA, _plan
+from tests.store.test_pending_plans import _plan
 from tests.store.test_plans import _scans
-from tests.support.plans import filled, run
+from tests.support.plans import filled, run, sqlite_schema
 from tests.support.postgres import PostgresServer
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
 JOBS = 30_000
 #: Jobs 1 to 200 have a hundred children each; half of those have ended. Five are left. 200 jobs have a hundred steps.
@@ -25,9 +25,9 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, p
                           available_at, state)
 SELECT 'uid-' || n, 't' || 1 + n % 20, 'q', 'w', 1 + n % 20, 0, n, '{{}}', 1, n, n, 'QUEUED'
   FROM generate_series(1, {JOBS}) n;
-INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at)
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id > 500 AND id % 2 = 0;
-INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at)
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
 SELECT id, 1, 'c', 1, route, 1, 1, 2, id FROM unstuck_jobs WHERE id <= 500;
 INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end, left_at)
 SELECT 1000 + n, 1 + n / 100, 1, 'w', 1 + n % 100, 1, 'cancel', CASE WHEN n % 4000 = 1 THEN n END
@@ -129,8 +129,7 @@ def test_sqlite_never_reads_a_whole_table(name: str, values: dict[str, Any], mos
     with closing(sqlite3.connect(":memory:")) as file:
         file.create_function("unstuck_now", 0, lambda: 0)
         file.create_function("unstuck_ahead", 0, lambda: 0)
-        for script in sorted(SCHEMA.glob("*.sql")):
-            file.executescript(script.read_text())
+        file.executescript(sqlite_schema())
         plan = [row[3] for row in file.execute("EXPLAIN QUERY PLAN " + Statements("sqlite")[name], given)]
     whole = [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step and "USING" not in step]
     assert [step for step in whole if step.split()[1] not in _OWN and "(subquery" not in step] == []

@@ -20,10 +20,10 @@ from unstuck.model.errors import IllegalMove, StoreBusy
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.waits import Child
-from unstuck.store import settle as settling
-from unstuck.store import spawn
-from unstuck.store.connect import open_database
-from unstuck.store.control import Control
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.flow import spawn
+from unstuck.store.life import settle as settling
+from unstuck.store.life.control import Control
 from unstuck.store.port import NewChild, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unstuck.store.statements import Statements
+from unstuck.store.drivers.statements import Statements
 
 #: Locked in this order by every claim of a limited route; a deploy writes them as Python sorts them.
 ORDER = "ORDER BY kind, name, tenant"

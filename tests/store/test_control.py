@@ -198,12 +198,12 @@ def test_a_job_in_backoff_can_be_hurried(store: SqlStore) -> None:
     settle(store, worker, attempt.ref, boom())
     assert claim_all(store, worker) == []
 
-    hurried = store.hurry(TENANT, attempt.id, by="me")
+    hurried = store.run_now(TENANT, attempt.id, by="me")
 
     assert (hurried.state, hurried.failures, hurried.error_message) == (JobState.QUEUED, 1, "boom")
-    assert store.hurry(TENANT, attempt.id, by="me") == hurried
+    assert store.run_now(TENANT, attempt.id, by="me") == hurried
     (again,) = claim_all(store, worker)
     assert again.attempt == 2
     with pytest.raises(IllegalMove):
-        store.hurry(TENANT, attempt.id, by="me")
+        store.run_now(TENANT, attempt.id, by="me")
     assert kinds(store, attempt.id) == ["submitted", "claimed", "retried", "hurried", "claimed"]

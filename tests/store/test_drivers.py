@@ -13,8 +13,8 @@ from tests.conftest import StoreClock
 from tests.support import notes
 from tests.support.eventually import eventually
 from unstuck.model.errors import SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
+from unstuck.store.drivers.connect import open_database
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_missing_table_names_the_command_that_mends_it(notebook: Database) -> 
 
 
 def test_an_unknown_statement_says_where_it_was_looked_for(notebook: Database) -> None:
-    with pytest.raises(LookupError, match=r"sql/\w+/no_such\.sql nor sql/shared/no_such\.sql"):
+    with pytest.raises(LookupError, match=r"neither a file of that name nor a line `-- name: no_such`"):
         notebook.read(lambda tx: tx.all("no_such"))
 
 

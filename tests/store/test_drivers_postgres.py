@@ -20,9 +20,9 @@ from tests.support import notes
 from tests.support.eventually import eventually
 from tests.support.postgres import Postgres, PostgresServer
 from unstuck.model.errors import InvalidSettings, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
-from unstuck.store.postgres import PostgresDatabase
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.postgres import PostgresDatabase
 
 DEADLINE = 0.6
 SOON = DEADLINE + 0.6  # two shared cores: the deadline itself, and time to be scheduled

@@ -18,10 +18,10 @@ import pytest
 from tests.support import notes
 from tests.support.eventually import eventually
 from unstuck.model.errors import InvalidSettings, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store.connect import open_database, sqlite_path
 from unstuck.store.database import Database, Transaction
-from unstuck.store.filesystems import network_filesystem
-from unstuck.store.sqlite import SqliteDatabase
+from unstuck.store.drivers.connect import open_database, sqlite_path
+from unstuck.store.drivers.filesystems import network_filesystem
+from unstuck.store.drivers.sqlite import SqliteDatabase
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -53,7 +53,7 @@ class Scene(Runnable):
         self.an_operator_limits((kind, name), tenant, parts.get("concurrency"), parts.get("rate"), False)
 
     def sweep(self) -> None:
-        for duty in ("recover_lost", "lift_holds", "release_due", "ingest"):
+        for duty in ("recover_lost", "lift_body_marks", "release_due", "ingest"):
             self.a_janitor_sweeps(duty)
 
     def is_claimed_by(self, job: NewJob, worker: int) -> bool:

@@ -87,7 +87,7 @@ def test_what_was_rolled_back_is_in_no_feed(store: SqlStore) -> None:
     job = submitted(store)
 
     def half(t: Transaction) -> None:
-        event = {"job": 1, "n": 2, "at": 1, "kind": "requested", "run": 1, "token": 0, "data": "{}"}
+        event = {"job": 1, "number": 2, "at": 1, "kind": "requested", "run": 1, "token": 0, "data": "{}"}
         assert t.run("add_events", rows=packed([event])) == 1
         raise ZeroDivisionError
 

@@ -25,7 +25,7 @@ from tests.support.workers import ROOT
 from tests.tiers import in_tiers
 from unstuck.model.errors import StoreError
 from unstuck.observe.feed import Feed
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import FeedFilter
 from unstuck.store.sql_store import SqlStore
 
@@ -188,7 +188,7 @@ def tried(store: SqlStore) -> str | None:
 
 def insert_event(session: psycopg.Connection, job: str, n: int) -> None:
     session.execute(
-        "INSERT INTO unstuck_events (job, n, at, kind, run, token)"
+        "INSERT INTO unstuck_events (job, number, at, kind, run, token)"
         " SELECT id, %s, unstuck_now(), 'requested', 1, 0 FROM unstuck_jobs WHERE uid = %s",
         (n, job),
     )
@@ -258,7 +258,7 @@ def test_a_large_backlog_is_sequenced_in_bounded_passes(server_url: str, server_
     with psycopg.connect(server_url, autocommit=True) as session:
         for hundred in range(130):
             session.execute(
-                "INSERT INTO unstuck_events (job, n, at, kind, run, token)"
+                "INSERT INTO unstuck_events (job, number, at, kind, run, token)"
                 " SELECT j.id, %s + g, unstuck_now(), 'x', 1, 0 FROM unstuck_jobs j, generate_series(0, 99) g",
                 (2 + 100 * hundred,),
             )
@@ -276,7 +276,7 @@ def test_a_pass_reads_only_what_is_new(server_url: str, server_store: SqlStore) 
     with psycopg.connect(server_url, autocommit=True) as session:
         session.execute("ALTER TABLE unstuck_events SET (autovacuum_enabled = off)")
         session.execute(
-            "INSERT INTO unstuck_events (job, n, at, kind, run, token)"
+            "INSERT INTO unstuck_events (job, number, at, kind, run, token)"
             " SELECT j.id, 1 + g, unstuck_now(), 'x', 1, 0 FROM unstuck_jobs j, generate_series(1, 50000) g"
         )
         session.execute("SELECT unstuck_sequence(100000, 86400000000)")

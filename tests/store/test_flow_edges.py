@@ -18,7 +18,7 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Parked, Raised, Returned
 from unstuck.model.waits import Answer, Child, Wait, WaitKind
-from unstuck.store import children
+from unstuck.store.flow import children
 from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 

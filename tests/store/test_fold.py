@@ -57,13 +57,13 @@ def test_the_history_of_every_job_folds_to_its_row(store: SqlStore, clock: Store
                 _try(lambda job=job: store.interrupt(TENANT, job, by="p"))
             case 8:
                 _try(lambda job=job: store.resume(TENANT, job, by="p"))
-                _try(lambda job=job: store.hurry(TENANT, job, by="p"))
+                _try(lambda job=job: store.run_now(TENANT, job, by="p"))
             case 9:
                 clock.advance(seconds=dice.choice([1, 5, 20]))
                 store.release_due()
                 store.expire_waits()
                 store.convict_overdue(5, 30)
-                store.lift_holds(8)
+                store.lift_body_marks(8)
             case 10:
                 store.beat(worker.number, 30, [a.ref for a in held.values()])
             case 11 if dice.random() < 0.3:

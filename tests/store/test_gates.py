@@ -25,7 +25,7 @@ from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
-from unstuck.store.port import EVERY, Fronts, Limit, LimitKind, Pause, PauseKind, Report, Route, Share, Store
+from unstuck.store.port import EVERY, Limit, LimitKind, OpenRoutes, Pause, PauseKind, Report, Route, Share, Store
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def take_blindly(store: Store, worker: WorkerRecord, most: int = 100, *, counted
 
 
 def open_routes(store: Store) -> set[tuple[str, str, str]]:
-    return {(r.tenant, r.queue, r.workflow) for r in store.routes([front.route for front in store.fronts()])}
+    return {(r.tenant, r.queue, r.workflow) for r in store.routes([front.route for front in store.open_routes()])}
 
 
 # --- pauses -------------------------------------------------------------------------------------------------------
@@ -155,9 +155,9 @@ def test_a_look_ends_after_its_number_of_routes_and_says_where_to_go_on(store: S
     store.submit([a_job(workflow=f"w{n}", queue="shut") for n in range(25)])
     submitted(store, workflow="behind", queue="open")
     pause(store, "queue", "shut")
-    pages: list[Fronts] = [store.fronts(0, 10)]
+    pages: list[OpenRoutes] = [store.open_routes(0, 10)]
     while pages[-1].looked_to:
-        pages.append(store.fronts(pages[-1].looked_to, 10))
+        pages.append(store.open_routes(pages[-1].looked_to, 10))
     assert [len(page) for page in pages] == [0, 0, 1]
 
 
@@ -176,9 +176,9 @@ def test_no_more_run_at_once_than_a_limit_allows(
     first = take(store, worker)
     assert len(first) == 2
     assert take(store, worker) == take_blindly(store, worker) == []
-    assert store.fronts() == []
+    assert store.open_routes() == []
     settle(store, worker, first[0].ref)
-    assert [front.is_limited for front in store.fronts()] == [True]
+    assert [front.is_limited for front in store.open_routes()] == [True]
     assert len(take(store, worker)) == 1
 
 
@@ -249,7 +249,7 @@ def test_a_job_under_a_hold_counts_because_its_old_body_may_still_live(store: St
     store.settle(worker.number, [Report(stuck.ref, Stuck(ErrorInfo("ExecutionStuck", "deaf")))])
 
     assert take(store, worker) == take_blindly(store, worker) == []
-    store.lift_hold(worker.number, stuck.ref.job)
+    store.lift_body_mark(worker.number, stuck.ref.job)
     assert len(take(store, worker)) == 1
 
 
@@ -272,7 +272,7 @@ def test_a_repeated_claim_answers_with_the_same_attempts_though_the_limit_is_rea
 ) -> None:
     store.submit([a_job() for _ in range(5)])
     limit(store, "workflow", "greet", concurrency=2, rate=2, per=60.0)
-    shares, claim = [Share(front.route, 5, is_limited=True) for front in store.fronts()], chance.nonce()
+    shares, claim = [Share(front.route, 5, is_limited=True) for front in store.open_routes()], chance.nonce()
     first = store.claim(worker.number, claim, shares)
     assert len(first) == 2
     assert [job.ref for job in store.claim(worker.number, claim, shares)] == [job.ref for job in first]
@@ -292,7 +292,7 @@ def test_a_raised_limit_lets_more_start_and_a_lowered_one_stops_nobody(store: St
 def test_a_cap_on_waiting_jobs_is_no_gate_of_the_claim(store: Store, worker: WorkerRecord) -> None:
     store.submit([a_job() for _ in range(3)])
     limit(store, "queue", "default", "default", max_queued=1)
-    assert [front.is_limited for front in store.fronts()] == [False]
+    assert [front.is_limited for front in store.open_routes()] == [False]
     assert len(take_blindly(store, worker, counted=False)) == 3
 
 
@@ -443,6 +443,6 @@ def test_tenants_are_listed_by_name_with_their_weights(store: Store) -> None:
 def test_routes_are_read_by_their_numbers(store: Store) -> None:
     submitted(store, workflow="w", queue="q", tenant="t", limit_key="k")
     submitted(store, workflow="other")
-    (front,) = [front for front in store.fronts() if store.routes([front.route])[0].workflow == "w"]
+    (front,) = [front for front in store.open_routes() if store.routes([front.route])[0].workflow == "w"]
     assert store.routes([front.route, 999_999]) == [Route(front.route, "t", "q", "w", "k")]
     assert store.routes([]) == []

@@ -350,7 +350,7 @@ def test_nothing_of_a_blacklisted_workflow_is_accepted(store: SqlStore, ada: Wor
         lambda: store.resume(TENANT, failed.id, "kim"),
         lambda: store.resume(TENANT, failed.id, "kim", from_start=True),
         lambda: store.release(TENANT, held.id, "kim"),
-        lambda: store.hurry(TENANT, later.id, "kim"),
+        lambda: store.run_now(TENANT, later.id, "kim"),
     ):
         with pytest.raises(WorkflowBlacklisted) as refused:
             verb()
@@ -428,7 +428,7 @@ def test_no_claim_returns_a_barred_job_and_the_look_leaves_its_route_out(store: 
     other = submitted(store)
     blacklisted(store)
     assert [job.id for job in take_blindly(store, ada)] == [other.id]
-    assert store.fronts() == []
+    assert store.open_routes() == []
     found = why(store, TENANT, barred.id)
     assert (found.is_runnable, found.codes[0]) == (False, Code.BLACKLISTED)
     assert found.reasons[0].remedy == "unstuck blacklist remove deploy --tenant default"
@@ -699,9 +699,9 @@ def test_marks_are_forgotten_when_they_count_no_more_and_not_before(
     setting(store, "stuck_circuit_breaker_window_minutes", 120)
     get_stuck(store, ada, 3)
     clock.advance(minutes=90)
-    assert store.forget_marks(60) == 0
+    assert store.forget_stucks(60) == 0
     clock.advance(minutes=31)
-    assert store.forget_marks(60) == 3
+    assert store.forget_stucks(60) == 3
 
 
 def test_the_verbs_of_operators_leave_a_line_each_and_what_was_refused_none(

@@ -33,12 +33,13 @@ from unstuck.model.errors import WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Stuck
-from unstuck.store import blacklist_sweep, guard, submit
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
-from unstuck.store.dimensions import Dimensions
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.guard import blacklist_sweep, breaker
+from unstuck.store.life import submit
+from unstuck.store.life.settling import Settling
+from unstuck.store.order.dimensions import Dimensions
 from unstuck.store.port import Report, Share, Verdict
-from unstuck.store.settle import Settling
 from unstuck.store.sql_store import SqlStore
 
 BAD = "deploy"
@@ -127,7 +128,7 @@ def test_trips_removals_and_the_janitor_at_once_leave_nothing_half_done(several:
             mine.ingest()
             for attempt in mine.claim(ada.number, chance.nonce(), everywhere(mine, 2)):
                 settle_all(mine, ada.number, [Report(attempt.ref, STUCK)])
-                mine.lift_hold(ada.number, attempt.ref.job)
+                mine.lift_body_mark(ada.number, attempt.ref.job)
 
     def sweep(mine: SqlStore) -> None:
         while not over.is_set():
@@ -248,7 +249,7 @@ def pg(pg_url: str) -> Iterator[SqlStore]:
 
 
 def add_entry(t: Transaction) -> Any:
-    return guard.add(t, TENANT, BAD, "x", "kim")
+    return breaker.add(t, TENANT, BAD, "x", "kim")
 
 
 def test_a_claim_beside_an_entry_that_is_being_made_takes_nothing_and_waits_for_nobody(
@@ -340,7 +341,7 @@ def test_nobody_is_held_for_an_entry_that_was_lifted_meanwhile(pg: SqlStore, pg_
     job, ada = submitted(pg, workflow=BAD, on_blacklist="hold"), a_worker(pg)
     pg.blacklist_add(TENANT, BAD, "x", "kim")
     tools = Settling(Dimensions(), SystemChance())
-    with pausing(pg_url, lambda t: guard.lift(t, None, BAD, "kim")) as lifting, ThreadPoolExecutor(1) as threads:
+    with pausing(pg_url, lambda t: breaker.lift(t, None, BAD, "kim")) as lifting, ThreadPoolExecutor(1) as threads:
         holding = threads.submit(pg.tend_guard)
         eventually(lambda: waits_for_a_lock(pg_url), timeout=10)
         lifting.finish()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
-from unstuck.store.halves import in_halves
+from unstuck.store.guard.halves import in_halves
 
 
 class Table:

@@ -24,7 +24,7 @@ from unstuck.clock import MachineClock
 from unstuck.model.job import ClaimedJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.times import Times
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import EVERY, Limit, Share, Store
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.claim import Claimer

@@ -17,7 +17,7 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import Outcome, Returned
-from unstuck.store.port import HELD, NewChild, NewStep, Remark, Report, Verdict
+from unstuck.store.port import HELD, AttemptOutput, NewChild, NewStep, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -203,7 +203,7 @@ def test_an_orphan_or_a_barred_job_whose_target_is_held_keeps_no_other_waiting(
 ) -> None:
     store.submit([a_job(target=f"t{n}", workflow="unheard-of") for n in range(9)])
     store.ingest()
-    (orphans,) = {front.route for front in store.fronts()}
+    (orphans,) = {front.route for front in store.open_routes()}
     store.submit([a_job(target=f"b{n}", workflow="bad") for n in range(9)])
     store.ingest()
     store.blacklist_add(TENANT, "bad", "x", "kim")
@@ -225,9 +225,9 @@ def test_a_held_row_costs_no_lease(store: SqlStore, store_url: str, clock: Store
     with holding(store_url, what, strays[4].ref.job), holding(store_url, "running", held.ref.job), quickly():
         beat = store.beat(worker.number, 30, [held.ref], started=starts)
     assert (beat.alive, beat.gone, beat.unstarted) == (True, (), frozenset({held.ref.job}))
-    assert set(beat.strays) == {stray.ref for stray in strays} - {strays[4].ref}
+    assert set(beat.unheld) == {stray.ref for stray in strays} - {strays[4].ref}
     again = store.beat(worker.number, 30, [held.ref], started=starts)
-    assert (again.strays, again.unstarted) == ((strays[4].ref,), frozenset())
+    assert (again.unheld, again.unstarted) == ((strays[4].ref,), frozenset())
 
 
 def test_words_and_steps_of_a_held_attempt_are_busy_and_those_of_others_are_written(
@@ -236,14 +236,14 @@ def test_words_and_steps_of_a_held_attempt_are_busy_and_those_of_others_are_writ
     worker = a_worker(store)
     held, free = claimed(store, worker), claimed(store, worker)
     steps = [NewStep(attempt.ref, "s", 1, "1", 1) for attempt in (held, free)]
-    remarks = [Remark(attempt.ref, output="said\n", at=0) for attempt in (held, free)]
+    remarks = [AttemptOutput(attempt.ref, output="said\n", at=0) for attempt in (held, free)]
     with holding(store_url, "running", held.ref.job), quickly():
         assert store.record_steps(steps) == [Verdict.BUSY, Verdict.DONE]
-        assert store.remark(remarks) == [Verdict.BUSY, Verdict.DONE]
+        assert store.keep_output(remarks) == [Verdict.BUSY, Verdict.DONE]
         with pytest.raises(StoreBusy):
             store.spend(held.ref, 1, {"tokens": 1})
         with pytest.raises(StoreBusy):
             store.ask(held.ref, RequestKind.TIMEOUT, "late")
     assert store.record_steps(steps) == [Verdict.DONE, Verdict.DONE]
-    assert store.remark(remarks) == [Verdict.DONE, Verdict.DONE]
+    assert store.keep_output(remarks) == [Verdict.DONE, Verdict.DONE]
     assert record(store, held.id).state is JobState.RUNNING

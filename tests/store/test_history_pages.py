@@ -26,16 +26,17 @@ def tried(store: SqlStore, store_url: str) -> str:
     series = f"WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < {TRIES - 1})"
     execute(
         store_url,
-        f"INSERT INTO unstuck_events (job, n, at, kind, run, token, data) {series}"
-        f" SELECT e.job, e.n + 2 * c.i, e.at + c.i, e.kind, e.run, e.token + c.i, e.data FROM unstuck_events e, c"
-        f" WHERE e.job = {number} AND e.n > 1",
+        f"INSERT INTO unstuck_events (job, number, at, kind, run, token, data) {series}"
+        f" SELECT e.job, e.number + 2 * c.i, e.at + c.i, e.kind, e.run, e.token + c.i, e.data"
+        " FROM unstuck_events e, c"
+        f" WHERE e.job = {number} AND e.number > 1",
     )
     execute(
         store_url,
         f"INSERT INTO unstuck_outputs (job, token, output, stack) {series}"
         f" SELECT {number}, c.i, 'said by ' || c.i, 'stack ' || c.i FROM c",
     )
-    execute(store_url, f"UPDATE unstuck_jobs SET token = {TRIES}, n = {2 * TRIES + 1} WHERE id = {number}")
+    execute(store_url, f"UPDATE unstuck_jobs SET token = {TRIES}, event_count = {2 * TRIES + 1} WHERE id = {number}")
     return job.id
 
 

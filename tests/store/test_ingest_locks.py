@@ -23,8 +23,8 @@ from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
 from unstuck.model.waits import Answer, Wait, WaitKind
-from unstuck.store import waits
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.flow import waits
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -197,9 +197,9 @@ def test_one_held_target_keeps_no_other_hold(store: SqlStore, store_url: str, cl
     _stuck(store, ["t0", "t1", "t2"], lease=10.0)
     clock.advance(60)
     with holding(store_url, "unstuck_targets", "name = 't1'"):
-        assert at_once(lambda: store.lift_holds(8.0)) == 2
-        assert at_once(lambda: store.lift_holds(8.0)) == 0
-    assert store.lift_holds(8.0) == 1
+        assert at_once(lambda: store.lift_body_marks(8.0)) == 2
+        assert at_once(lambda: store.lift_body_marks(8.0)) == 0
+    assert store.lift_body_marks(8.0) == 1
 
 
 def test_what_a_living_worker_lifts_while_the_target_is_held_the_next_sweep_lifts(
@@ -207,14 +207,14 @@ def test_what_a_living_worker_lifts_while_the_target_is_held_the_next_sweep_lift
 ) -> None:
     worker = _stuck(store, ["acme"], lease=600.0)
     with psycopg.connect(store_url) as connection:
-        row = connection.execute("SELECT job FROM unstuck_holds").fetchone()
+        row = connection.execute("SELECT job FROM unstuck_body_marks").fetchone()
     assert row is not None
     with holding(store_url, "unstuck_targets", "name = 'acme'"):
-        assert at_once(lambda: store.lift_hold(worker, row[0]))
+        assert at_once(lambda: store.lift_body_mark(worker, row[0]))
         assert store.ingest().woken == 0
-    assert len(store.fronts()) == 0
-    assert store.lift_holds(8.0) == 1
-    assert len(store.fronts()) == 1
+    assert len(store.open_routes()) == 0
+    assert store.lift_body_marks(8.0) == 1
+    assert len(store.open_routes()) == 1
 
 
 def test_a_person_waits_for_his_own_target_and_is_told_why(store: SqlStore, store_url: str) -> None:
@@ -338,7 +338,7 @@ def test_who_parks_while_his_event_is_being_sent_gets_it(store: SqlStore, store_
         at_once(store.ingest)
         assert [state(store, one.id) for one in (asking, other)] == [JobState.WAITING, JobState.QUEUED]
         sender.execute(
-            "INSERT INTO unstuck_letters (tenant, address, event, payload, run, by, sent_at, expires_at) "
+            "INSERT INTO unstuck_unclaimed_events (tenant, address, event, payload, run, by, sent_at, expires_at) "
             "VALUES (%s, %s, 'paid', '1', 1, 'eve', 1, 1::bigint << 60)",
             (TENANT, f"job:{asking.id}"),
         )

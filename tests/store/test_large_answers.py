@@ -10,7 +10,7 @@ from tests.support.builders import TENANT, claim_all, record
 from tests.support.link import slow_link
 from tests.support.parking import Stage
 from unstuck.model.lifecycle import JobState
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
 
 LARGE = '"' + "x" * 900_000 + '"'

@@ -15,11 +15,11 @@ from tests.support.troubles import raising
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
-from unstuck.store.claim import CLAIM_BYTES, _Ask, _question
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.statements import Statements
+from unstuck.store.life.opening import CLAIM_BYTES, ClaimAsk, question
 from unstuck.store.port import Share
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.statements import Statements
 
 only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 MEGABYTE = 1_000_000
@@ -38,7 +38,7 @@ def ask_and_never_read(url: str, worker: WorkerRecord, shares: list[Share]) -> p
     """A worker that was frozen as soon as its claim had left."""
     frozen = psycopg.connect(url, autocommit=True)
     text = Statements("postgres")["claim"]
-    facts = _question(_Ask(worker.number, chance.nonce(), "{}"), shares)
+    facts = question(ClaimAsk(worker.number, chance.nonce(), "{}"), shares)
     with psycopg.ClientCursor(frozen) as cursor:
         frozen.pgconn.send_query(cursor.mogrify(text, facts).encode())
     while frozen.pgconn.flush():
@@ -112,7 +112,7 @@ def test_a_claim_that_could_give_nothing_back_leaves_that_to_the_beat(store: Sql
     assert record(store, jobs[-1].id).state is JobState.RUNNING
     beat = store.beat(ada.number, 30.0, [job.ref for job in claimed])
 
-    assert set(beat.strays) == set(claimed.left_out)
+    assert set(beat.unheld) == set(claimed.left_out)
     assert record(store, jobs[-1].id).state is JobState.QUEUED
 
 

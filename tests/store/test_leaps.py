@@ -15,8 +15,8 @@ from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Parked
 from unstuck.model.waits import Wait, WaitKind
-from unstuck.store.connect import open_database
-from unstuck.store.leaps import Witness
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.leaps import Witness
 from unstuck.store.rows import microseconds
 from unstuck.store.sql_store import SqlStore
 

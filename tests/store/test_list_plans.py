@@ -16,8 +16,8 @@ from psycopg import sql
 from bench.counts import fill
 from tests.support.plans import filled
 from tests.support.postgres import PostgresServer
-from unstuck.store.connect import open_database
-from unstuck.store.statements import Statements
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.statements import Statements
 
 JOBS = 60_000
 CEILING = 200

@@ -15,8 +15,8 @@ from tests.store import crowd
 from tests.support.builders import a_job, submitted
 from unstuck.model.job import JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
-from unstuck.store import lookup, sources
 from unstuck.store.port import JobFilter
+from unstuck.store.read import lookup, sources
 from unstuck.store.sql_store import SqlStore
 
 JOBS = 240
@@ -234,7 +234,7 @@ def test_a_count_that_stopped_is_marked_whichever_place_it_stopped_in(
 def test_more_routes_than_are_asked_make_every_count_on_them_a_lower_bound(
     store: SqlStore, people: list[JobRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unstuck.store.tally.ASKED_ROUTES", 2)
+    monkeypatch.setattr("unstuck.store.read.tally.ASKED_ROUTES", 2)
     tally, exact = store.tally("acme"), store.counts("acme")
     resting = {JobState.PENDING, JobState.WAITING, JobState.PAUSED}
     assert tally.at_least == set(JobState) - resting

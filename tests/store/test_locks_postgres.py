@@ -25,10 +25,10 @@ from tests.support.builders import (
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.model.lifecycle import JobState
-from unstuck.store import submit, sweep
-from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
-from unstuck.store.port import Remark, Report, Submitted, Verdict
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import submit, sweep
+from unstuck.store.port import AttemptOutput, Report, Submitted, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -174,14 +174,14 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
 def test_a_settle_comes_after_a_remark_under_way_and_loses_nothing_of_it(store: SqlStore, other: SqlStore) -> None:
     """The fence of a remark holds until its commit."""
     from unstuck.model.settlement import Returned
-    from unstuck.store import output
+    from unstuck.store.life import output
 
     worker = a_worker(store)
     attempt = claimed(store, worker)
     inside, go = threading.Event(), threading.Event()
 
     def say_slowly(t: Transaction) -> None:
-        output.remark(t, [Remark(attempt.ref, output="said\n", progress="1")])
+        output.write(t, [AttemptOutput(attempt.ref, output="said\n", progress="1")])
         inside.set()
         go.wait(10)
 

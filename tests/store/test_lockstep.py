@@ -233,10 +233,10 @@ class Lockstep(RuleBasedStateMachine):
         self.ingest()
 
     @rule()
-    def lift_holds(self) -> None:
-        self.model.lift_holds(MARGIN)
+    def lift_body_marks(self) -> None:
+        self.model.lift_body_marks(MARGIN)
         for store in self.stores:
-            store.lift_holds(MARGIN)
+            store.lift_body_marks(MARGIN)
         self.ingest()
 
     @rule()

@@ -63,7 +63,7 @@ def test_a_name_that_no_job_can_have_is_an_unknown_one(store: SqlStore, odd: str
         lambda: store.interrupt(TENANT, odd, by="me"),
         lambda: store.resume(TENANT, odd, by="me"),
         lambda: store.resolve(TENANT, odd, by="me", result="1"),
-        lambda: store.hurry(TENANT, odd, by="me"),
+        lambda: store.run_now(TENANT, odd, by="me"),
         lambda: store.cancel(odd, "x", by="me"),
     ]
     for verb in verbs:

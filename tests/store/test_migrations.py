@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.postgres import PostgresServer
 from unstuck.model.errors import SchemaMismatch
-from unstuck.store import migrations
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
-from unstuck.store.migrations import Migration, pending, shipped, statements
+from unstuck.store.drivers import migrations
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.migrations import Migration, pending, repeatables, shipped, statements
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -41,8 +41,10 @@ def test_an_empty_database_is_brought_up_to_date_once(empty: Database) -> None:
 
     applied = empty.migrate()
 
-    assert applied == [m.file.removesuffix(".sql") for m in shipped(empty.dialect)]
-    assert empty.schema_version() == len(applied) > 0
+    files = [m.file.removesuffix(".sql") for m in shipped(empty.dialect)]
+    assert applied == files + [one.name for one in repeatables(empty.dialect)]
+    assert empty.schema_version() == empty.shipped_version() == len(files) > 0
+    assert empty.has_current_schema()
     assert empty.migrate() == []
 
 
@@ -74,6 +76,43 @@ def test_the_printed_script_does_the_same(empty: Database, empty_url: str) -> No
     assert empty.migrate() == []
 
 
+def test_views_are_made_anew_when_their_text_has_changed(empty: Database, empty_url: str) -> None:
+    empty.migrate()
+    run_script(empty_url, "UPDATE unstuck_repeatables SET checksum = 'other' WHERE name = 'repeatable/3_gates'")
+
+    assert not empty.has_current_schema()
+    assert empty.migrate() == ["repeatable/3_gates"]
+    assert empty.has_current_schema()
+    assert empty.migrate() == []
+
+
+def test_views_of_a_database_that_is_ahead_are_left_alone(empty: Database, empty_url: str) -> None:
+    """The newer version made them."""
+    empty.migrate()
+    run_script(
+        empty_url,
+        "INSERT INTO unstuck_migrations (number, name, checksum, applied_at) VALUES (9000, 'new', 'x', 0);"
+        "UPDATE unstuck_repeatables SET checksum = 'newer'",
+    )
+
+    assert empty.has_current_schema()
+    assert empty.migrate() == []
+
+
+def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(empty: Database, empty_url: str) -> None:
+    """Its numbers look as if it were ahead."""
+    empty.migrate()
+    run_script(
+        empty_url,
+        "UPDATE unstuck_migrations SET name = 'jobs', checksum = 'old';"
+        "INSERT INTO unstuck_migrations (number, name, checksum, applied_at) VALUES (22, 'clock', 'x', 0)",
+    )
+
+    for ask in (empty.schema_version, empty.migrate, empty.has_current_schema):
+        with pytest.raises(SchemaMismatch, match=r"before the first release .* a new one with --database"):
+            ask()
+
+
 def test_a_changed_file_is_named(empty: Database, empty_url: str) -> None:
     empty.migrate()
     run_script(empty_url, "UPDATE unstuck_migrations SET checksum = 'other' WHERE number = 1")
@@ -102,6 +141,7 @@ def test_a_failing_migration_leaves_nothing_behind(
     (folder / "0002_bad.sql").write_text("CREATE TABLE half (id INTEGER); CREATE TABLE good (id INTEGER);")
     files = shipped(empty.dialect, tmp_path / "schema")
     monkeypatch.setattr(migrations, "shipped", lambda dialect: files)
+    monkeypatch.setattr(migrations, "repeatables", lambda dialect: [])
 
     with pytest.raises((sqlite3.Error, psycopg.Error)):
         empty.migrate()

@@ -19,10 +19,11 @@ from unstuck.model.job import WorkflowRecord
 from unstuck.model.names import LIFE
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
-from unstuck.store import dimensions, submit, sweep
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
-from unstuck.store.dimensions import StaleNames
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import submit, sweep
+from unstuck.store.order import dimensions
+from unstuck.store.order.dimensions import StaleNames
 from unstuck.store.port import NameKind, Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -218,6 +219,6 @@ def test_breakers_go_when_nothing_counts_against_them(store: SqlStore, clock: St
     assert store.forget_breakers() == 1, "the one that all tenants have in common is a lock, and has no marks"
     assert store.forget_breakers() == 0
     clock.advance(days=30)
-    assert store.forget_marks(7 * 86400.0) == 1
+    assert store.forget_stucks(7 * 86400.0) == 1
     assert store.forget_breakers() == 1
     assert ask(store_url, "SELECT COUNT(*) FROM unstuck_breakers")[0][0] == 0

@@ -28,9 +28,9 @@ from tests.support.tables import counts_of_tables
 from unstuck.model.errors import TooManyQueued, UnknownJob
 from unstuck.model.job import ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
-from unstuck.store import targets
-from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.order import targets
 from unstuck.store.port import BY_CODE, EVERY, Limit, Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 

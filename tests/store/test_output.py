@@ -9,7 +9,7 @@ from unstuck.clock import wall
 from unstuck.executor.capture import CAP, Output
 from unstuck.model.logs import LogRecord, frame, split
 from unstuck.model.settlement import Returned
-from unstuck.store.port import Remark, Report, Store
+from unstuck.store.port import AttemptOutput, Report, Store
 
 
 def stored(store: Store, writes: Iterable[str]) -> str:
@@ -20,7 +20,7 @@ def stored(store: Store, writes: Iterable[str]) -> str:
     for number, text in enumerate(writes):
         output.write(text)
         if number % 50 == 0 and (said := output.stream()):
-            store.remark([Remark(attempt.ref, output=said)])
+            store.keep_output([AttemptOutput(attempt.ref, output=said)])
     store.settle(worker.number, [Report(attempt.ref, Returned("1"), output=output.rest())])
     [kept] = store.attempts(TENANT, attempt.id)
     return kept.output or ""
@@ -51,7 +51,7 @@ def test_records_come_back_from_the_store_as_they_were(store: Store) -> None:
     output = Output()
     output.write("before\x1e\x00\n")
     output.add(frame(record))
-    store.remark([Remark(attempt.ref, output=output.stream())])
+    store.keep_output([AttemptOutput(attempt.ref, output=output.stream())])
     output.write("after\n")
     store.settle(worker.number, [Report(attempt.ref, Returned("1"), output=output.rest())])
 
@@ -74,7 +74,7 @@ def test_a_flood_of_records_is_stored_up_to_the_last_one(store: Store) -> None:
     for n in range(3000):
         output.add(frame(LogRecord(wall(), "info", "said", {"n": n, "text": "ü" * (n % 400)})))
         if n % 50 == 0:
-            store.remark([Remark(attempt.ref, output=output.stream())])
+            store.keep_output([AttemptOutput(attempt.ref, output=output.stream())])
     store.settle(worker.number, [Report(attempt.ref, Returned("1"), output=output.rest())])
 
     [kept] = store.attempts(TENANT, attempt.id)

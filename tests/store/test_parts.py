@@ -16,7 +16,7 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.parts import MAX_PART, MOST_PARTS
 from unstuck.model.settlement import ErrorInfo, Lost, Parked, Stopped
 from unstuck.model.waits import Wait, WaitKind
-from unstuck.store import parts as parts_module
+from unstuck.store.flow import parts as parts_module
 from unstuck.store.port import Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -91,7 +91,7 @@ def test_a_later_attempt_goes_on_with_what_the_earlier_one_gave(store: SqlStore)
     assert store.keep_part(second.ref, 1, "a", "2") is Verdict.DONE
     store.keep_part(second.ref, 2, "b", "2")
     settle(store, worker, second.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
-    store.hurry(TENANT, attempt.id, "ada")
+    store.run_now(TENANT, attempt.id, "ada")
     (third,) = claim_all(store, worker)
     store.keep_part(third.ref, 1, "c", "3")
     settle(store, worker, third.ref, Parked(Wait(WaitKind.EVENT, "event:go#1", "go", timeout=60.0)))
@@ -110,7 +110,7 @@ def test_a_part_of_a_zombie_is_refused(store: SqlStore) -> None:
     store.keep_part(zombie.ref, 1, "a", '"old"')
     settle(store, worker, zombie.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
     assert store.keep_part(zombie.ref, 2, "a", '"late"') is Verdict.FENCED
-    store.hurry(TENANT, zombie.id, "ada")
+    store.run_now(TENANT, zombie.id, "ada")
     (living,) = claim_all(store, worker)
 
     assert store.keep_part(zombie.ref, 3, "a", '"late"') is Verdict.FENCED

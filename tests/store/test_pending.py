@@ -26,7 +26,7 @@ def work_off(store: SqlStore) -> int:
 
 
 def claim(store: SqlStore, worker: WorkerRecord, most: int = 1000) -> list[ClaimedJob]:
-    shares = [Share(front.route, most) for front in store.fronts()]
+    shares = [Share(front.route, most) for front in store.open_routes()]
     return store.claim(worker.number, chance.nonce(), shares) if shares else []
 
 

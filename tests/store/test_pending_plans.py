@@ -14,13 +14,11 @@ import pytest
 from psycopg import sql
 
 from tests.store.test_plans import _scans
-from tests.support.plans import filled, run
+from tests.support.plans import filled, run, sqlite_schema
 from tests.support.postgres import PostgresServer
-from unstuck.store import statements as statement_files
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
-SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
 JOBS = 30_000
 #: The last 3000 jobs wait for one each of those before them; most of all jobs have ended.
 FILL = f"""
@@ -31,9 +29,9 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, p
 SELECT 'uid-' || n, 't' || 1 + n % 20, 'q', 'w', 1 + n % 20, 0, n, '{{}}', 1, n, n,
        CASE WHEN n > {JOBS} - 3000 THEN 'PENDING' ELSE 'QUEUED' END
   FROM generate_series(1, {JOBS}) n;
-INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at)
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id <= {JOBS} - 4000;
-INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, n, claimed_at)
+INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
 SELECT id, 1, 'c', 1, route, 1, 1, 2, id FROM unstuck_jobs WHERE id BETWEEN {JOBS} - 3999 AND {JOBS} - 3000;
 INSERT INTO unstuck_ready (route, rank, job) SELECT 20, n, n FROM generate_series(1, 10000) n;
 INSERT INTO unstuck_dependencies (job, on_job) SELECT id, id - 3000 FROM unstuck_jobs WHERE id > {JOBS} - 3000;
@@ -44,7 +42,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("dependants", {"jobs": NUMBERS}, 20),
     ("lock_awaited", {"jobs": NUMBERS}, 20),
     ("lock_waiting", {"jobs": NUMBERS, "newcomers": NUMBERS}, 30),
-    ("waits_of", {"jobs": NUMBERS}, 20),
+    ("dependencies_of", {"jobs": NUMBERS}, 20),
     ("pending_jobs", {"jobs": NUMBERS}, 20),
     ("drop_dependencies", {"jobs": NUMBERS}, 20),
     ("known_jobs", {"rows": WANTED}, 20),
@@ -94,8 +92,7 @@ def test_sqlite_searches_what_it_touches(tmp_path: Path, name: str) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
         connection.create_function("unstuck_ahead", 0, lambda: 0)
-        for migration in sorted(SCHEMA.glob("*.sql")):
-            connection.executescript(migration.read_text())
+        connection.executescript(sqlite_schema())
         text = Statements("sqlite")[name]
         values = dict.fromkeys(re.findall(r":(\w+)", text))
         steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]

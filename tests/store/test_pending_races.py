@@ -22,10 +22,10 @@ from unstuck.model.errors import IllegalMove, UnknownJob
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Returned
-from unstuck.store import settle, submit, sweep
-from unstuck.store.connect import open_database
-from unstuck.store.control import Control
 from unstuck.store.database import Transaction
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import settle, submit, sweep
+from unstuck.store.life.control import Control
 from unstuck.store.port import Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -221,7 +221,7 @@ def test_dependants_of_a_moving_system_all_go_on(store: SqlStore, size: int) -> 
 
     def work(worker: int) -> None:
         while True:
-            shares = [Share(front.route, 3) for front in store.fronts()]
+            shares = [Share(front.route, 3) for front in store.open_routes()]
             found = store.claim(worker, chance.nonce(), shares) if shares else []
             settle_all(store, worker, [Report(attempt.ref, Returned("1")) for attempt in found])
             if over.is_set() and not found:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from bench import limits as growth
-from bench.worlds import World, by_hand
+from bench.worlds import World
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, everything, submitted
 from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.job import WorkerRecord
-from unstuck.store import migrations
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
 from unstuck.store.port import EVERY, Limit, Share, Store
 from unstuck.store.rows import packed
@@ -38,7 +35,7 @@ def allow(store: Store, rate: int = RATE, per: float = PER) -> None:
 
 
 def free_at(store: SqlStore, job: str) -> datetime | None:
-    facts = store.standing(TENANT, job)
+    facts = store.gate_facts(TENANT, job)
     assert facts is not None
     return next((gate.free_at for gate in facts.gates), None)
 
@@ -95,7 +92,7 @@ def test_sixteen_claimers_at_once_start_exactly_as_many_as_the_rate_allows(store
 
     with ThreadPoolExecutor(16) as threads:
         assert sum(threads.map(work, [f"w{n}" for n in range(16)])) == rate
-    assert store.fronts() == []
+    assert store.open_routes() == []
 
 
 def test_a_small_rate_is_kept_to_the_moment(store: SqlStore, worker: WorkerRecord, clock: StoreClock) -> None:
@@ -161,7 +158,7 @@ def test_many_starts_are_a_hundred_rows(
     assert counts_of_tables(store_url)["unstuck_starts"] <= 105
     waiting = submitted(store)
     allow(store, rate=90_000)
-    facts = store.standing(TENANT, waiting.id)
+    facts = store.gate_facts(TENANT, waiting.id)
     assert facts is not None
     assert [gate.used for gate in facts.gates] == [300 * 333 + 1]
 
@@ -194,40 +191,3 @@ def test_a_claim_costs_the_same_however_many_have_started_or_run_elsewhere(
 
 def share_of(world: World) -> Share:
     return Share(world.routes[0], 1, is_limited=True)
-
-
-# --- what was counted before --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'old.db'}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    url = server.create(migrated=False)
-    yield url
-    server.drop(url)
-
-
-def test_starts_that_were_counted_one_by_one_count_on(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with closing(open_database(empty_url)) as database:
-        every = migrations.shipped(database.dialect)
-        before = next(place for place, found in enumerate(every) if found.name == "limits")
-        with monkeypatch.context() as past:
-            past.setattr(migrations, "shipped", lambda *_: every[:before])
-            database.migrate()
-        store = SqlStore(database)
-        allow(store, rate=1000, per=86400.0)
-        with by_hand(empty_url) as execute:
-            for number in range(1, 601):
-                execute(
-                    f"INSERT INTO unstuck_starts VALUES (1, 'greet', unstuck_now() - {number * 60_000_000}, {number})"
-                )
-        database.migrate()
-        assert counts_of_tables(empty_url)["unstuck_starts"] < 60
-        job = submitted(store)
-        allow(store, rate=600, per=86400.0)
-        facts = store.standing(TENANT, job.id)
-        assert facts is not None
-        assert [(gate.used, gate.most) for gate in facts.gates] == [(600, 600)]

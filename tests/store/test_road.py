@@ -26,7 +26,7 @@ from unstuck.model.job import AttemptRef, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, NotStarted, Outcome, Raised, Returned
-from unstuck.store.port import Remark, Report, Share, Verdict
+from unstuck.store.port import AttemptOutput, Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -148,7 +148,7 @@ def test_a_claim_takes_no_more_than_each_share(store: SqlStore) -> None:
     found = store.claim(worker.number, "c1", [Share(a.number, 2), Share(b.number, 1)])
 
     assert sorted(job.workflow for job in found) == ["a", "a", "b"]
-    fronts = {front.route for front in store.fronts()}
+    fronts = {front.route for front in store.open_routes()}
     assert fronts == {a.number, b.number}
 
 
@@ -207,8 +207,8 @@ def test_a_stale_write_changes_nothing_and_hears_fenced(store: SqlStore) -> None
         for outcome in (Returned("1"), boom()):
             assert settle(store, who, wrong, outcome).verdict is Verdict.FENCED
     for _, wrong in stale[:3]:
-        assert store.remark([Remark(wrong, progress="1")]) == [Verdict.FENCED]
-        assert store.remark([Remark(wrong, output="x")]) == [Verdict.FENCED]
+        assert store.keep_output([AttemptOutput(wrong, progress="1")]) == [Verdict.FENCED]
+        assert store.keep_output([AttemptOutput(wrong, output="x")]) == [Verdict.FENCED]
     assert record(store, attempt.id) == before
     assert store.progress_of(TENANT, attempt.id) is None
     assert kinds(store, attempt.id) == ["submitted", "claimed"]
@@ -238,10 +238,10 @@ def test_a_batch_of_mixed_reports_is_answered_in_its_order(store: SqlStore) -> N
 def test_output_progress_and_stack_are_kept_with_their_attempt(store: SqlStore) -> None:
     worker = a_worker(store)
     attempt = claimed(store, worker)
-    assert store.remark([Remark(attempt.ref, output="one\n")]) == [Verdict.DONE]
-    assert store.remark([Remark(attempt.ref, output="two\x00\ud800\n")]) == [Verdict.DONE]
-    assert store.remark([Remark(attempt.ref, progress="0.5")]) == [Verdict.DONE]
-    assert store.remark([Remark(attempt.ref, progress="0.7")]) == [Verdict.DONE]
+    assert store.keep_output([AttemptOutput(attempt.ref, output="one\n")]) == [Verdict.DONE]
+    assert store.keep_output([AttemptOutput(attempt.ref, output="two\x00\ud800\n")]) == [Verdict.DONE]
+    assert store.keep_output([AttemptOutput(attempt.ref, progress="0.5")]) == [Verdict.DONE]
+    assert store.keep_output([AttemptOutput(attempt.ref, progress="0.7")]) == [Verdict.DONE]
 
     error = ErrorInfo("E", "m" * 20_000, stack="Traceback …")
     store.settle(worker.number, [Report(attempt.ref, Raised(error, retry=False), 9, output="three\n")])
@@ -258,7 +258,7 @@ def test_output_is_capped(store: SqlStore) -> None:
     worker = a_worker(store)
     attempt = claimed(store, worker)
     for _ in range(3):
-        store.remark([Remark(attempt.ref, output="x" * 40_000)])
+        store.keep_output([AttemptOutput(attempt.ref, output="x" * 40_000)])
     (kept,) = store.attempts(TENANT, attempt.id)
     assert len(kept.output or "") == 64 << 10
 
@@ -289,5 +289,5 @@ def test_an_empty_batch_is_no_work(store: SqlStore) -> None:
     assert store.submit([]) == []
     assert store.settle(worker.number, []) == []
     assert store.claim(worker.number, chance.nonce(), []) == []
-    assert store.fronts() == []
+    assert store.open_routes() == []
     assert a_job().id != a_job().id

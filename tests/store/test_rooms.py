@@ -15,8 +15,8 @@ from tests.support.postgres import PostgresServer
 from unstuck.model.limits import LimitRoom
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.database import Database
+from unstuck.store.order.rooms import limited, rooms_of
 from unstuck.store.port import EVERY, Limit, Report, Share
-from unstuck.store.rooms import limited, rooms_of
 from unstuck.store.sql_store import SqlStore
 
 
@@ -75,7 +75,7 @@ def test_asked_for_all_at_once_every_route_has_the_room_that_why_tells_of_it(
         ])  # fmt: skip
     worker = a_worker(store, lease=300.0)
     for _ in range(3):
-        shares = [Share(f.route, 2, is_limited=f.is_limited) for f in store.fronts()]
+        shares = [Share(f.route, 2, is_limited=f.is_limited) for f in store.open_routes()]
         jobs = store.claim(worker.number, chance.nonce(), shares)
         store.settle(
             worker.number, [Report(job.ref, Stuck(ErrorInfo("ExecutionStuck", "deaf"))) for job in jobs[::7]]

@@ -15,9 +15,9 @@ from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Wait, WaitKind
-from unstuck.store import inbox
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database, Transaction
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import inbox
 from unstuck.store.port import Ingested, Report
 from unstuck.store.sql_store import SqlStore
 

@@ -42,11 +42,11 @@ from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped
 from unstuck.model.why import explain
 from unstuck.model.why.facts import Facts
-from unstuck.store.connect import open_database
 from unstuck.store.database import Database
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.sqlite import SqliteDatabase
 from unstuck.store.port import Limit, NewWorker, Pause, QuarantineDuty, Report, Share
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.sqlite import SqliteDatabase
 
 LEASE = 1550.0
 PLAIN = Policy(timeout=600.0, retries=1, max_lost=1, backoff_base=150.0, backoff_factor=1.0)
@@ -191,7 +191,7 @@ class Runnable(RuleBasedStateMachine):
             return
         self.store.ingest()
         self.store.release_due()
-        fronts = self.store.fronts()
+        fronts = self.store.open_routes()
         routes = {route.number: route for route in self.store.routes([front.route for front in fronts])}
         shares = [
             Share(front.route, limit, is_limited=front.is_limited)
@@ -225,7 +225,7 @@ class Runnable(RuleBasedStateMachine):
 
     @rule(
         place=st.integers(0, 1000),
-        verb=st.sampled_from(["cancel", "interrupt", "resume", "resume", "resolve", "release", "skip", "hurry"]),
+        verb=st.sampled_from(["cancel", "interrupt", "resume", "resume", "resolve", "release", "skip", "run_now"]),
     )
     @precondition(lambda self: self.jobs)
     def a_person_asks(self, place: int, verb: str) -> None:
@@ -317,10 +317,12 @@ class Runnable(RuleBasedStateMachine):
             self.beat(number)
 
     @rule(
-        duty=st.sampled_from(["release_due", "recover_lost", "convict_overdue", "lift_holds", "ingest", "tend_guard"])
+        duty=st.sampled_from(
+            ["release_due", "recover_lost", "convict_overdue", "lift_body_marks", "ingest", "tend_guard"]
+        )
     )
     def a_janitor_sweeps(self, duty: str) -> None:
-        arguments = {"recover_lost": (0.0,), "convict_overdue": (5.0, 35.0), "lift_holds": (30.0,)}
+        arguments = {"recover_lost": (0.0,), "convict_overdue": (5.0, 35.0), "lift_body_marks": (30.0,)}
         getattr(self.store, duty)(*arguments.get(duty, ()))
 
     # --- what must hold -------------------------------------------------------------------------------------------
@@ -341,7 +343,7 @@ class Runnable(RuleBasedStateMachine):
                 )
 
     def facts(self, job: NewJob) -> Facts:
-        found = self.store.standing(job.tenant, job.id)
+        found = self.store.gate_facts(job.tenant, job.id)
         assert found is not None
         return found
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from unstuck.store.macros import BadMacro
-from unstuck.store.statements import MARK, Statements, UnknownStatement, translate
+from unstuck.store.drivers.macros import BadMacro
+from unstuck.store.drivers.statements import MARK, Statements, UnknownStatement, translate
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,39 @@ def test_sqlite_takes_parameters_as_they_are() -> None:
 
 
 def test_a_database_s_own_file_shadows_the_shared_one(tmp_path: Path) -> None:
-    for place, text in (("shared", "SELECT 1"), ("sqlite", "SELECT 2")):
-        (tmp_path / place).mkdir()
-        (tmp_path / place / "number.sql").write_text(text)
+    (tmp_path / "life").mkdir()
+    (tmp_path / "life" / "number.sql").write_text("SELECT 1")
+    (tmp_path / "life" / "number.sqlite.sql").write_text("SELECT 2")
 
     assert Statements("sqlite", tmp_path)["number"] == "SELECT 2"
     assert Statements("postgres", tmp_path)["number"] == f"{MARK} SELECT 1"
 
 
-def test_a_missing_statement_names_both_places() -> None:
-    with pytest.raises(UnknownStatement, match=r"sql/postgres/nothing\.sql nor sql/shared/nothing\.sql"):
+def test_a_name_means_one_statement_whatever_its_room(tmp_path: Path) -> None:
+    for room in ("life", "order"):
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "number.sql").write_text("SELECT 1")
+
+    with pytest.raises(ValueError, match="two statements are called 'number'"):
+        Statements("sqlite", tmp_path)["number"]
+
+
+def test_a_file_may_hold_a_family(tmp_path: Path) -> None:
+    (tmp_path / "numbers.sql").write_text(
+        "-- Numbers.\n\n-- name: one\nSELECT 1\n\n-- name: two\n-- Why.\nSELECT 2\n"
+    )
+    (tmp_path / "numbers.sqlite.sql").write_text("-- name: two\nSELECT 'two'\n")
+    sqlite, postgres = Statements("sqlite", tmp_path), Statements("postgres", tmp_path)
+
+    assert sqlite.names() == postgres.names() == ["one", "two"]
+    assert (sqlite["one"], sqlite["two"]) == ("SELECT 1", "SELECT 'two'")
+    assert postgres["two"] == f"{MARK} SELECT 2"
+
+
+def test_a_missing_statement_says_where_it_could_be() -> None:
+    with pytest.raises(
+        UnknownStatement, match=r"for postgres: neither a file of that name nor a line `-- name: nothing`"
+    ):
         Statements("postgres")["nothing"]
 
 
@@ -56,6 +79,21 @@ def test_every_shipped_statement_can_be_read(dialect: str) -> None:
 @pytest.mark.parametrize(
     ("text", "postgres", "sqlite"),
     [
+        (
+            "{some_by_key t AS x USING t_i ON {exactly x.id r.id} ORDER BY x.id LIMIT :most}",
+            "CROSS JOIN LATERAL (SELECT x.* FROM t AS x WHERE x.id BETWEEN r.id AND r.id ORDER BY x.id"
+            " LIMIT %(most)s) AS x",
+            "CROSS JOIN t AS x INDEXED BY t_i ON x.id = r.id",
+        ),
+        (
+            "DELETE FROM t {free t :rows (job BIGINT, at BIGINT) WHERE kind = 'a'}",
+            "DELETE FROM t WHERE ctid = ANY (ARRAY(SELECT free.spot FROM json_to_recordset(CAST(%(rows)s AS json))"
+            " AS given (job BIGINT, at BIGINT) CROSS JOIN LATERAL (SELECT found.ctid AS spot FROM t AS found"
+            " WHERE found.kind = 'a' AND found.job = given.job AND found.at = given.at LIMIT 1"
+            " FOR UPDATE SKIP LOCKED) AS free))",
+            "DELETE FROM t WHERE kind = 'a' AND (job, at) IN"
+            " (SELECT value ->> 'job', value ->> 'at' FROM json_each(:rows))",
+        ),
         (
             "job {in :jobs BIGINT}",
             "job = ANY (CAST(%(jobs)s AS BIGINT[]))",

@@ -104,7 +104,7 @@ def test_a_job_that_is_stopped_in_the_queue_leaves_no_timer(
 
 def test_a_hurried_job_keeps_one_timer(store: SqlStore, store_url: str) -> None:
     job = submitted(store, expires_after=STAY, delay=600.0)
-    store.hurry(TENANT, job.id, by="ada")
+    store.run_now(TENANT, job.id, by="ada")
     assert stays(store_url) == 1
 
 

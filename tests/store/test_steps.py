@@ -17,7 +17,7 @@ from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Lost, Stopped
 from unstuck.model.waits import Journal, StepRecord
-from unstuck.store import steps as steps_module
+from unstuck.store.flow import steps as steps_module
 from unstuck.store.port import NewStep, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -146,7 +146,7 @@ def test_with_a_step_the_count_of_losses_begins_anew(store: SqlStore) -> None:
     attempt = claimed(store, worker)
     for _ in range(2):
         settle(store, worker, attempt.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
-        store.hurry(TENANT, attempt.id, "ada")
+        store.run_now(TENANT, attempt.id, "ada")
         (attempt,) = claim_all(store, worker)
     assert record(store, attempt.id).losses == 2
 

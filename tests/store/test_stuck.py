@@ -30,7 +30,7 @@ def only_attempt(store: SqlStore, job: str) -> AttemptRecord:
 
 
 def hold_of(store: SqlStore, job: str) -> BodyMark | None:
-    facts = store.standing(TENANT, job)
+    facts = store.gate_facts(TENANT, job)
     assert facts is not None
     return facts.body_mark
 
@@ -150,7 +150,7 @@ def test_neither_a_verdict_nor_another_worker_nor_an_older_attempt_lifts_a_hold(
 ) -> None:
     ada, bob = a_worker(store, "ada", lease=1e6), a_worker(store, "bob", lease=1e6)
     attempt = claimed(store, ada, timeout=10.0)
-    assert store.beat(ada.number, 1e6, []).strays == (attempt.ref,), "given back: it is ada's no more"
+    assert store.beat(ada.number, 1e6, []).unheld == (attempt.ref,), "given back: it is ada's no more"
     [again] = claim_all(store, ada)
     begin(store, ada, again)
     clock.advance(minutes=2)

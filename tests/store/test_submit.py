@@ -28,7 +28,7 @@ from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.store import dimensions
+from unstuck.store.order import dimensions
 from unstuck.store.port import Report, Submitted
 from unstuck.store.sql_store import SqlStore
 
@@ -264,7 +264,7 @@ def test_a_target_belongs_to_its_tenant(store: SqlStore) -> None:
 def test_a_limit_key_is_part_of_the_route(store: SqlStore) -> None:
     jobs = [submitted(store, limit_key=key) for key in (None, "a", "b", "a")]
     assert [record(store, job.id).limit_key for job in jobs] == [None, "a", "b", "a"]
-    assert len(store.fronts()) == 3
+    assert len(store.open_routes()) == 3
 
 
 def test_tags_are_found_by_tenant_and_go_with_their_job(store: SqlStore, store_url: str) -> None:

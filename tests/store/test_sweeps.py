@@ -24,7 +24,7 @@ from tests.support.builders import (
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Stuck
-from unstuck.store.port import Remark, Verdict
+from unstuck.store.port import AttemptOutput, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -36,7 +36,7 @@ def test_a_beat_renews_the_lease_and_a_lease_that_ended_stays_ended(store: SqlSt
     assert beat.alive
     assert beat.lease_until is not None
     assert beat.lease_until - clock.now() > timedelta(seconds=29)
-    assert (beat.gone, beat.strays, beat.asked) == ((), (), ())
+    assert (beat.gone, beat.unheld, beat.asked) == ((), (), ())
     assert store.workers()[0].info == {"load": 1}
     clock.advance(seconds=31)
     assert not store.beat(worker.number, 30, [attempt.ref]).alive
@@ -65,14 +65,14 @@ def test_a_beat_gives_back_what_the_worker_never_heard_of(store: SqlStore) -> No
 
     beat = store.beat(worker.number, 30, [held.ref], pending_claims=["under way"], settling=[settling.ref])
 
-    assert beat.strays == tuple(a.ref for a in lost)
+    assert beat.unheld == tuple(a.ref for a in lost)
     back = record(store, lost[0].id)
     assert (back.state, back.losses, back.failures) == (JobState.QUEUED, 0, 0)
     assert record(store, pending[0].id).state is JobState.RUNNING
     assert record(store, settling.id).state is JobState.RUNNING
     assert settle(store, worker, lost[0].ref).verdict is Verdict.FENCED
     assert store.history(TENANT, lost[0].id)[-1].data["error_message"] == "the claim's answer was lost"
-    assert store.beat(worker.number, 30, [held.ref, settling.ref, pending[0].ref]).strays == ()
+    assert store.beat(worker.number, 30, [held.ref, settling.ref, pending[0].ref]).unheld == ()
 
 
 def test_a_beat_tells_when_handlers_started(store: SqlStore, clock: StoreClock) -> None:
@@ -268,23 +268,23 @@ def test_a_held_job_is_not_claimed_until_its_hold_is_lifted(store: SqlStore, clo
     assert [a.id for a in claim_all(store, other)] == [free.id]
     assert store.attempts(TENANT, one.id)[0].stack == "here"
 
-    assert store.lift_hold(other.number, one.ref.job) is False, "a hold is its own worker's to lift"
-    assert store.lift_hold(worker.number, one.ref.job) is True
-    assert store.lift_hold(worker.number, one.ref.job) is False
+    assert store.lift_body_mark(other.number, one.ref.job) is False, "a hold is its own worker's to lift"
+    assert store.lift_body_mark(worker.number, one.ref.job) is True
+    assert store.lift_body_mark(worker.number, one.ref.job) is False
     assert [a.id for a in claim_all(store, other)] == [one.id]
-    assert store.lift_holds(margin=8) == 0
+    assert store.lift_body_marks(margin=8) == 0
     clock.advance(seconds=31)
-    assert store.lift_holds(margin=8) == 0
+    assert store.lift_body_marks(margin=8) == 0
     clock.advance(seconds=8)
-    assert store.lift_holds(margin=8) == 1
+    assert store.lift_body_marks(margin=8) == 1
     assert [a.id for a in claim_all(store, other)] == [two.id]
 
 
 def test_ended_jobs_are_forgotten_with_all_they_left_and_live_ones_never(store: SqlStore, clock: StoreClock) -> None:
     worker = a_worker(store, lease=1e9)
     ended, resumed, running = claimed(store, worker), claimed(store, worker, retries=0), claimed(store, worker)
-    store.remark([Remark(ended.ref, output="x")])
-    store.remark([Remark(ended.ref, progress="1")])
+    store.keep_output([AttemptOutput(ended.ref, output="x")])
+    store.keep_output([AttemptOutput(ended.ref, progress="1")])
     settle(store, worker, ended.ref)
     settle(store, worker, resumed.ref, boom())
     store.resume(TENANT, resumed.id, by="me")
@@ -311,7 +311,7 @@ def test_a_held_job_is_not_forgotten(store: SqlStore, clock: StoreClock) -> None
     settle(store, worker, attempt.ref, Stuck(ErrorInfo("ExecutionStuck", "x")))
     clock.advance(days=8)
     assert store.forget_ended(7 * 86400) == 0
-    store.lift_hold(worker.number, attempt.ref.job)
+    store.lift_body_mark(worker.number, attempt.ref.job)
     assert store.forget_ended(7 * 86400) == 1
 
 

@@ -57,7 +57,7 @@ class TargetCrowd(Crowd):
         zombie = dice.random() < 0.1
         for _ in range(dice.randrange(5, 40)):
             store.ingest()
-            shares = [Share(front.route, dice.randrange(1, 20)) for front in store.fronts()]
+            shares = [Share(front.route, dice.randrange(1, 20)) for front in store.open_routes()]
             claimed = store.claim(worker.number, SystemChance().nonce(), shares)
             if zombie and claimed:
                 self.stop.wait(LEASE + 0.5)
@@ -200,7 +200,7 @@ def test_a38_ten_claimers_run_each_target_in_order_of_priority_then_age(store_ur
         )
         while not crowd.stop.is_set():
             mine.ingest()
-            shares = [Share(front.route, dice.randrange(1, 5)) for front in mine.fronts()]
+            shares = [Share(front.route, dice.randrange(1, 5)) for front in mine.open_routes()]
             claimed = mine.claim(worker.number, SystemChance().nonce(), shares)
             settle_all(mine, worker.number, [Report(job.ref, OUTCOMES[0], duration_ms=1) for job in claimed])
             if not claimed:

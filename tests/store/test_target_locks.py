@@ -18,9 +18,9 @@ from unstuck.model.errors import Conflict
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, NotStarted, Outcome, Returned, Stuck
-from unstuck.store import inbox, settle, submit
-from unstuck.store.connect import open_database
 from unstuck.store.database import Transaction
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.life import inbox, settle, submit
 from unstuck.store.port import Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -140,11 +140,11 @@ def test_a_hold_that_is_lifted_while_a_settle_writes_it_is_not_overlooked(server
     (stuck,) = take(server, worker)
     report = Report(stuck.ref, _stuck(), duration_ms=1)
     with uncommitted(server, lambda t: settle.settle(t, server._tools, worker.number, "w", [report])) as commit:
-        assert not server.lift_hold(worker.number, stuck.ref.job)
+        assert not server.lift_body_mark(worker.number, stuck.ref.job)
         commit()
     assert take(server, worker) == []
 
-    assert server.lift_hold(worker.number, stuck.ref.job)
+    assert server.lift_body_mark(worker.number, stuck.ref.job)
     assert ids(take(server, worker)) == [jobs[1]]
 
 

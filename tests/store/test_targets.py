@@ -28,7 +28,7 @@ from unstuck.model.errors import NotBlocking, UnknownTarget
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Raised, Returned, Stopped, Stuck
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -371,7 +371,7 @@ def test_a30_the_next_body_waits_until_the_stuck_one_is_gone(store: SqlStore, ho
     assert target is not None
     assert target.held
 
-    assert store.lift_hold(worker.number, stuck.ref.job)
+    assert store.lift_body_mark(worker.number, stuck.ref.job)
     assert ids(claim_all(store, worker)) == [jobs[0] if how == "resume" else jobs[1]]
 
 
@@ -384,7 +384,7 @@ def test_a30_also_when_the_worker_dies_first(store: SqlStore, clock: StoreClock)
     other = a_worker(store, name="other")
     assert take(store, other) == []
 
-    assert store.lift_holds(8.0) == 1
+    assert store.lift_body_marks(8.0) == 1
 
     assert ids(take(store, other)) == [jobs[1]]
 
@@ -478,7 +478,7 @@ def test_a_delayed_job_stands_in_no_line_before_its_time(store: SqlStore, clock:
 def test_hurry_puts_a_delayed_job_into_its_line(store: SqlStore) -> None:
     worker = a_worker(store)
     (later,) = on_target(store, 1, delay=3600.0)
-    store.hurry(TENANT, later, "me")
+    store.run_now(TENANT, later, "me")
 
     assert ids(take(store, worker)) == [later]
 

@@ -11,7 +11,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import a_worker, begin, claimed, record, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
 
 LATE = 20.0

@@ -18,10 +18,10 @@ from tests.support.postgres import server_on_tcp
 from unstuck.clock import boot
 from unstuck.janitor.unread import UnreadDuty
 from unstuck.model.times import Times
-from unstuck.store.postgres_pool import Dialler, PooledConnection, conninfo_of
+from unstuck.store.drivers.postgres_pool import Dialler, PooledConnection, conninfo_of
+from unstuck.store.drivers.statements import MARK
+from unstuck.store.drivers.watchdog import CallWatchdog
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.statements import MARK
-from unstuck.store.watchdog import CallWatchdog
 
 only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 HASTY = replace(Times(), store_call=0.05)

@@ -13,13 +13,11 @@ import pytest
 
 from tests.store.test_pending_plans import _plan
 from tests.store.test_plans import _scans
-from tests.support.plans import filled, run
+from tests.support.plans import filled, run, sqlite_schema
 from tests.support.postgres import PostgresServer
-from unstuck.store import statements as statement_files
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
-from unstuck.store.statements import Statements
 
-SCHEMA = Path(statement_files.__file__).parent / "schema" / "sqlite"
 JOBS = 20_000
 OPEN = JOBS - 3000
 #: The last 3000 jobs wait, a third of them each for an event, for one on a topic, for a person; the others have
@@ -33,7 +31,7 @@ INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, p
 SELECT 'uid-' || n, 't' || 1 + n % 20, 'q', 'w', 1 + n % 20, 0, n, '{{}}', 1, n, n,
        CASE WHEN n > {OPEN} THEN 'WAITING' ELSE 'QUEUED' END
   FROM generate_series(1, {JOBS}) n;
-INSERT INTO unstuck_done (job, route, run, state, token, n, finished_at)
+INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_at)
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id <= {OPEN};
 INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, address, token, asked_at, until_at, answer, answered_at)
 SELECT id, 1, 'event#' || k, tenant, 'event', 'paid', 'job:' || uid, k, id, id + 1000, 'event', id
@@ -47,7 +45,7 @@ INSERT INTO unstuck_waits (job, run, key, tenant, kind, name, token, asked_at, u
 SELECT id, 1, 'time#' || k, tenant, 'time', '', -k, id, id, 'due', id
   FROM unstuck_jobs CROSS JOIN generate_series(1, 3000) k WHERE id = {JOBS} - 1;
 INSERT INTO unstuck_timers (kind, due_at, job) SELECT 'wait', until_at, job FROM unstuck_waits WHERE answer IS NULL;
-INSERT INTO unstuck_letters (tenant, address, event, payload, run, by, sent_at, expires_at)
+INSERT INTO unstuck_unclaimed_events (tenant, address, event, payload, run, by, sent_at, expires_at)
 SELECT tenant, 'job:' || uid, 'paid', '1', 1, 'ada', id, CASE WHEN id < 20 THEN 1 ELSE CAST(1 AS BIGINT) << 60 END
   FROM unstuck_jobs WHERE id % 10 = 0;
 """.replace("ELSE 1 << 60", "ELSE CAST(1 AS BIGINT) << 60")
@@ -62,7 +60,7 @@ LETTERS = packed([{**EVENT, "job": n, "run": 1, "turn": n} for n in (0, 1)])
 TIMERS = packed([{"due_at": n, "job": n} for n in NUMBERS])
 HOT: list[tuple[str, dict[str, Any], int]] = [
     ("waits_asked", {"rows": PLACES}, 20),
-    ("take_letters", {"rows": LETTERS}, 6),
+    ("take_unclaimed_events", {"rows": LETTERS}, 6),
     ("oldest_wait", {**EVENT, "run": 1}, 3),
     ("oldest_wait", {**EVENT, "address": "topic:orders", "run": 1}, 60),
     (
@@ -83,18 +81,18 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("count_waits", {"rows": PLACES, "most": 10}, 20),
     ("drop_wait_timers", {"job": JOBS, "run": 1}, 3),
     ("drop_open_wait", {"job": JOBS, "run": 1}, 3),
-    ("drop_letters", {"tenant": "t11", "address": "job:uid-19990", "run": 2}, 3),
-    ("forget_letters", {"batch": 100}, 60),
+    ("drop_unclaimed_events", {"tenant": "t11", "address": "job:uid-19990", "run": 2}, 3),
+    ("forget_unclaimed_events", {"batch": 100}, 60),
     ("open_waits", {"tenant": "t1", "kind": "approval", "after_at": 0, "after_job": 0, "most": 10}, 60),
     ("job_waits", {"tenant": "t11", "uid": "uid-19990"}, 3),
     ("forget_waits", {"jobs": DONE}, 40),
     ("forget_steps", {"jobs": DONE}, 40),
     ("forget_usage", {"jobs": DONE}, 40),
     ("forget_children", {"jobs": DONE}, 40),
-    ("forget_job_letters", {"jobs": DONE}, 40),
+    ("forget_unclaimed_of_jobs", {"jobs": DONE}, 40),
 ]
 NAMES = [f"{name}-{number}" for number, (name, _, _) in enumerate(HOT)]
-BIG = {"unstuck_jobs", "unstuck_waits", "unstuck_letters", "unstuck_timers"}
+BIG = {"unstuck_jobs", "unstuck_waits", "unstuck_unclaimed_events", "unstuck_timers"}
 
 
 @pytest.fixture(scope="module")
@@ -113,13 +111,14 @@ def test_few_rows_are_touched(full: str, name: str, values: dict[str, Any], most
             assert touched * scan["Actual Loops"] <= most, f"{name}: {scan}"
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in HOT} - {"take_letters"} | {"take_letter"}))
+@pytest.mark.parametrize(
+    "name", sorted({name for name, _, _ in HOT} - {"take_unclaimed_events"} | {"take_unclaimed_event"})
+)
 def test_sqlite_searches_what_it_touches(tmp_path: Path, name: str) -> None:
     with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
         connection.create_function("unstuck_now", 0, lambda: 0)
         connection.create_function("unstuck_ahead", 0, lambda: 0)
-        for migration in sorted(SCHEMA.glob("*.sql")):
-            connection.executescript(migration.read_text())
+        connection.executescript(sqlite_schema())
         text = Statements("sqlite")[name]
         values = dict.fromkeys(re.findall(r":(\w+)", text))
         steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]

@@ -26,10 +26,10 @@ from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Answer, Wait, WaitKind
-from unstuck.store import settle as settles
-from unstuck.store import waits
-from unstuck.store.connect import open_database
-from unstuck.store.control import Control
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.flow import waits, waking
+from unstuck.store.life import settle as settles
+from unstuck.store.life.control import Control
 from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -77,7 +77,7 @@ def test_no_wake_up_is_lost_and_none_doubled_when_park_and_signal_race(store: Sq
         assert {attempt.id for attempt in woken} == {attempt.id for attempt in attempts}
         assert [the_wait(store, attempt.id).payload for attempt in attempts] == [f'"{a.id}"' for a in attempts]
         settle_all(store, worker.number, [Report(attempt.ref, Returned("1")) for attempt in woken])
-    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
+    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_unclaimed_events") == [(0,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(rounds,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_timers WHERE kind = 'wait'") == [(0,)]
 
@@ -263,7 +263,7 @@ def test_a_deadline_that_is_under_way_beats_the_approval(one: SqlStore, other: S
     worker = a_worker(one)
     attempt = parked(one, worker, replace(PUSH, timeout=0.001))
     with ThreadPoolExecutor(1) as thread:
-        with under_way(other, lambda t: waits.expire(t, other._tools, waits.due_of(t, [attempt.ref.job]))):
+        with under_way(other, lambda t: waking.expire(t, other._tools, waking.due_of(t, [attempt.ref.job]))):
             deciding = thread.submit(one.decide, TENANT, attempt.id, Answer.APPROVED, "ada")
             eventually(lambda: waits_for_a_lock(postgres_url))
         with pytest.raises(NotWaiting, match="decided already: timeout by timeout"):
@@ -340,7 +340,7 @@ def test_parks_on_the_same_topics_in_every_order_never_deadlock(store: SqlStore)
 
     together(*[lambda n=n: park(n) for n in range(4)], emit, emit)
     work_off(store)
-    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_letters") == [(0,)]
+    assert rows_of(store, "SELECT COUNT(*) FROM unstuck_unclaimed_events") == [(0,)]
     assert rows_of(store, "SELECT COUNT(*) FROM unstuck_events WHERE kind = 'woken'") == [(160,)]
     check_invariant(store)
 

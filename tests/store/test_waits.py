@@ -24,7 +24,7 @@ from unstuck.store.sql_store import SqlStore
 
 PAID = Wait(WaitKind.EVENT, "event:paid#1", "paid")
 PUSH = Wait(WaitKind.APPROVAL, "approval#1", "Push?", who=("ada", "bob", "ops"))
-CHECKED_TABLES = ("unstuck_steps", "unstuck_waits", "unstuck_letters", "unstuck_children", "unstuck_usage")
+CHECKED_TABLES = ("unstuck_steps", "unstuck_waits", "unstuck_unclaimed_events", "unstuck_children", "unstuck_usage")
 
 
 def parked(store: SqlStore, worker: WorkerRecord, wait: Wait = PAID, **options: Any) -> ClaimedJob:
@@ -142,7 +142,7 @@ def test_a_letter_lives_a_day_and_is_forgotten_then(store: SqlStore, clock: Stor
     settle(store, worker, attempt.ref, Parked(PAID))
 
     assert state(store, attempt.id) is JobState.WAITING
-    assert (store.forget_letters(), store.forget_letters()) == (1, 0)
+    assert (store.forget_unclaimed_events(), store.forget_unclaimed_events()) == (1, 0)
 
 
 def test_a_topic_wakes_who_waited_longest_and_each_event_only_one(store: SqlStore) -> None:
@@ -313,7 +313,7 @@ def test_a_closed_approval_cannot_be_decided_and_says_what_is_the_case(store: Sq
     with pytest.raises(NotWaiting, match="waits for another approval, 'approval#1'"):
         store.decide(TENANT, other.id, Answer.APPROVED, "bob", key="approval#2")
     store.decide(TENANT, other.id, Answer.APPROVED, "bob", key="approval#1")
-    assert counts_of_tables(store_url)["unstuck_letters"] == before["unstuck_letters"] == 0
+    assert counts_of_tables(store_url)["unstuck_unclaimed_events"] == before["unstuck_unclaimed_events"] == 0
 
 
 def test_open_approvals_come_in_pages_the_oldest_first_also_after_one_that_was_decided(store: SqlStore) -> None:
@@ -716,18 +716,18 @@ def test_a_cancelled_parent_waits_for_nobody_and_its_children_are_cancelled(stor
 def test_the_standing_tells_what_a_job_waits_for(store: SqlStore) -> None:
     worker = a_worker(store)
     waiting, (parent, born) = parked(store, worker, PUSH), gathering(store, worker)
-    facts = store.standing(TENANT, waiting.id)
+    facts = store.gate_facts(TENANT, waiting.id)
     assert facts is not None
     assert facts.wait is not None
     assert (facts.wait.wait, facts.wait.job, facts.children_open) == (PUSH, waiting.id, 0)
     work_off(store)
     (attempt, *_) = claim(store, worker)
     settle(store, worker, attempt.ref)
-    facts = store.standing(TENANT, parent.id)
+    facts = store.gate_facts(TENANT, parent.id)
     assert facts is not None
     assert facts.wait is not None
     assert (facts.wait.wait.children, facts.children_open) == (tuple(job.id for job in born), 1)
-    other = store.standing(TENANT, born[0].id)
+    other = store.gate_facts(TENANT, born[0].id)
     assert other is not None
     assert other.wait is None
 

@@ -18,7 +18,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.why import Reason
 from unstuck.model.why.codes import Code
 from unstuck.observe.why import why
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.port import Limit, Pause, Share
 from unstuck.store.sql_store import SqlStore
 
@@ -48,7 +48,7 @@ def only(store: SqlStore, job: NewJob) -> Reason:
 def take(store: SqlStore, worker: WorkerRecord, job: NewJob) -> ClaimedJob:
     """A claim that looks at this job first."""
     store.ingest()
-    facts = store.standing(job.tenant, job.id)
+    facts = store.gate_facts(job.tenant, job.id)
     assert facts is not None
     floor = (facts.rank, facts.job.number)
     [claimed] = store.claim(worker.number, chance.nonce(), [Share(facts.route, 1, floor, is_limited=True)])
@@ -83,7 +83,7 @@ def test_a_delayed_start_is_scheduled(store: SqlStore, worker: WorkerRecord, clo
     assert reason.code is Code.SCHEDULED
     assert reason.until is not None
     assert 248 < (reason.until - clock.now()).total_seconds() < 251
-    store.hurry(TENANT, job.id, "me")
+    store.run_now(TENANT, job.id, "me")
     assert codes(store, job) == (Code.CLAIMABLE,)
 
 
@@ -134,7 +134,7 @@ def test_an_old_body_that_may_live_shuts_its_job_out(
     reason = only(store, job)
     assert reason.code is Code.BODY_MAY_LIVE
     assert "worker ada" in reason.sentence
-    assert store.lift_hold(worker.number, _number(store, job))
+    assert store.lift_body_mark(worker.number, _number(store, job))
     assert codes(store, job) == (Code.CLAIMABLE,)
 
 

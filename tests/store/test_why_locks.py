@@ -19,7 +19,7 @@ from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.why.codes import Code
 from unstuck.model.why.facts import HELD_TOO_LONG
 from unstuck.observe.why import why
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import Limit, Share
 from unstuck.store.sql_store import SqlStore
 
@@ -52,7 +52,7 @@ def person(url: str, *statements: str) -> Iterator[psycopg.Connection]:
 
 def is_taken(store: SqlStore, worker: WorkerRecord, job: NewJob) -> bool:
     """By a claim that looks at this job first."""
-    facts = store.standing(job.tenant, job.id)
+    facts = store.gate_facts(job.tenant, job.id)
     assert facts is not None
     share = Share(facts.route, 1, (facts.rank, facts.job.number), is_limited=True)
     with suppress(StoreBusy):  # of one target, and no reason not to claim

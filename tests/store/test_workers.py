@@ -103,7 +103,7 @@ def test_workers_that_ended_go_after_a_day_and_never_while_something_names_them(
 
     assert names(store.workers()) == ["holder", "runner", "lives"]
     store.recover_lost(0)
-    store.lift_holds(0)
+    store.lift_body_marks(0)
     clock.advance(seconds=DAY + 60)
     assert store.forget_workers(DAY) == 2
     assert names(store.workers()) == ["lives"]
@@ -114,7 +114,7 @@ def test_why_knows_when_a_worker_was_last_seen_among_thousands(store: SqlStore, 
     crash_loop(store, store_url, 1, "gone", ago=600)
     job = submitted(store)
     seen = store.now() - timedelta(seconds=600)
-    facts = store.standing("default", job.id)
+    facts = store.gate_facts("default", job.id)
     assert facts is not None
     assert abs(max(worker.beat_at for worker in facts.workers) - seen) < timedelta(seconds=30)
     assert len(facts.workers) <= 100

@@ -13,7 +13,7 @@ from psycopg import sql
 from tests.store.test_plans import _plan, _scans
 from tests.support.builders import a_job
 from tests.support.postgres import PostgresServer
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore
 
@@ -29,7 +29,7 @@ SELECT 'default', 'k' || n, 'f', 'j', n, n FROM generate_series(1, {GROWN}) n;
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at,
                           available_at)
 SELECT 'uid-' || n, 'default', 'default', 'greet', 1, 0, n, '{{}}', 1, n, n FROM generate_series(1, {GROWN}) n;
-INSERT INTO unstuck_events (job, n, at, kind, run, token)
+INSERT INTO unstuck_events (job, number, at, kind, run, token)
 SELECT id, e, id, CASE e WHEN 1 THEN 'submitted' ELSE 'completed' END, 1, 1
   FROM unstuck_jobs, generate_series(1, 2) e;
 INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end)

@@ -47,7 +47,7 @@ def a_worker(store: Store, name: str = "ada", lease: float = 30.0, **options: An
 
 
 def everything(store: Store, limit: int = 10_000) -> list[Share]:
-    return [Share(front.route, limit, is_limited=front.is_limited) for front in store.fronts()]
+    return [Share(front.route, limit, is_limited=front.is_limited) for front in store.open_routes()]
 
 
 def all_routes(store: Store) -> list[Route]:

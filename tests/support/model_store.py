@@ -314,7 +314,7 @@ class ModelStore:
             limits.append(job.begun_at + job.policy.timeout)
         return min(limits, default=float("inf")) + job.policy.grace + extra
 
-    def lift_holds(self, margin: float) -> None:
+    def lift_body_marks(self, margin: float) -> None:
         for job in self.jobs.values():
             if job.held_by is not None and self.workers[job.held_by].lease_until + margin <= self.now:
                 job.held_by = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from unstuck.store.connect import sqlite_path
 from unstuck.store.database import Database, Transaction
-from unstuck.store.postgres import PostgresDatabase
-from unstuck.store.sqlite import SqliteDatabase
-from unstuck.store.statements import Statements
+from unstuck.store.drivers.connect import sqlite_path
+from unstuck.store.drivers.postgres import PostgresDatabase
+from unstuck.store.drivers.sqlite import SqliteDatabase
+from unstuck.store.drivers.statements import Statements
 
 FOLDER = Path(__file__).parent.parent / "store" / "sql"
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 
 
 @contextmanager

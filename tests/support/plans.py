@@ -15,6 +15,7 @@ from psycopg import sql
 
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from unstuck.store.drivers.migrations import repeatables, shipped
 
 Fill = Callable[[str], object]
 
@@ -55,3 +56,9 @@ def run(text: str) -> Fill:
 def _is_all_visible(connection: psycopg.Connection) -> bool:
     connection.execute("VACUUM (ANALYZE)")
     return not connection.execute(_HIDDEN).fetchall()
+
+
+def sqlite_schema() -> str:
+    """All of SQLite's schema as one script."""
+    texts = [migration.sql for migration in shipped("sqlite")] + [one.sql for one in repeatables("sqlite")]
+    return "\n".join(texts)

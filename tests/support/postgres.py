@@ -216,7 +216,7 @@ def _session(dsn: str, process: int) -> psycopg.Connection:
 
 
 def _migrate(url: str) -> None:
-    from unstuck.store.connect import open_database
+    from unstuck.store.drivers.connect import open_database
 
     database = open_database(url)
     try:

@@ -11,12 +11,12 @@ import psycopg
 from psycopg.rows import dict_row
 
 from unstuck.store.database import Database, Row, T, Transaction
-from unstuck.store.leaps import EVER
-from unstuck.store.postgres import _Transaction
+from unstuck.store.drivers.leaps import EVER
+from unstuck.store.drivers.postgres_call import PostgresTransaction
+from unstuck.store.drivers.sqlite import SqliteDatabase
+from unstuck.store.drivers.sqlite_session import SqliteTransaction
+from unstuck.store.drivers.statements import Statements
 from unstuck.store.sql_store import SqlStore
-from unstuck.store.sqlite import SqliteDatabase
-from unstuck.store.sqlite_session import SqliteTransaction
-from unstuck.store.statements import Statements
 
 
 class Rehearsal:
@@ -24,6 +24,7 @@ class Rehearsal:
 
     def __init__(self, dialect: str, transaction: Transaction, execute: Callable[[str], object]) -> None:
         self.dialect = dialect
+        self.is_file = dialect == "sqlite"
         self.store_call = 3.0
         self._transaction = transaction
         self._execute = execute
@@ -64,6 +65,12 @@ class Rehearsal:
 
     def schema_version(self) -> int:
         return 0
+
+    def shipped_version(self) -> int:
+        return 0
+
+    def has_current_schema(self) -> bool:
+        return True
 
     def migration_sql(self) -> str:
         return ""
@@ -129,7 +136,7 @@ class _Server:
     def unfinished(self) -> Iterator[Rehearsal]:
         self._command("BEGIN")
         try:
-            yield Rehearsal("postgres", _Transaction(self._connection, self._statements), self._command)
+            yield Rehearsal("postgres", PostgresTransaction(self._connection, self._statements), self._command)
         finally:
             self._command("ROLLBACK")
 

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 
 #: Who listens, and the tests' own clock.
 _RESTLESS = {"unstuck_idle", "unstuck_test_clock"}

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from unstuck.store.connect import sqlite_path
+from unstuck.store.drivers.connect import sqlite_path
 
 SAYS = "not for you"
 

@@ -20,7 +20,7 @@ from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.model.times import Times
-from unstuck.store.port import EVERY, Claimed, Front, Fronts, Ingested, Limit, Pause, Report, Route, Store
+from unstuck.store.port import EVERY, Claimed, Ingested, Limit, OpenRoute, OpenRoutes, Pause, Report, Route, Store
 from unstuck.worker.claim import Claimer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -50,10 +50,10 @@ class ClosingStore:
     def routes(self, numbers: Any) -> list[Route]:
         return [Route(1, "default", "default", "w")]
 
-    def fronts(self, after: int, limit: int) -> Fronts:
+    def open_routes(self, after: int, limit: int) -> OpenRoutes:
         if self.claimer is not None:
             self.claimer.close()
-        return Fronts([Front(1, 0)])
+        return OpenRoutes([OpenRoute(1, 0)])
 
     def claim(self, *_: Any) -> Claimed:
         self.claims += 1
@@ -105,13 +105,13 @@ class ManyPages(ClosingStore):
         self.seconds = seconds
         self.looks: list[float] = []
 
-    def fronts(self, after: int, limit: int) -> Fronts:
+    def open_routes(self, after: int, limit: int) -> OpenRoutes:
         self.looks.append(self.clock.boot())
         self.clock.advance(self.seconds)
-        return Fronts([Front(1, 0)], looked_to=after + 1)
+        return OpenRoutes([OpenRoute(1, 0)], looked_to=after + 1)
 
-    def fronts_of(self, routes: Any) -> Fronts:
-        return Fronts()
+    def open_routes_of(self, routes: Any) -> OpenRoutes:
+        return OpenRoutes()
 
     def claim(self, _worker: int, claim: str, _shares: Any) -> Claimed:
         self.clock.advance(0.01)
@@ -336,9 +336,9 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def fronts(self, after: int = 0, limit: int = 1000) -> Fronts:
+    def open_routes(self, after: int = 0, limit: int = 1000) -> OpenRoutes:
         self.pages += 1
-        return self._store.fronts(after, limit)
+        return self._store.open_routes(after, limit)
 
 
 NUMBERS = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 30000)"

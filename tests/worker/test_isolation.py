@@ -21,7 +21,7 @@ from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.model.times import Times
-from unstuck.store.connect import open_database
+from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import Asked, Report, Settled
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker import flow_calls
@@ -204,14 +204,14 @@ def test_a_body_mark_that_cannot_be_lifted_keeps_no_other(store: SqlStore, store
         office.ledger.end(job.ref)
     office.settler.report([Report(job.ref, Stuck(ErrorInfo("ExecutionStuck", "…"))) for job in (bad, good)])
     office.until(lambda: record(store, good.id).held)
-    refuse(store_url, "unstuck_holds", f"OLD.job = {bad.ref.job}", on="DELETE")
+    refuse(store_url, "unstuck_body_marks", f"OLD.job = {bad.ref.job}", on="DELETE")
     for job in (bad, good):
         office.settler.body_gone(job.ref.job)
 
     office.until(lambda: not record(store, good.id).held)
 
     assert record(store, bad.id).held
-    allow(store_url, "unstuck_holds")
+    allow(store_url, "unstuck_body_marks")
     office.until(lambda: not record(store, bad.id).held)
 
 

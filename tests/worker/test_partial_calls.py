@@ -10,7 +10,7 @@ from unstuck.executor.messages import Done, Fenced, KeepPart, RefusedMessage
 from unstuck.model.errors import OutcomeUnknown
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import Returned
-from unstuck.store import parts as parts_module
+from unstuck.store.flow import parts as parts_module
 from unstuck.store.port import Verdict
 from unstuck.store.sql_store import SqlStore
 

@@ -12,7 +12,7 @@ from unstuck.clock import MachineClock
 from unstuck.model.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
-from unstuck.store.port import Remark, Report, Settled, Verdict
+from unstuck.store.port import AttemptOutput, Report, Settled, Verdict
 from unstuck.store.sql_store import SqlStore
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.settle import Settler
@@ -37,9 +37,9 @@ class Spoiled:
             raise StoreUnavailable("it took too long")
         return self._store.settle(worker, reports)
 
-    def remark(self, remarks: Sequence[Remark]) -> list[Verdict]:
+    def keep_output(self, remarks: Sequence[AttemptOutput]) -> list[Verdict]:
         self.before_remark()
-        answers = self._store.remark(remarks)
+        answers = self._store.keep_output(remarks)
         if self.lost_answers:
             self.lost_answers -= 1
             raise OutcomeUnknown("the connection was lost")

@@ -426,17 +426,8 @@ class App:
 
 
 def _prepare_schema(store: Store, url: str) -> None:
-    """A SQLite file is ours to keep up to date. PostgreSQL gets its tables when it has none, and is never upgraded
-    behind anyone's back: other versions of the program may be using it."""
-    from unstuck.store.migrations import shipped
-
-    is_postgres = url.startswith(("postgresql://", "postgres://"))
-    newest = max((migration.number for migration in shipped("postgres" if is_postgres else "sqlite")), default=0)
-    found = store.schema_version()
-    if found < newest and (found == 0 or not is_postgres):
-        store.migrate()
-    elif found < newest:
+    if not store.prepare_schema():
         raise SchemaMismatch(
-            f"the schema of {config.masked(url)} is version {found}, this code needs {newest}; "
-            "run: unstuck db migrate"
+            f"the schema of {config.masked(url)} is version {store.schema_version()}, this code needs "
+            f"{store.shipped_version()}; run: unstuck db migrate"
         )

@@ -34,7 +34,7 @@ def migrate(
 
 def _statements(database: str | None) -> str:
     """Reaches no database: its kind is all that matters."""
-    from unstuck.store.connect import open_database
+    from unstuck.store.drivers.connect import open_database
 
     opened_database = open_database(settings_of({"database": database}).database)
     try:
@@ -71,4 +71,4 @@ def check(json_: options.Json = False, database: options.Database = None) -> int
 
 def versions(session: Session) -> tuple[int, int]:
     """What the database has, and what this code brings. A newer database is fine: rolling deploys meet it."""
-    return session.store.schema_version(), session.shipped_version()
+    return session.store.schema_version(), session.store.shipped_version()

@@ -128,12 +128,6 @@ class Session:
 
         return masked(self.settings.database)
 
-    def shipped_version(self) -> int:
-        from unstuck.store.migrations import shipped
-
-        dialect = "postgres" if is_postgres(self.settings.database) else "sqlite"
-        return max((migration.number for migration in shipped(dialect)), default=0)
-
     def pause(self, seconds: float) -> None:
         threading.Event().wait(seconds)
 
@@ -213,7 +207,9 @@ def session_on(settings: Settings, *, missing: Missing = "refuse") -> Iterator[S
 def _remedy(session: Session) -> SchemaMismatch | None:
     """The database knows tables, the person a command: what to run, if running it would help."""
     try:
-        found, wanted = session.store.schema_version(), session.shipped_version()
+        found, wanted = session.store.schema_version(), session.store.shipped_version()
+    except SchemaMismatch as better:
+        return better
     except StoreError:
         return None
     if found == 0:
@@ -273,16 +269,14 @@ def told_by(app: str, limit: float) -> dict[str, dict[str, Any]]:
 
 
 def prepare_database(settings: Settings) -> None:
-    """An empty database gets its tables, SQLite is kept up to date; PostgreSQL is never upgraded behind your back."""
+    """Somebody is about to work: see `Store.prepare_schema`."""
     from unstuck.assembly import open_store
 
     store = open_store(settings.database, settings.times, application="unstuck cli")
     try:
-        if not is_postgres(settings.database) or store.schema_version() == 0:
-            store.migrate()
-        session = Session(settings, store, settings.tenant)
-        if (found := store.schema_version()) < (wanted := session.shipped_version()):
-            raise _behind(session, found, wanted)
+        if not store.prepare_schema():
+            session = Session(settings, store, settings.tenant)
+            raise _behind(session, store.schema_version(), store.shipped_version())
     finally:
         store.close()
 
@@ -317,13 +311,15 @@ def exists(url: str) -> bool:
 
 
 def _path_of(url: str) -> Path:
-    from unstuck.store.connect import sqlite_path
+    from unstuck.store.drivers.connect import sqlite_path
 
     return sqlite_path(url)
 
 
 def is_postgres(url: str) -> bool:
-    return url.startswith(("postgresql://", "postgres://"))
+    from unstuck.store.drivers import connect
+
+    return connect.is_postgres(url)
 
 
 def workflows_of(app: str) -> dict[str, WorkflowRecord]:

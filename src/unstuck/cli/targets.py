@@ -60,7 +60,7 @@ def state_of(target: TargetRecord) -> str:
 
 
 def waiting(target: TargetRecord) -> str:
-    from unstuck.store.targets import CEILING
+    from unstuck.store.order.targets import CEILING
 
     return f"{target.waiting:,}" + ("+" if target.waiting >= CEILING else "")
 

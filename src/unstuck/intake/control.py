@@ -60,7 +60,7 @@ class JobVerbs:
         """Run it again from the start; a job that waits for its time becomes due now."""
         record, who = self._get(job), self._who(by)
         if record.state is JobState.QUEUED:
-            return self._store.hurry(self._tenant, job, who)
+            return self._store.run_now(self._tenant, job, who)
         if Move.RESUME in MOVES[record.state]:
             return self.resume(job, from_start=True, by=who)
         raise IllegalMove(job, record.state, Move.RETRY, MOVES[record.state])

@@ -23,4 +23,6 @@ class HoldsDuty:
         return self._times.sweep
 
     def tick(self, now: float, budget: Budget) -> int:
-        return sum(budget.batches(self._batch, lambda most: self._store.lift_holds(self._times.margin, most), int))
+        return sum(
+            budget.batches(self._batch, lambda most: self._store.lift_body_marks(self._times.margin, most), int)
+        )

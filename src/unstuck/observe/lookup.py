@@ -193,7 +193,7 @@ class Lookup:
 
     def dependencies(self, job: str) -> tuple[AwaitedJob, ...]:
         """The jobs that a PENDING one waits for, with their states."""
-        facts = self._store.standing(self._tenant, job)
+        facts = self._store.gate_facts(self._tenant, job)
         return () if facts is None else facts.dependencies
 
     def workers(self, ended_within: float | None = WORKERS_SHOWN) -> list[WorkerRecord]:

@@ -24,7 +24,7 @@ def why(store: Store, tenant: str, job: str, times: Times | None = None) -> Why:
 def _standing(store: Store, tenant: str, job: str) -> Facts | None:
     """Where a table is locked even against reading there are no facts; who locked it can be told all the same."""
     try:
-        return store.standing(tenant, job)
+        return store.gate_facts(tenant, job)
     except StoreBusy as error:
         try:
             found = store.lock_holders(HELD_TOO_LONG)

@@ -47,6 +47,7 @@ class Database(Protocol):
     """
 
     dialect: str  # "postgres" | "sqlite"
+    is_file: bool  # belongs to those who open it; else a server has it
     store_call: float  # seconds that one call may take
 
     def write(
@@ -100,7 +101,17 @@ class Database(Protocol):
         """Apply what is missing; answers the names that were applied now."""
         ...
 
-    def schema_version(self) -> int: ...
+    def schema_version(self) -> int:
+        """The number of the newest migration that was applied; 0: none was."""
+        ...
+
+    def shipped_version(self) -> int:
+        """The number of the newest migration that this code brings."""
+        ...
+
+    def has_current_schema(self) -> bool:
+        """Whether `migrate` would find nothing to do."""
+        ...
 
     def migration_sql(self) -> str: ...
 

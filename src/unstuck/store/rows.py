@@ -110,7 +110,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         policy=policy,
         created_at=instant(row["created_at"]),
         available_at=instant(row["available_at"]),
-        events=row["n"],
+        events=row["event_count"],
         failures=row["failures"],
         losses=row["losses"],
         suspects=row["suspects"],
@@ -152,7 +152,7 @@ def _began(row: Row) -> datetime | None:
 def event_of(row: Row) -> EventRecord:
     return EventRecord(
         job=row["uid"],
-        number=row["n"],
+        number=row["number"],
         kind=row["kind"],
         at=instant(row["at"]),
         run=row["run"],

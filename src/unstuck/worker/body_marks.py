@@ -42,7 +42,7 @@ class BodyMarkLifter:
             if due_at > now:
                 continue
             try:
-                self._store.lift_hold(self._worker, job)
+                self._store.lift_body_mark(self._worker, job)
             except STORE_AWAY:
                 raise
             except Exception as error:

@@ -27,7 +27,7 @@ from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, Front, Fronts, Share, Store
+from unstuck.store.port import Claimed, OpenRoute, OpenRoutes, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.asides import Asides
 from unstuck.worker.ledger import Ledger
@@ -229,9 +229,9 @@ class Claimer:
         until = self._clock.boot() + _LOOK_FOR
         found: dict[int, Bid] = {}
         if self._looked_to and self._familiar:
-            found = self._bids_of(self._store.fronts_of(list(self._familiar)), served)
+            found = self._bids_of(self._store.open_routes_of(list(self._familiar)), served)
         for _ in range(_PAGES):
-            page = self._store.fronts(self._looked_to, _PAGE)
+            page = self._store.open_routes(self._looked_to, _PAGE)
             self._looked_to = page.looked_to
             found |= self._bids_of(page, served)
             if found or self._looked_to == 0 or self._clock.boot() >= until:
@@ -241,13 +241,13 @@ class Claimer:
     def _look_again(self, shares: Sequence[Share], served: Served) -> None:
         """Which job comes next, where routes were taken from only as far as others begin."""
         if asked := [share.route for share in shares if share.last is not None]:
-            self._bids |= self._bids_of(self._store.fronts_of(asked), served)
+            self._bids |= self._bids_of(self._store.open_routes_of(asked), served)
 
-    def _bids_of(self, page: Fronts, served: Served) -> dict[int, Bid]:
+    def _bids_of(self, page: OpenRoutes, served: Served) -> dict[int, Bid]:
         self._routes.learn([front.route for front in page])
         return {front.route: bid for front in page if (bid := self._bid(front, served))}
 
-    def _bid(self, front: Front, served: Served) -> Bid | None:
+    def _bid(self, front: OpenRoute, served: Served) -> Bid | None:
         route = self._routes.get(front.route)
         if route is None or route.queue not in served.queues:
             return None

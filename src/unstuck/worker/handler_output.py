@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from unstuck.clock import Clock
 from unstuck.model.job import AttemptRef
-from unstuck.store.port import Remark, Store, Verdict
+from unstuck.store.port import AttemptOutput, Store, Verdict
 from unstuck.telemetry import emit
 from unstuck.worker.retries import TRIES, pause_after
 
@@ -24,14 +24,14 @@ class HandlerOutputWriter:
         self._clock = clock
         self._lock = threading.Lock()
         #: Not written yet: outputs joined, progress replaced.
-        self._unwritten: dict[AttemptRef, Remark] = {}
+        self._unwritten: dict[AttemptRef, AttemptOutput] = {}
         #: How many characters of their outputs are stored for certain. Of the settler's thread, as is the next.
         self._stored: dict[AttemptRef, int] = {}
         #: What could not be written: when to try again, and how often that was in vain.
         self._retries: dict[AttemptRef, tuple[float, int]] = {}
 
     def add(self, ref: AttemptRef, kind: str, text: str) -> None:
-        said = Remark(ref, progress=text) if kind == "progress" else Remark(ref, output=text)
+        said = AttemptOutput(ref, progress=text) if kind == "progress" else AttemptOutput(ref, output=text)
         with self._lock:
             self._unwritten[ref] = _joined(self._unwritten.get(ref), said)
 
@@ -48,7 +48,7 @@ class HandlerOutputWriter:
         for start in range(0, len(said), most):
             some = said[start : start + most]
             try:
-                verdicts = self._store.remark(
+                verdicts = self._store.keep_output(
                     [replace(remark, at=self._stored.get(remark.ref, 0)) for remark in some]
                 )
             except Exception:
@@ -81,24 +81,24 @@ class HandlerOutputWriter:
         """The end of its attempt is written."""
         self._stored.pop(ref, None)
 
-    def _take(self) -> list[Remark]:
+    def _take(self) -> list[AttemptOutput]:
         with self._lock:
             now = self._clock.boot()
             ready = [ref for ref in self._unwritten if self._retries.get(ref, (0.0, 0))[0] <= now]
             return [self._unwritten.pop(ref) for ref in ready]
 
-    def _try_later(self, remark: Remark) -> None:
+    def _try_later(self, remark: AttemptOutput) -> None:
         _, tries = self._retries.get(remark.ref, (0.0, 0))
         self._retries[remark.ref] = self._clock.boot() + pause_after(tries), tries + 1
         self._keep([remark])
 
-    def _keep(self, said: Sequence[Remark]) -> None:
+    def _keep(self, said: Sequence[AttemptOutput]) -> None:
         with self._lock:
             for remark in said:
                 self._unwritten[remark.ref] = _joined(remark, self._unwritten.get(remark.ref))
 
 
-def _joined(earlier: Remark | None, later: Remark | None) -> Remark:
+def _joined(earlier: AttemptOutput | None, later: AttemptOutput | None) -> AttemptOutput:
     """Both, as one: no chunk of output is lost, the last progress counts."""
     if earlier is None or later is None:
         either = earlier or later
@@ -107,4 +107,4 @@ def _joined(earlier: Remark | None, later: Remark | None) -> Remark:
     output = (
         None if earlier.output is None and later.output is None else (earlier.output or "") + (later.output or "")
     )
-    return Remark(earlier.ref, output, earlier.progress if later.progress is None else later.progress)
+    return AttemptOutput(earlier.ref, output, earlier.progress if later.progress is None else later.progress)

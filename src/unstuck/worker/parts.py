@@ -54,7 +54,7 @@ class WorkerParts:
     limits: WearLimits
     queues: tuple[str, ...] = ()
     name: str | None = None
-    prepare: Callable[[], None] = lambda: None
+    prepare: Callable[[], object] = lambda: None
     last_store: Callable[[], Store] | None = None
     readiness: Readiness = field(default_factory=Readiness)
 

@@ -1,0 +1,106 @@
+"""Calls: what the verbs share: the database, what a settle needs, and what goes with a write (hint, audit, names)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from unstuck.model.errors import StoreBusy
+from unstuck.model.job import NewJob
+from unstuck.store.database import Database, Row, T, Transaction
+from unstuck.store.guard import audit, quarantine
+from unstuck.store.life.settling import Settling
+from unstuck.store.life.submit import expect
+from unstuck.store.order.dimensions import Numbers, StaleNames
+from unstuck.store.port import EVERY, QuarantineDuty
+
+#: How often a verb looks again at what keeps moving under its eyes.
+LOOKS = 100
+BY_JANITOR = "janitor"
+
+
+class Calls:
+    """One for all verbs of a store. Of any thread."""
+
+    def __init__(self, database: Database, tools: Settling) -> None:
+        self.database = database
+        self.tools = tools
+        self.dimensions = tools.dimensions
+        #: Whether the last look at the routes met a limit: what ends may then be all that keeps it shut.
+        self.has_limits = False
+        self._workers: dict[int, Row] = {}
+
+    def waking(self, work: Callable[[Transaction], tuple[T, bool]], patience: float | None = None) -> T:
+        """Once it is committed that a job became claimable, say so."""
+        answer, woke = self.database.write(work, patience=patience)
+        if woke:
+            self.database.hint()
+        return answer
+
+    def hinting(self, moved: T) -> T:
+        """Once something is committed that may let a job start, say so."""
+        if moved:
+            self.database.hint()
+        return moved
+
+    def audited(
+        self,
+        work: Callable[[Transaction], T],
+        by: str,
+        verb: str,
+        subject: str,
+        tenant: str = EVERY,
+        detail: Mapping[str, Any] | None = None,
+    ) -> T:
+        """What an operator does and the line that says so are one transaction; what changed nothing leaves none."""
+
+        def both(t: Transaction) -> T:
+            answer = work(t)
+            if answer is not False:
+                audit.note(t, by, verb, subject, tenant, detail)
+            return answer
+
+        return self.database.write(both)
+
+    def with_numbers(
+        self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None = None
+    ) -> T:
+        """What these jobs refer to, and then the write. Names that grew old on the way are looked up once more."""
+        for _ in range(LOOKS):
+            try:
+                return self._write_with_numbers(jobs, work, patience)
+            except StaleNames:
+                self.dimensions.forget()
+        raise StoreBusy("the names of these jobs grew old on their way each time; nothing was written, try again")
+
+    def _write_with_numbers(
+        self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None
+    ) -> T:
+        numbers = self.dimensions.ensure(self.database, jobs, lambda t: expect(t, jobs))
+        return self.database.write(lambda t: work(t, numbers), patience=patience)
+
+    def known_worker(self, worker: int) -> Row | None:
+        """Name and host of an incarnation never change. Its code version does with each import, and is what it
+        registered last."""
+        known = self._workers.get(worker)
+        if (
+            known is None
+            and (known := self.database.read(lambda t: t.one("worker_named", worker=worker))) is not None
+        ):
+            self._workers[worker] = known
+        return known
+
+    def probe(self) -> None:
+        """Write nothing, as every write does: fails when the store cannot be written to."""
+        self.database.write(lambda t: t.run("probe"))
+
+    def set_aside(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
+        if errors:
+            self.database.write(lambda t: quarantine.put(t, duty, errors, by))
+
+    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
+        self.database.write(lambda t: t.run("leave_quarantine", duty=duty, item=item))
+
+    def quarantine_due(self, duty: QuarantineDuty, batch: int) -> list[int]:
+        rows = self.database.read(lambda t: t.all("quarantine_due", duty=duty, batch=batch))
+        return [row["item"] for row in rows]

@@ -1,0 +1,1 @@
+"""DRIVERS. How the two databases are reached: connections, transactions, SQL by name, schema, clock."""

@@ -1,0 +1,380 @@
+"""SqliteDatabase: one file, one writer thread per process, several processes.
+
+Theory of operation. All writes of a process go through one thread with its own connection: closures that wait at the
+same time share a transaction (each under a savepoint) and therefore one fsync. The caller waits with a deadline; a
+closure that has not begun by then never runs. Nobody checkpoints automatically: SQLite below 3.51.3 can corrupt a WAL
+that one connection resets while another writes it. So a writer holds `<file>-lock` shared for its transaction, and
+whoever checkpoints holds it exclusively, taken without waiting.
+
+SQLite keeps its locks in per-process memory that a fork copies but the kernel does not: a child that opened the file
+anew would believe in locks that only its parent has. Hence all connections are closed before a fork and opened again
+after it, on both sides.
+
+Time is BOOTTIME and an anchor, which the first process of a boot writes down: it goes on while the host's clock
+leaps, and is the same in every process. `ahead` is how far the one is from the other (see `leaps`).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from unstuck import machine
+from unstuck.clock import boot, wall
+from unstuck.model.errors import StoreError, StoreUnavailable
+from unstuck.store.database import Row, T, Transaction
+from unstuck.store.drivers import leaps, migrations
+from unstuck.store.drivers.filesystems import network_filesystem
+from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
+from unstuck.store.drivers.sqlite_readers import Readers, ReadersClosed
+from unstuck.store.drivers.sqlite_session import SqliteTransaction, is_busy, patiently, pause, translated
+from unstuck.store.drivers.sqlite_writer import Task, Writer
+from unstuck.store.drivers.statements import Statements, UnknownStatement
+from unstuck.store.drivers.wake import Wake
+
+OLDEST_SQLITE = (3, 38, 0)  # RETURNING and ->>
+MIGRATE_WITHIN = 60.0
+#: Of a call's time a transaction may have the write lock: so it is stopped before its caller has left, who then knows
+#: that nothing was written and that the store is there. Where a batch can be taken apart, so many seconds at most:
+#: many times what a batch takes on a busy machine.
+LOCK_SHARE = 0.8
+SLOW = 0.5
+
+
+class SqliteDatabase:
+    """The Database of one file."""
+
+    dialect = "sqlite"
+    is_file = True
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        store_call: float = 3.0,
+        now_offset: float = 0.0,
+        statements: Statements | None = None,
+    ) -> None:
+        self.path = Path(os.path.abspath(path))
+        self.store_call = store_call
+        self.offset_us = round(now_offset * 1_000_000)
+        self._anchor_us: int | None = None
+        self._has_clock = True
+        self._ahead_us = self._noted_us = 0
+        _refuse_unusable(self.path)
+        self._statements = statements or Statements(self.dialect)
+        self.wake = Wake(self.path)
+        self._waiting = threading.Lock()
+        self._lock = threading.Lock()
+        self._writer: Writer | None = None
+        self._readers = Readers(self._open)
+        self._closed = False
+        self._is_in_use = False  # by reads or writes that would not end for a fork
+        self._forked_in_use = False
+        _databases.add(self)
+
+    def write(
+        self,
+        work: Callable[[Transaction], T],
+        within: float | None = None,
+        *,
+        patience: float | None = None,
+        stop_after: float | None = None,
+    ) -> T:
+        """`patience`, because what is slow keeps everybody from writing: less time with the lock."""
+        self._learn_time()
+        return self._hand_over(work, self.store_call if within is None else within, patience is not None)
+
+    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
+        return self.write(lambda t: t.all(statement, **values))
+
+    def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+        self._learn_time()
+        return self._read(work, within)
+
+    def _read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
+        deadline = boot() + (self.store_call if within is None else within)
+        while True:
+            self._refuse_closed()
+            try:
+                with self._readers.borrow(deadline) as connection:
+                    return self._look(connection, work, deadline)
+            except ReadersClosed:
+                self._outwait_fork(deadline)
+                continue
+            except sqlite3.Error as error:
+                if not is_busy(error) or boot() >= deadline:
+                    raise translated(error) from error
+            pause(0.001)  # somebody recovers the WAL after a crash: a matter of moments
+
+    def hint(self) -> None:
+        self.wake.hint()
+
+    def wait(self, timeout: float) -> bool:
+        if not self._waiting.acquire(blocking=False):
+            return pause(timeout)  # one waiter per process hears hints; others go by their timeout
+        try:
+            return self.wake.wait(timeout)
+        except OSError:
+            return pause(timeout)
+        finally:
+            self._waiting.release()
+
+    def migrate(self) -> list[str]:
+        def work(tx: SchemaTransaction) -> list[str]:
+            return migrations.apply(tx, *self._schema())
+
+        applied = self._hand_over(work, MIGRATE_WITHIN)
+        self._learn_time()
+        return applied
+
+    def schema_version(self) -> int:
+        return self._read(migrations.version)
+
+    def shipped_version(self) -> int:
+        return max((migration.number for migration in migrations.shipped(self.dialect)), default=0)
+
+    def has_current_schema(self) -> bool:
+        shipped, computed = self._schema()
+        return self._read(lambda t: migrations.is_current(t, shipped, computed))
+
+    def _schema(self) -> tuple[list[Migration], list[Repeatable]]:
+        return migrations.shipped(self.dialect), migrations.repeatables(self.dialect)
+
+    def migration_sql(self) -> str:
+        return migrations.script(
+            *self._schema(),
+            [self._statements["migration_table"], self._statements["repeatable_table"]],
+            "CAST(strftime('%s', 'now') AS INTEGER) * 1000000",
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.stop(self.store_call)
+        self._readers.close(self.store_call)
+        self.wake.close()
+        _databases.discard(self)
+
+    def _hand_over(self, work: Callable[[Any], T], within: float, is_of_many: bool = False) -> T:
+        limit = within * LOCK_SHARE
+        task = Task(work, boot() + within, min(SLOW, limit) if is_of_many else limit)
+        with self._lock:
+            self._refuse_closed()
+            if self._writer is None:
+                self._writer = Writer(self._open, self.path, self._statements)
+            writer = self._writer
+            writer.submit(task)
+        answer: T = task.result(lambda: writer.is_blocked)
+        return answer
+
+    def _outwait_fork(self, deadline: float) -> None:
+        """A read that began now would be inherited by the child; after the fork there are new readers."""
+        if not self._lock.acquire(timeout=max(0.0, deadline - boot())):
+            raise StoreUnavailable("a fork of this process did not end in time; nothing was read")
+        self._lock.release()
+
+    def _look(self, connection: sqlite3.Connection, work: Callable[[Transaction], T], deadline: float) -> T:
+        connection.set_progress_handler(lambda: boot() > deadline, 50_000)
+        connection.execute("BEGIN DEFERRED")
+        try:
+            return work(SqliteTransaction(connection, self._statements))
+        finally:
+            connection.set_progress_handler(None, 0)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _open(self, deadline: float) -> sqlite3.Connection:
+        """A connection with every setting, or none at all."""
+        connection = sqlite3.connect(
+            self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            self._set_up(connection, deadline)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection, deadline: float) -> None:
+        connection.create_function("unstuck_now", 0, self.now_us)
+        connection.create_function("unstuck_ahead", 0, self.ahead_us)
+        mode = patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()[0], deadline)
+        if mode != "wal":
+            raise StoreUnavailable(f"{self.path} cannot be used in WAL mode (SQLite answered {mode!r})")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("PRAGMA trusted_schema = ON")  # our own unstuck_now() in triggers and defaults
+
+    # --- time -------------------------------------------------------------------------------------------------
+    def now_us(self) -> int:
+        return self._engine_us() + self.offset_us
+
+    def ahead_us(self) -> int:
+        """How far the engine's time is from the host's clock. What is no leap does not change it."""
+        ahead = self._engine_us() - _wall_us()
+        if abs(ahead - self._ahead_us) > leaps.TOLERANCE:
+            self._ahead_us = ahead
+        return self._ahead_us
+
+    def remember(self, worker: str, boot_id: str) -> None:
+        """Nothing to remember: all processes of a boot have one anchor."""
+
+    def expected_now(self) -> tuple[int, int]:
+        return leaps.EVER
+
+    def check_clock(self) -> bool:
+        """The engine's time has not leapt with the host's clock. That it did is written down by who sees it first."""
+        self._learn_time()
+        ahead = self._engine_us() - _wall_us()
+        if self._anchor_us is None or abs(ahead - self._noted_us) <= leaps.TOLERANCE:
+            return False
+
+        def work(t: Transaction) -> int:
+            row = t.one("read_clock")
+            assert row is not None
+            self._noted_us = row["ahead"]
+            if abs(ahead - row["ahead"]) <= leaps.TOLERANCE:
+                return 0
+            leap: int = row["ahead"] - ahead
+            t.run("move_clock", ahead=ahead, leap=leap, correction=0, by=machine.host())
+            return leap
+
+        leap = self._hand_over(work, self.store_call)
+        if leap:
+            self._noted_us = ahead
+            leaps.tell(leap, ahead, machine.host())
+        return leap != 0
+
+    def _engine_us(self) -> int:
+        return _wall_us() if self._anchor_us is None else self._anchor_us + _boot_us()
+
+    def _learn_time(self) -> None:
+        """Of this boot, once; before there are tables, and where the machine does not say which boot it is, the
+        host's clock has to do."""
+        if self._anchor_us is not None or not self._has_clock or not (this_boot := machine.boot_id()):
+            return
+
+        def learn(t: Transaction) -> Row | None:
+            row = t.one("read_clock")
+            return row if row is not None and row["boot"] == this_boot else None
+
+        def anchor(t: Transaction) -> Row:
+            if (row := learn(t)) is not None:
+                return row
+            before = t.one("read_clock")
+            assert before is not None
+            # Of what was while the machine was off only its clock can tell; but it was not before the last beat.
+            at = _wall_us()
+            ahead = max(0, before["last_beat"] - at)
+            facts = {"boot": this_boot, "anchor": at + ahead - _boot_us(), "ahead": ahead}
+            t.run("anchor_clock", **facts)
+            return facts
+
+        try:
+            row = self._read(learn) or self._hand_over(anchor, self.store_call)
+        except UnknownStatement:
+            self._has_clock = False  # these are not our tables
+            return
+        except StoreError:
+            return  # there are no tables yet; of other trouble who asks next finds out by himself
+        self._ahead_us = self._noted_us = row["ahead"]
+        self._anchor_us = row["anchor"]
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"this store of {self.path} was closed")
+        if self._forked_in_use:
+            raise StoreUnavailable(
+                f"{self.path} was in use at the moment of the fork; open the store in the child, not before it"
+            )
+
+    # --- fork -------------------------------------------------------------------------------------------------
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        writer = self._writer
+        stopped = writer is None or writer.stop(self.store_call)
+        self._is_in_use = not (self._readers.close(self.store_call) and stopped)
+
+    def after_fork_in_parent(self) -> None:
+        """A writer that was too slow to stop finishes on its own; the next call starts another."""
+        self._writer = None
+        self._readers = Readers(self._open)
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """What could not be closed before the fork is kept for ever: closing it here would hurt the parent."""
+        self._forked_in_use = self._forked_in_use or self._is_in_use
+        if self._writer is not None:
+            self._writer.forget_lock()
+            _inherited.append(self._writer)
+        _inherited.append(self._readers)
+        self._writer = None
+        self._readers = Readers(self._open)
+        self.wake.abandon()
+        self._waiting = threading.Lock()
+        self._lock = threading.Lock()
+
+
+def _wall_us() -> int:
+    return round(wall().timestamp() * 1_000_000)
+
+
+def _boot_us() -> int:
+    return round(boot() * 1_000_000)
+
+
+def _refuse_unusable(path: Path) -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(f"SQLite {sqlite3.sqlite_version} is too old: unstuck needs {oldest} or newer")
+    if not path.parent.is_dir():
+        raise StoreUnavailable(f"the folder {path.parent} does not exist; make it, or choose another place")
+    kind = network_filesystem(path)
+    if kind is not None:
+        raise StoreUnavailable(
+            f"{path} is on a network filesystem ({kind}), where SQLite's locks cannot be trusted; "
+            "use a local disk, or PostgreSQL"
+        )
+
+
+_databases: weakref.WeakSet[SqliteDatabase] = weakref.WeakSet()
+_forking: list[SqliteDatabase] = []
+_one_fork = threading.Lock()  # two threads may fork at once; each must release what it stopped
+_inherited: list[object] = []
+
+
+def _before_fork() -> None:
+    _one_fork.acquire()
+    _forking[:] = list(_databases)
+    for database in _forking:
+        database.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for database in _forking:
+        database.after_fork_in_parent()
+    _forking.clear()
+    _one_fork.release()
+
+
+def _after_fork_in_child() -> None:
+    for database in _forking:
+        database.after_fork_in_child()
+    _forking.clear()
+    _one_fork.release()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )

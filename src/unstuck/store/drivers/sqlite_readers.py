@@ -1,0 +1,77 @@
+"""The connections of a SQLite file that only read: opened when they are needed, kept for the next reader."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from unstuck.clock import boot
+from unstuck.store.drivers.sqlite_session import pause
+
+
+class ReadersClosed(Exception):
+    """These readers were closed, for good or for a fork; nothing was read."""
+
+
+class Readers:
+    """Connections for reading, one per read under way; the last used is used again first."""
+
+    def __init__(self, open_connection: Callable[[float], sqlite3.Connection]) -> None:
+        self._open = open_connection
+        self._free: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self.in_use = 0
+        self.is_open = True
+
+    @contextmanager
+    def borrow(self, deadline: float) -> Iterator[sqlite3.Connection]:
+        connection = self._take(deadline)
+        try:
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def close(self, within: float) -> bool:
+        """False if a read is still under way after this time."""
+        until = boot() + within
+        with self._lock:
+            self.is_open = False
+        while True:
+            with self._lock:
+                for connection in self._free:
+                    connection.close()
+                self._free.clear()
+                if not self.in_use:
+                    return True
+            if boot() >= until:
+                return False
+            pause(0.005)
+
+    def _take(self, deadline: float) -> sqlite3.Connection:
+        with self._lock:
+            if not self.is_open:
+                raise ReadersClosed
+            self.in_use += 1
+            if self._free:
+                return self._free.pop()
+        try:
+            return self._new(deadline)
+        except BaseException:
+            with self._lock:
+                self.in_use -= 1
+            raise
+
+    def _new(self, deadline: float) -> sqlite3.Connection:
+        connection = self._open(deadline)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            self.in_use -= 1
+            if self.is_open and not connection.in_transaction:
+                self._free.append(connection)
+            else:
+                connection.close()

@@ -1,0 +1,121 @@
+"""A session with a SQLite file: what runs between BEGIN and COMMIT, and what its errors mean for the caller."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from unstuck.clock import boot
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
+from unstuck.store.database import Row, T
+from unstuck.store.drivers import migrations
+from unstuck.store.drivers.statements import Statements
+from unstuck.store.rows import packed
+
+E = TypeVar("E", bound=BaseException)
+
+_never = threading.Event()
+
+
+def pause(seconds: float) -> bool:
+    return _never.wait(seconds)
+
+
+class SqliteTransaction:
+    """A connection between BEGIN and COMMIT."""
+
+    __slots__ = ("_connection", "_statements")
+
+    split = True
+
+    def __init__(self, connection: sqlite3.Connection, statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def all(self, statement: str, /, **values: Any) -> list[Row]:
+        cursor = self._execute(statement, values)
+        rows = cursor.fetchall()
+        if not rows:
+            return []
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def one(self, statement: str, /, **values: Any) -> Row | None:
+        rows = self.all(statement, **values)
+        if len(rows) > 1:
+            raise LookupError(f"{statement} gave {len(rows)} rows where at most one was expected")
+        return rows[0] if rows else None
+
+    def run(self, statement: str, /, **values: Any) -> int:
+        cursor = self._execute(statement, values)
+        cursor.fetchall()  # a RETURNING statement is not finished before its last row was read
+        return max(0, cursor.rowcount)
+
+    def script(self, sql: str) -> None:
+        for statement in migrations.statements(sql):
+            self._connection.execute(statement)
+
+    def _execute(self, statement: str, values: dict[str, Any]) -> sqlite3.Cursor:
+        for name, value in values.items():
+            if isinstance(value, list | tuple):  # arrays travel as JSON text: read them with json_each(:name)
+                values[name] = packed(value)
+        return self._connection.execute(self._statements[statement], values)
+
+
+def patiently(attempt: Callable[[], T], deadline: float) -> T:
+    """Again and again while another process holds the lock, until the deadline."""
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or boot() >= deadline:
+                raise
+        pause(0.002)
+
+
+def name_of(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", None) or ""
+
+
+def is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def is_interrupt(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and name_of(error).startswith("SQLITE_INTERRUPT")
+
+
+def translated(error: BaseException) -> BaseException:
+    """Nothing was written: say why, in our own words. What is not the store's fault stays as it is."""
+    if not isinstance(error, sqlite3.Error):
+        return error
+    return _with_cause(_in_our_words(error), error)
+
+
+def _in_our_words(error: sqlite3.Error) -> BaseException:
+    name = name_of(error)
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreBusy("another process holds the SQLite file's lock; nothing was written")
+    if name.startswith(("SQLITE_FULL", "SQLITE_READONLY")):
+        return StoreBusy(f"the SQLite file cannot be written: {error}; nothing was written")
+    if name.startswith("SQLITE_INTERRUPT"):
+        return StoreUnavailable("the statement ran past its deadline and was stopped; nothing was written")
+    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_PERM")):
+        return StoreUnavailable(f"the SQLite file cannot be used: {error}")
+    if str(error).startswith(("no such table", "no such column")):
+        return SchemaMismatch(f"the database's schema does not fit this version ({error}); run: unstuck db migrate")
+    return error
+
+
+def lost_commit(error: BaseException) -> StoreError:
+    if isinstance(error, sqlite3.Error) and name_of(error).startswith(("SQLITE_FULL", "SQLITE_BUSY")):
+        return _with_cause(StoreBusy(f"the SQLite file cannot be written: {error}; nothing was written"), error)
+    return _with_cause(OutcomeUnknown(f"the commit did not come to its end: {error}"), error)
+
+
+def _with_cause(error: E, cause: BaseException) -> E:
+    if error is not cause:
+        error.__cause__ = cause
+    return error

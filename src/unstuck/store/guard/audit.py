@@ -1,0 +1,100 @@
+"""Audit: what people did, written in the transaction that did it; and the news that people should take note of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from unstuck.model.errors import UnknownNotification
+from unstuck.model.guard import EVERY, Action, Notification
+from unstuck.model.payload import clean_text
+from unstuck.store.database import Row, Transaction
+from unstuck.store.life.changes import MAX_MESSAGE
+from unstuck.store.rows import instant, instant_or_none, packed
+
+_LAST = 1 << 62
+
+
+def note(
+    t: Transaction, by: str, verb: str, subject: str, tenant: str, detail: Mapping[str, Any] | None = None
+) -> None:
+    """One line; what it says about the action is cut to what both databases can keep."""
+    told = {name: _storable(value) for name, value in (detail or {}).items() if value is not None}
+    who = clean_text(by or "?", 200)
+    t.run("add_audit", by=who, verb=verb, subject=clean_text(subject, 400), tenant=tenant, detail=packed(told))
+
+
+def _storable(value: Any) -> Any:
+    return clean_text(value, MAX_MESSAGE) if isinstance(value, str) else value
+
+
+def actions(
+    t: Transaction, tenant: str | None, verb: str | None, subject: str | None, before: int | None, limit: int
+) -> list[Action]:
+    """The newest first."""
+    asked = {"tenant": tenant, "verb": verb, "subject": subject, "before": before or _LAST, "most": limit}
+    return [_action_of(row) for row in t.all("audit", **asked)]
+
+
+def _action_of(row: Row) -> Action:
+    return Action(
+        number=row["id"],
+        at=instant(row["at"]),
+        by=row["by"],
+        verb=row["verb"],
+        subject=row["subject"],
+        tenant=row["tenant"],
+        detail=json.loads(row["detail"]),
+    )
+
+
+# --- notifications ------------------------------------------------------------------------------------------------
+
+
+def notifications(
+    t: Transaction, tenant: str | None, acked: bool, before: int | None, limit: int
+) -> list[Notification]:
+    """The newest first; those that nobody has taken note of, or all."""
+    statement = "notifications" if acked else "open_notifications"
+    return [_notification_of(row) for row in t.all(statement, tenant=tenant, before=before or _LAST, most=limit)]
+
+
+def notify(
+    t: Transaction, title: str, message: str, link: str, severity: str, tenant: str = EVERY, workflow: str = ""
+) -> bool:
+    """Once, for as long as nobody has taken note; about the platform, unless a tenant is named."""
+    told = {
+        "title": clean_text(title, 200),
+        "message": clean_text(message, MAX_MESSAGE),
+        "link": clean_text(link, 400),
+    }
+    return t.run("notify", **told, severity=severity, tenant=tenant, workflow=workflow) == 1
+
+
+def ack(t: Transaction, number: int, by: str) -> Notification:
+    """The first to take note is kept: a repeat changes nothing."""
+    who = clean_text(by, 200)
+    is_first = t.run("ack_notification", number=number, by=who) == 1
+    row = t.one("notification", number=number)
+    if row is None:
+        raise UnknownNotification(number)
+    if is_first:
+        note(t, who, "notifications.ack", str(number), row["tenant"], {"title": row["title"]})
+    return _notification_of(row)
+
+
+def _notification_of(row: Row) -> Notification:
+    return Notification(
+        number=row["id"],
+        at=instant(row["at"]),
+        title=row["title"],
+        message=row["message"],
+        severity=row["severity"],
+        link=row["link"],
+        tenant=row["tenant"],
+        workflow=row["workflow"],
+        count=row["count"],
+        acked_at=instant_or_none(row["acked_at"]),
+        acked_by=row["acked_by"],
+    )

@@ -1,0 +1,190 @@
+"""Isolation: how a verb that serves everybody treats the one item that cannot be written.
+
+Rows that somebody else holds are skipped by the statements themselves, and come with the next sweep. Whatever else
+fails is found by halves (see there). A batch waits a moment for locks that cannot be skipped, its parts hardly at
+all: finding one held row among hundreds takes well under a second. Sweeps put what they found into quarantine, leave
+it out of their batches, and try some of it again, one by one.
+
+Whoever leaves an item of the inbox out of a batch because it is set aside holds its row in quarantine; whoever tries
+it again takes that row first. So a try comes after such a batch, and sees all that it knew.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from unstuck.clock import boot
+from unstuck.model.errors import StoreBusy
+from unstuck.model.payload import clean_text
+from unstuck.store.database import Database, Transaction
+from unstuck.store.guard import quarantine
+from unstuck.store.guard.halves import AWAY, in_halves
+from unstuck.store.port import HELD, QuarantineDuty
+
+T = TypeVar("T")
+R = TypeVar("R")
+K = TypeVar("K", bound=Hashable)
+
+#: How long a batch waits for a lock that cannot be skipped, and how long its parts do; in seconds.
+PATIENCE = 0.25
+IMPATIENCE = 0.05
+#: When halving ends: what was not tried by then comes with the next call.
+LONGEST = 4.0
+#: Items of one transaction of a sweep, and how many of the quarantine a sweep tries again.
+AT_ONCE = 100
+RETRIED = 20
+#: How many of those that met a lock get another, longer try: most locks pass, and are no news.
+_SECOND_CHANCES = 3
+BY = "sweep"
+
+
+class Undone(Exception):
+    """What was to be done is not due any more: nothing was written, and nothing is wrong with anybody."""
+
+
+class Item(Protocol):
+    """What a sweep moves; named by its job."""
+
+    @property
+    def job(self) -> int: ...
+
+    def __hash__(self) -> int: ...
+
+
+I = TypeVar("I", bound=Item)  # noqa: E741
+Move = Callable[[Transaction, Sequence[I]], tuple[list[T], bool]]
+
+
+def in_parts(items: Sequence[K], act: Callable[[Sequence[K], float], object]) -> dict[K, Exception]:
+    """Which of them fail all by themselves; `act` is one transaction over some of them, with so much patience."""
+    waits = itertools.chain((PATIENCE,), itertools.repeat(IMPATIENCE))
+    return in_halves(items, lambda some: act(some, next(waits)), within=LONGEST)
+
+
+def problem_of(error: Exception) -> str:
+    """An error as people may read it, on one line."""
+    return clean_text(quarantine.reason(error), 500)
+
+
+def is_about_data(error: BaseException) -> bool:
+    """Whether the values themselves are what a database can never take (DataError, as drivers call it)."""
+    return isinstance(error, UnicodeError | OverflowError) or any(
+        cls.__name__ == "DataError" for cls in type(error).__mro__
+    )
+
+
+class Sweep:
+    """Moves items in small transactions. What is set aside waits under `duty`."""
+
+    def __init__(self, database: Database, duty: QuarantineDuty) -> None:
+        self._database = database
+        self._duty = duty
+
+    def move(self, items: Sequence[I], act: Move[I, T], at_once: int = AT_ONCE) -> list[T]:
+        """What `act` answered, and no word about those that are held or failed."""
+        moved: list[T] = []
+        for start in range(0, len(items), at_once):
+            some = items[start : start + at_once]
+            failed = in_parts(some, lambda few, patience: moved.extend(self._write(act, few, patience)))
+            waited = [item for item, error in failed.items() if isinstance(error, StoreBusy)][:_SECOND_CHANCES]
+            again = in_parts(waited, lambda few, _: moved.extend(self._write(act, few, PATIENCE)))
+            held = {item: again[item] for item in waited if item in again}
+            refused = {item: error for item, error in failed.items() if item not in waited}
+            self._set_aside({item.job: problem_of(error) for item, error in (refused | held).items()})
+        return moved
+
+    def again(self, items: Iterable[I], act: Move[I, T]) -> list[T]:
+        """These were set aside: each by itself, and out of the quarantine once it has moved. What is slow has its
+        end, those behind it come first the next time."""
+        moved: list[T] = []
+        until = boot() + IMPATIENCE * RETRIED
+        for item in items:
+            if boot() >= until:
+                break
+            try:
+                answers = self._write(act, [item], IMPATIENCE)
+            except AWAY:
+                raise
+            except Exception as error:
+                self._set_aside({item.job: problem_of(error)})
+                continue
+            if answers:
+                self.leave(item.job)
+                moved += answers
+            else:
+                self._set_aside({item.job: HELD})
+        return moved
+
+    def each(self, items: Mapping[int, R], act: Callable[[R], T], *, is_again: bool = False) -> list[T]:
+        """For what `act` needs a transaction each. `is_again`: these were set aside."""
+        moved: list[T] = []
+        for job, item in items.items():
+            try:
+                moved.append(act(item))
+                if is_again:
+                    self.leave(job)
+            except AWAY:
+                raise
+            except Exception as error:
+                self._set_aside({job: problem_of(error)})
+        return moved
+
+    def leave(self, job: int) -> None:
+        self._database.write(lambda t: t.run("leave_quarantine", duty=self._duty, item=job))
+
+    def _write(self, act: Move[I, T], items: Sequence[I], patience: float) -> list[T]:
+        try:
+            answers, woke = self._database.write(lambda t: act(t, items), patience=patience)
+        except Undone:
+            return []
+        if woke:
+            self._database.hint()
+        return answers
+
+    def _set_aside(self, problems: Mapping[int, str]) -> None:
+        if problems:
+            self._database.write(lambda t: quarantine.put(t, self._duty, problems, BY))
+
+
+#: Over some of the items, in one transaction: how many moved, and whether somebody idle should look.
+Act = Callable[[Transaction, Sequence[K]], tuple[int, bool]]
+
+
+class Isolation:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def each(self, items: Sequence[K], act: Act[K]) -> tuple[int, dict[K, str]]:
+        """How many moved, and of those that failed alone what was said."""
+        moved, woke = 0, False
+
+        def write(some: Sequence[K], patience: float) -> None:
+            nonlocal moved, woke
+            done, has_woken = self._database.write(lambda t: act(t, some), patience=patience)
+            moved, woke = moved + done, woke or has_woken
+
+        try:
+            failed = in_parts(items, write)
+        finally:
+            if woke:
+                self._database.hint()
+        return moved, {item: problem_of(problem) for item, problem in failed.items()}
+
+    def sweep(self, duty: QuarantineDuty, items: Sequence[int], act: Act[int], by: str) -> int:
+        """How many moved; those that failed alone are set aside."""
+        moved, errors = self.each(items, act)
+        if errors:
+            self._database.write(lambda t: quarantine.put(t, duty, errors, by))
+        return moved
+
+    def try_again(self, duty: QuarantineDuty, act: Act[int], by: str, batch: int) -> int:
+        """What is set aside leaves with what is done about it, or because there is nothing left to do."""
+
+        def work(t: Transaction, items: Sequence[int]) -> tuple[int, bool]:
+            taken = sorted(row["item"] for row in t.all("take_quarantined", duty=duty, items=list(items)))
+            return act(t, taken) if taken else (0, False)
+
+        due = self._database.read(lambda t: t.all("quarantine_due", duty=duty, batch=batch))
+        return self.sweep(duty, [row["item"] for row in due], work, by) if due else 0

@@ -1,0 +1,1 @@
+"""LIFE. What moves a job: submit, claim, beat, settle, what people ask, what time does."""

@@ -1,0 +1,230 @@
+"""Inbox: what others only announced, because they must wait for nobody: lines that grew, jobs that ended.
+
+Theory of operation. Entries are taken, and what they ask for is done, in one transaction; what somebody holds at that
+instant is put back, so nothing waits and nothing is lost. A transaction that fails leaves its entries where they are:
+then they are tried by their numbers, in halves, and what a single entry asks for in its parts. What fails alone moves
+from the inbox to quarantine, so that the inbox itself never jams, and is tried again from there (see `isolation`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unstuck.clock import boot
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable
+from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.flow import pending, waking
+from unstuck.store.guard import quarantine
+from unstuck.store.guard.halves import in_halves
+from unstuck.store.guard.isolation import Isolation
+from unstuck.store.life.settling import Settling
+from unstuck.store.order import targets
+from unstuck.store.port import Ingested, QuarantineDuty
+from unstuck.store.rows import packed
+from unstuck.telemetry import emit
+
+BY = "inbox"
+MOST = 1000
+#: Whoever ingests before he claims must get to his claims; and one transaction of many should take half of that.
+WITHIN = 0.5
+#: As long as others have a target for a settle.
+A_MOMENT = 0.01
+
+_pause = threading.Event().wait
+
+Errors = dict[QuarantineDuty, dict[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class InboxEntry:
+    """A target whose line grew, or a job that has news."""
+
+    seq: int
+    target: int | None
+    job: int | None
+
+
+# --- in one transaction -------------------------------------------------------------------------------------------
+
+
+def ingest(
+    t: Transaction, tools: Settling, after: int, batch: int, *, is_careful: bool = False
+) -> tuple[Ingested, bool]:
+    """`is_careful`: something is set aside, and left out here."""
+    return _work_off(t, tools, t.all("take_inbox", after=after, batch=batch), after, is_careful=is_careful)
+
+
+def _ingest_these(t: Transaction, tools: Settling, entries: Sequence[InboxEntry]) -> tuple[Ingested, bool]:
+    """Those of them that are still there."""
+    found = t.all("take_entries", entries=[entry.seq for entry in entries])
+    return _work_off(t, tools, found, 0, is_careful=True)
+
+
+def _work_off(
+    t: Transaction, tools: Settling, entries: Sequence[Row], after: int, *, is_careful: bool
+) -> tuple[Ingested, bool]:
+    """Targets first: their locks come before those of running attempts and jobs, which dependants need."""
+    if not entries:
+        return Ingested(0, 0, after), False
+    woken, held = targets.ingest(t, [entry["target"] for entry in entries], is_careful=is_careful)
+    news = sorted({entry["job"] for entry in entries if entry["job"] is not None})
+    moved, woke = pending.settle_news(t, tools, news, is_careful=is_careful) if news else (0, False)
+    last = max(entry["seq"] for entry in entries)
+    return Ingested(len(entries), woken + moved, last, held), woken > 0 or woke
+
+
+# --- batch after batch --------------------------------------------------------------------------------------------
+
+
+class Inbox:
+    """Shared by threads without a lock: what it remembers only makes it quicker."""
+
+    def __init__(self, database: Database, tools: Settling) -> None:
+        self._database = database
+        self._tools = tools
+        self._isolation = Isolation(database)
+        self._most = MOST
+        self._is_something_aside = False
+        self._was_held = False
+
+    def ingest(self, after: int, batch: int) -> Ingested:
+        """Up to so many entries, for a short while."""
+        until = boot() + WITHIN
+        done = Ingested(0, 0, after)
+        while done.entries < batch:
+            asked = min(batch - done.entries, self._most)
+            found = self._some(done.last, asked)
+            done = _sum(done, found)
+            if found.entries < asked or boot() >= until:
+                break
+        return self._once_more(done)
+
+    def _once_more(self, done: Ingested) -> Ingested:
+        """A settle that has a target lets it go within a moment, and may have been too early for what came meanwhile:
+        nobody would look at it until the next poll. Not again and again for one that does not let go."""
+        was_held, self._was_held = self._was_held, done.held > 0
+        if was_held or not done.held:
+            return done
+        _pause(A_MOMENT)
+        again = self._some(done.last, self._most)
+        self._was_held = again.held > 0
+        return replace(_sum(done, again), held=again.held)
+
+    def _some(self, after: int, batch: int) -> Ingested:
+        """What is too slow for one call would never be done: fewer next time, down to one; if that one is too slow
+        too, for a store that answers others, it is the one to blame."""
+        began = boot()
+        try:
+            found = self._batch(after, batch)
+        except Exception as problem:
+            self._most = max(1, batch // 4)
+            is_too_much = isinstance(problem, StoreUnavailable) or boot() - began >= WITHIN
+            if isinstance(problem, SchemaMismatch | OutcomeUnknown) or (is_too_much and batch > 1):
+                raise
+            emit("store.ingest.refused", entries=batch, problem=str(problem)[:200])
+            self._is_something_aside = True
+            if isinstance(problem, StoreUnavailable):
+                self._database.write(lambda t: t.run("probe"))
+                return self._each(after, [(entry, problem) for entry in self._entries(after, 1)])
+            return self._in_halves(after, batch)
+        self._most = min(MOST, 2 * batch) if boot() - began < WITHIN / 2 else max(1, batch // 2)
+        return found
+
+    def _batch(self, after: int, batch: int) -> Ingested:
+        is_careful = self._is_something_aside
+        done, woke = self._database.write(lambda t: ingest(t, self._tools, after, batch, is_careful=is_careful))
+        if woke:
+            self._database.hint()
+        return done
+
+    # --- what fails -----------------------------------------------------------------------------------------------
+
+    def _in_halves(self, after: int, batch: int) -> Ingested:
+        done = Ingested(0, 0, after)
+        woke = False
+
+        def write(some: Sequence[InboxEntry]) -> None:
+            nonlocal done, woke
+            found, has_woken = self._database.write(lambda t: _ingest_these(t, self._tools, some))
+            done, woke = _sum(done, found), woke or has_woken
+
+        failed = in_halves(self._entries(after, batch), write, within=2 * WITHIN)
+        if woke:
+            self._database.hint()
+        return _sum(done, self._each(after, list(failed.items())))
+
+    def _entries(self, after: int, batch: int) -> list[InboxEntry]:
+        rows = self._database.read(lambda t: t.all("inbox_entries", after=after, batch=batch))
+        return [InboxEntry(row["seq"], row["target"], row["job"]) for row in rows]
+
+    def _each(self, after: int, failed: Sequence[tuple[InboxEntry, Exception]]) -> Ingested:
+        moved = sum(self._alone(entry, problem) for entry, problem in failed)
+        return Ingested(len(failed), moved, max((entry.seq for entry, _ in failed), default=after))
+
+    def _alone(self, entry: InboxEntry, problem: Exception) -> int:
+        """All that it asks for, each for itself; then it goes, and what failed is set aside."""
+        errors: Errors = {}
+        moved, later = 0, list[int]()
+        if entry.target is not None:
+            errors["target"] = {entry.target: quarantine.reason(problem)}
+        elif (job := entry.job) is not None:
+            concerned = self._database.read(lambda t: pending.concerned_by(t, [job]))
+            if isinstance(problem, StoreUnavailable):  # too slow: each by an entry of its own
+                later = [one for one in concerned if one != job]
+                if job in concerned or not later:
+                    errors["dependants" if job in concerned else "wait"] = {job: quarantine.reason(problem)}
+            else:
+                some, later = concerned[: pending.MOST_AT_ONCE], concerned[pending.MOST_AT_ONCE :]
+                moved, errors["dependants"] = self._isolation.each(some, self._look_at)
+                awake, errors["wait"] = self._isolation.each([job], self._wake)
+                moved += awake
+        self._database.write(lambda t: _leave(t, entry, errors, later))
+        return moved
+
+    def _look_at(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+        return pending.look_at(t, self._tools, jobs)
+
+    def _wake(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+        return waking.wake(t, self._tools, jobs)
+
+    # --- what had failed ------------------------------------------------------------------------------------------
+
+    def try_again(self, batch: int) -> int:
+        aside = {row["duty"] for row in self._database.read(lambda t: t.all("quarantine_duties"))}
+        self._is_something_aside = bool(aside)
+        moved = 0
+        if "target" in aside:
+            moved += self._isolation.try_again("target", self._tend_target, BY, batch)
+        if "dependants" in aside:
+            moved += self._isolation.try_again("dependants", self._look_at, BY, batch)
+        if "wait" in aside:
+            moved += self._isolation.try_again("wait", self._end_wait, BY, batch)
+        return moved
+
+    def _tend_target(self, t: Transaction, numbers: Sequence[int]) -> tuple[int, bool]:
+        over, _ = targets.end_pauses(t, numbers)
+        ready, _ = targets.ingest(t, numbers)
+        return over + ready, over + ready > 0
+
+    def _end_wait(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+        """By its answer, or by time."""
+        late, is_late = waking.expire(t, self._tools, waking.due_of(t, jobs))
+        awake, woke = self._wake(t, jobs)
+        return late + awake, is_late or woke
+
+
+def _leave(t: Transaction, entry: InboxEntry, errors: Errors, later: Sequence[int]) -> None:
+    for duty, said in errors.items():
+        if said:
+            quarantine.put(t, duty, said, BY)
+    if later:
+        t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in later]))
+    t.all("take_entries", entries=[entry.seq])
+
+
+def _sum(one: Ingested, other: Ingested) -> Ingested:
+    return Ingested(
+        one.entries + other.entries, one.woken + other.woken, max(one.last, other.last), one.held + other.held
+    )

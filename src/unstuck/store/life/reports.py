@@ -1,0 +1,81 @@
+"""Reports: a worker's settlements, batch by batch, and each of them alone where a batch fails."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from unstuck.model.job import AttemptRef
+from unstuck.model.settlement import Stuck
+from unstuck.store.calls import Calls
+from unstuck.store.database import Transaction
+from unstuck.store.guard import isolation
+from unstuck.store.guard.halves import AWAY
+from unstuck.store.life import settle
+from unstuck.store.order import targets
+from unstuck.store.port import Report, Settled, Verdict
+from unstuck.telemetry import emit
+
+
+class Reports:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        first: dict[AttemptRef, Report] = {}
+        for report in reports:
+            first.setdefault(report.ref, report)
+        answers: dict[AttemptRef, Settled] = {}
+
+        def act(refs: Sequence[AttemptRef], patience: float) -> None:
+            for answer in self._settle(worker, [first[ref] for ref in refs], patience):
+                answers[answer.ref] = answer
+
+        failed = isolation.in_parts(list(first), act)
+        if failed:
+            self._calls.probe()  # where nothing can be written no report is to blame
+        for ref, error in failed.items():
+            answers[ref] = self._refuse(worker, first[ref], error)
+        return [answers.get(report.ref) or settle.waiting(report.ref, problem="") for report in reports]
+
+    def _refuse(self, worker: int, report: Report, error: Exception) -> Settled:
+        """What no database can take fails its job at once; about anything else the report may be right, and the
+        trouble may pass: it stays with its worker."""
+        problem = isolation.problem_of(error)
+        emit("store.settle.refused", level=logging.DEBUG, job=report.ref.job, problem=problem)
+        if not isolation.is_about_data(error):
+            return settle.waiting(report.ref, problem)
+        bare = settle.refused(Report(report.ref, report.outcome), f"the database refused it: {error}")
+        try:
+            return self._settle(worker, [bare], isolation.IMPATIENCE)[0]
+        except AWAY:
+            raise
+        except Exception as another:
+            return settle.waiting(report.ref, isolation.problem_of(another))
+
+    def _settle(self, worker: int, reports: Sequence[Report], patience: float) -> list[Settled]:
+        def work(t: Transaction) -> tuple[list[Settled], bool]:
+            return settle.settle(t, self._calls.tools, worker, by, rest)
+
+        known = self._calls.known_worker(worker)
+        by = known["name"] if known else f"worker {worker}"
+        # What returned and said nothing closes by one statement; whatever that does not close takes the long way, and
+        # so does what failed before: there a slow one costs less time.
+        is_first = patience > isolation.IMPATIENCE
+        closed = settle.close_plainly(self._calls.database, worker, by, reports) if is_first else {}
+        rest = [report for report in reports if report.ref not in closed]
+        answers = {answer.ref: answer for answer in self._calls.waking(work, patience)} if rest else {}
+        self._lift_after(worker, reports, answers, patience)
+        if self._calls.has_limits:
+            self._calls.database.hint()  # what ended may have been all that kept a limit shut
+        return [answers.get(report.ref) or closed[report.ref] for report in reports]
+
+    def _lift_after(
+        self, worker: int, reports: Sequence[Report], answers: Mapping[AttemptRef, Settled], patience: float
+    ) -> None:
+        """The backstop judged an attempt whose report was on its way. The report still says that the body has ended:
+        nobody else would ever lift that body mark while this worker lives."""
+        ended = [report.ref for report in reports if not isinstance(report.outcome, Stuck)]
+        fenced = [ref for ref in ended if ref in answers and answers[ref].verdict is Verdict.FENCED]
+        if fenced:
+            self._calls.waking(lambda t: targets.lift_after(t, worker, fenced), patience)

@@ -1,0 +1,16 @@
+"""What every settle needs beside the transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unstuck.chance import Chance
+from unstuck.store.order.dimensions import Dimensions
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What every settle needs beside the transaction."""
+
+    dimensions: Dimensions
+    chance: Chance

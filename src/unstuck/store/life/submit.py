@@ -1,0 +1,190 @@
+"""Submit: keys first, then the rows. Insert-only, so that it waits for nobody but a twin with the same key.
+
+A job that is held or waits for others is born PENDING: its history says why from the beginning, and it stands in no
+queue. What it waits for must exist, or be born with it; a cycle can only be made inside one batch. Queue caps are
+counted, and the blacklist is asked, after the insert in the same transaction: what must not be is never committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from unstuck.model.dependencies import cycle
+from unstuck.model.errors import InvalidInput, KeyConflict
+from unstuck.model.job import AfterFailure, NewJob
+from unstuck.model.lifecycle import JobState
+from unstuck.model.payload import check_text
+from unstuck.model.policy import LONGEST
+from unstuck.store.database import Row, Transaction
+from unstuck.store.flow import pending
+from unstuck.store.guard import audit, breaker
+from unstuck.store.order import caps
+from unstuck.store.order.dimensions import Numbers
+from unstuck.store.port import EVERY, Submitted
+from unstuck.store.rows import microseconds, packed, span
+
+MAX_PRIORITY = 1_000_000  # a step is a minute of age: two years
+MOST_AFTER = 100
+AFTER_FAILURES: tuple[AfterFailure, ...] = ("fail", "run")
+CHUNK_JOBS = 1000
+CHUNK_CHARACTERS = 4 << 20
+
+Key = tuple[str, str]
+
+
+def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float) -> list[Submitted]:
+    owners = _owners(t, jobs, key_life)
+    fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
+    waits = _waits(jobs, {job.id: owners.get(_key(job), job.id) for job in jobs})
+    born: dict[str, Row] = {}
+    for chunk in _chunks(list(fresh.values())):
+        born |= _insert(t, [_columns(place, job, numbers) for place, job in enumerate(chunk)])
+    for row in list(born.values())[:1]:  # one instant and one look for all of them
+        numbers.check(row["created_at"], row["seen"])
+    pending.begin(
+        t, [pending.Beginning(born[job.id], job, waits[job.id]) for job in fresh.values() if job.id in born]
+    )
+    if any(row["is_capped"] for row in born.values()):
+        caps.check(t, [fresh[uid] for uid in born])
+    if any(row["is_guarded"] for row in born.values()):
+        breaker.admit(t, [(row["id"], fresh[uid]) for uid, row in born.items()])
+    for job in (fresh[uid] for uid in born):
+        if job.replay_of is not None:
+            audit.note(t, job.replay_by or "?", "jobs.replay", job.replay_of, job.tenant, {"job": job.id})
+    answers = []
+    for job in jobs:
+        owner = owners.get(_key(job), job.id)
+        answers.append(Submitted(owner, created=owner == job.id and born.pop(owner, None) is not None))
+    return answers
+
+
+def expect(t: Transaction, jobs: Sequence[NewJob]) -> None:
+    """The refusals that can be seen before anything is made for these jobs; the submit itself decides."""
+    pending.check_known(t, jobs)
+    unkeyed = [job for job in jobs if job.key is None]  # who has a key may be here already
+    breaker.expect(t, unkeyed)
+    caps.expect(t, unkeyed)
+
+
+def _waits(jobs: Sequence[NewJob], known_as: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """Whom each job waits for; a twin by the key of an earlier job is that job."""
+    waits = {job.id: tuple(dict.fromkeys(known_as.get(other, other) for other in job.after)) for job in jobs}
+    if circle := cycle({known_as[job]: others for job, others in waits.items() if known_as[job] == job}):
+        raise InvalidInput(f"these jobs would wait for each other for ever: {' after '.join(circle)}")
+    return waits
+
+
+def _key(job: NewJob) -> Key | None:
+    return None if job.key is None else (job.tenant, job.key)
+
+
+def _owners(t: Transaction, jobs: Sequence[NewJob], key_life: float) -> dict[Key | None, str]:
+    """Whom each key belongs to: the first of this batch, or the earlier job that still owns it."""
+    first: dict[Key, NewJob] = {}
+    for job in jobs:
+        if (key := _key(job)) is not None:
+            _same_body(first.setdefault(key, job), job)
+    if not first:
+        return {}
+    rows = [
+        {"tenant": key[0], "key": key[1], "fingerprint": job.fingerprint or "", "job": job.id}
+        for key, job in sorted(first.items())
+    ]
+    ours = {(row["tenant"], row["key"]) for row in t.all("add_keys", rows=packed(rows), life=span(key_life))}
+    owners: dict[Key | None, str] = {key: job.id for key, job in first.items()}
+    theirs = [row for row in rows if (row["tenant"], row["key"]) not in ours]
+    for row in t.all("known_keys", rows=packed(theirs)) if theirs else ():
+        key = (row["tenant"], row["key"])
+        if row["fingerprint"] != (first[key].fingerprint or ""):
+            raise KeyConflict(key[1], row["job"])
+        owners[key] = row["job"]
+    return owners
+
+
+def _same_body(first: NewJob, other: NewJob) -> None:
+    if first.key is not None and first.fingerprint != other.fingerprint:
+        raise KeyConflict(first.key, first.id)
+
+
+def _chunks(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
+    chunk: list[NewJob] = []
+    size = 0
+    for job in jobs:
+        if chunk and (len(chunk) >= CHUNK_JOBS or size + len(job.payload) > CHUNK_CHARACTERS):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(job)
+        size += len(job.payload)
+    if chunk:
+        yield chunk
+
+
+def _insert(t: Transaction, rows: list[dict[str, Any]]) -> dict[str, Row]:
+    born = t.all("submit_jobs", rows=packed(rows))
+    if t.split and born:
+        _insert_by_steps(t, rows, packed([row["id"] for row in born]))
+    appointed = {row["uid"] for row in rows if row["start_at"] is not None}
+    if appointments := [row["id"] for row in born if row["uid"] in appointed]:
+        t.run("appoint", jobs=appointments)
+    return {row["uid"]: row for row in born}
+
+
+def _insert_by_steps(t: Transaction, rows: list[dict[str, Any]], numbers: str) -> None:
+    """SQLite has no writing CTEs: a statement per table, and none for a table that gets nothing."""
+    t.run("submit_ready", jobs=numbers)
+    t.run("submit_events", jobs=numbers)
+    if any(row["target"] is not None for row in rows):
+        t.run("submit_line", jobs=numbers)
+        t.run("submit_inbox", jobs=numbers)
+    if any(row["delay"] or row["start_at"] is not None or row["expires_after"] is not None for row in rows):
+        t.run("submit_timers", jobs=numbers)
+    if any(row["tags"] for row in rows):
+        t.run("submit_tags", jobs=numbers)
+
+
+def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
+    is_pending = job.on_hold or bool(job.after)
+    expires = numbers.stay(job)
+    return {
+        "place": place,
+        "uid": job.id,
+        "tenant": job.tenant,
+        "queue": job.queue,
+        "workflow": job.workflow,
+        "route": numbers.route(job),
+        "target": numbers.target(job),
+        "priority": job.priority,
+        "payload": job.payload,
+        "policy": numbers.policy(job),
+        "start_at": None if job.start_at is None else microseconds(job.start_at),
+        "delay": span(job.delay),
+        # The stay in the queue begins when it is released.
+        "expires_after": None if expires is None or is_pending else span(expires),
+        "key": job.key,
+        "tags": packed(job.tags) if job.tags else None,
+        "state": JobState.PENDING if is_pending else JobState.QUEUED,
+        "event_count": 2 if is_pending else 1,
+        "on_hold": int(job.on_hold),
+        "after_failure": job.after_failure if job.after else None,
+        "replay_of": job.replay_of,
+    }
+
+
+def check(jobs: Sequence[NewJob]) -> None:
+    """Before anything is written: both databases refuse the same things with the same words."""
+    for job in jobs:
+        if not -MAX_PRIORITY <= job.priority <= MAX_PRIORITY:
+            raise InvalidInput(f"priority {job.priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
+        if not 0 <= job.delay <= LONGEST:
+            raise InvalidInput(f"a delay of {job.delay} seconds is not between 0 and {LONGEST:g}")
+        if len(job.after) > MOST_AFTER:
+            raise InvalidInput(f"job {job.id} waits for {len(job.after)} others; the limit is {MOST_AFTER}")
+        if job.after_failure not in AFTER_FAILURES:
+            raise InvalidInput(f"after_failure={job.after_failure!r} is not one of {', '.join(AFTER_FAILURES)}")
+        if EVERY in (job.tenant, job.target):
+            raise InvalidInput(f"{EVERY} stands for all of them and names none")
+        check_text(job.payload, "the payload")
+        texts = (job.id, job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
+        for name in (*texts, *job.tags, *job.after, job.replay_of):
+            check_text(name or "", "a name")

@@ -1,0 +1,112 @@
+"""Timers: delayed starts and retries that came due, stays in the queue that lasted too long, pauses that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from unstuck.store.calls import BY_JANITOR, Calls
+from unstuck.store.database import T, Transaction
+from unstuck.store.drivers import leaps
+from unstuck.store.guard import isolation
+from unstuck.store.guard.isolation import Act, Isolation
+from unstuck.store.life import sweep
+from unstuck.store.order import targets
+from unstuck.store.port import Enough, QuarantineDuty, never
+from unstuck.store.rows import span
+
+EXPIRE_ROUNDS = 50
+SWEEP_ROUNDS = 10
+
+
+class Timers:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._database = calls.database
+        self._isolation = Isolation(calls.database)
+
+    def release_due(self, batch: int, enough: Enough) -> int:
+        self._keep_appointments(batch, enough)
+        # Two transactions: targets are locked before timers, by everybody.
+        released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
+        released += len(self._ring("start", sweep.release_due, batch, rounds=1))
+        expired = self._ring(
+            "expire",
+            lambda t, some: sweep.expire_stays(t, self._calls.tools, some),
+            batch,
+            rounds=EXPIRE_ROUNDS,
+            enough=enough,
+        )
+        return released + sum(expired)
+
+    def lift_body_marks(self, margin: float, batch: int) -> int:
+        def lift(t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
+            return targets.lift_body_marks(t, margin, jobs)
+
+        liftable = partial(targets.liftable_body_marks, margin=margin, batch=batch)
+        return self._isolation.try_again("hold", lift, BY_JANITOR, batch) + self._sweep("hold", liftable, lift, batch)
+
+    def _keep_appointments(self, batch: int, enough: Enough) -> None:
+        """The clock has leapt: what was to begin or to end at an instant of it does so by the new one."""
+        if self._database.dialect == "sqlite":
+            self._database.check_clock()
+        writing = span(2 * self._database.store_call)
+        if (unmoved := self._database.read(lambda t: t.one("clock_unmoved", writing=writing))) is None:
+            return
+        after = 0
+        while jobs := self._database.read(partial(leaps.wrong_appointments, after=after, batch=batch)):
+            isolation.in_parts(jobs, self._move_appointments)
+            after = jobs[-1]
+            if enough():
+                return
+        if unmoved["is_settled"] and not after:
+            self._database.write(lambda t: t.run("appointments_moved", ahead=unmoved["ahead"]))
+
+    def _move_appointments(self, jobs: Sequence[int], patience: float) -> None:
+        self._database.write(lambda t: leaps.move_appointments(t, jobs), patience=patience)
+
+    def _ring(
+        self,
+        kind: Literal["start", "expire"],
+        act: Callable[[Transaction, Sequence[sweep.Timer]], tuple[list[T], bool]],
+        batch: int,
+        *,
+        rounds: int,
+        enough: Enough = never,
+    ) -> list[T]:
+        """Timers that came due, batch after batch up to a bound: neither those that somebody holds nor those of stays
+        that ended well hold up the others."""
+
+        def look(t: Transaction) -> list[sweep.Timer]:
+            rows = t.all("due_timers", kind=kind, after_due=after[0], after_job=after[1], batch=batch)
+            return [sweep.Timer(row["due_at"], row["job"]) for row in rows]
+
+        def look_aside(t: Transaction) -> list[sweep.Timer]:
+            rows = t.all("aside_timers", kind=kind, batch=isolation.RETRIED)
+            return [sweep.Timer(row["due_at"], row["job"]) for row in rows]
+
+        sweeping = isolation.Sweep(self._database, kind)
+        moved: list[T] = []
+        after = sweep.Timer(0, 0)
+        found, aside = self._database.read(lambda t: (look(t), look_aside(t)))
+        while found:
+            moved += sweeping.move(found, act, at_once=batch)
+            rounds -= bool(moved)
+            if len(found) < batch or rounds <= 0 or enough():
+                break
+            after = found[-1]
+            found = self._database.read(look)
+        return moved + sweeping.again(aside, act)
+
+    def _sweep(self, duty: QuarantineDuty, look: Callable[..., list[int]], act: Act[int], batch: int) -> int:
+        """Batch after batch, up to a bound, each behind the last: what somebody holds is left for another time, and
+        keeps nobody waiting."""
+        moved, after = 0, 0
+        for _ in range(SWEEP_ROUNDS):
+            found = self._database.read(partial(look, after=after))
+            moved += self._isolation.sweep(duty, found, act, BY_JANITOR) if found else 0
+            if len(found) < batch:
+                break
+            after = found[-1]
+        return moved

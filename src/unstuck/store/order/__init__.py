@@ -1,0 +1,1 @@
+"""ORDER. Who runs next: routes, targets and their lines, pauses, limits, weights."""

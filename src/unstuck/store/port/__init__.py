@@ -1,0 +1,167 @@
+"""WorkerPort and Store: every question we ask a database, a module per noun.
+
+One verb is one transaction with one typed outcome. A verb that could not be carried out raises a StoreError:
+StoreUnavailable and StoreBusy mean that nothing was written, OutcomeUnknown that the answer was lost. Every verb
+is safe to repeat: submit by the job's id and key, claim by its claim id, settle by (job, token, claim id).
+Tenant is a parameter wherever a person asks; workers serve all tenants by route.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from unstuck.store.port.flow import FlowPort
+from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
+from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
+from unstuck.store.port.order import (
+    BY_CODE,
+    EVERY,
+    Limit,
+    LimitKind,
+    LimitPart,
+    OrderPort,
+    Pause,
+    PauseKind,
+    TargetRecord,
+    TenantRecord,
+)
+from unstuck.store.port.read import (
+    ClockStand,
+    FeedBounds,
+    FeedEvent,
+    FeedFilter,
+    FeedPage,
+    InboxStand,
+    LockHolder,
+    Overdue,
+    ReadPort,
+    Tally,
+    TallyBy,
+)
+from unstuck.store.port.sweeps import (
+    FIRST_ENDED,
+    Ended,
+    Enough,
+    NameKind,
+    Recovered,
+    ServerSession,
+    SweepsPort,
+    Waiting,
+    WaitingRoutes,
+    never,
+)
+from unstuck.store.port.worker import (
+    HELD,
+    Asked,
+    AttemptOutput,
+    Beat,
+    Claimed,
+    Ingested,
+    NewChild,
+    NewStep,
+    NewWorker,
+    OpenRoute,
+    OpenRoutes,
+    OrderKind,
+    Report,
+    Route,
+    Settled,
+    Share,
+    Verdict,
+    WorkerOrder,
+    WorkerPort,
+)
+
+__all__ = [
+    "ATTEMPTS_PAGE",
+    "BY_CODE",
+    "EVERY",
+    "FIRST_ENDED",
+    "HELD",
+    "HISTORY_PAGE",
+    "Asked",
+    "AttemptOutput",
+    "Beat",
+    "Claimed",
+    "ClockStand",
+    "Ended",
+    "Enough",
+    "FeedBounds",
+    "FeedEvent",
+    "FeedFilter",
+    "FeedPage",
+    "FlowPort",
+    "GuardPort",
+    "Holder",
+    "InboxStand",
+    "Ingested",
+    "JobFilter",
+    "JobPage",
+    "JobsPort",
+    "Limit",
+    "LimitKind",
+    "LimitPart",
+    "LockHolder",
+    "NameKind",
+    "NewChild",
+    "NewStep",
+    "NewWorker",
+    "OpenRoute",
+    "OpenRoutes",
+    "OrderKind",
+    "OrderPort",
+    "Overdue",
+    "Pause",
+    "PauseKind",
+    "QuarantineDuty",
+    "Quarantined",
+    "ReadPort",
+    "Recovered",
+    "Report",
+    "Route",
+    "ServerSession",
+    "Settled",
+    "Share",
+    "Store",
+    "Submitted",
+    "SweepsPort",
+    "Tally",
+    "TallyBy",
+    "TargetRecord",
+    "TenantRecord",
+    "Verdict",
+    "Waiting",
+    "WaitingRoutes",
+    "WorkerOrder",
+    "WorkerPort",
+    "never",
+]
+
+
+class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, Protocol):
+    """All the verbs."""
+
+    def probe(self) -> None:
+        """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""
+        ...
+
+    def wait_for_work(self, timeout: float) -> bool:
+        """Sleep until somebody hints at new work, or the timeout; True for a hint."""
+        ...
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date under a lock; the names of what was applied."""
+        ...
+
+    def schema_version(self) -> int:
+        """The number of the newest migration that was applied; 0: none was."""
+        ...
+
+    def shipped_version(self) -> int:
+        """The number of the newest migration that this code brings."""
+        ...
+
+    def prepare_schema(self) -> bool:
+        """For whoever only wants to work: an empty database gets its tables, a SQLite file is brought up to date.
+        False: a server's database is behind, and only `migrate` changes that."""
+        ...

@@ -1,0 +1,51 @@
+"""The flow's port: events, approvals, and what a job has recorded."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from unstuck.model.parts import MOST_PARTS, Part
+from unstuck.model.waits import Answer, Child, Signalled, Spent, StepRecord, WaitRecord
+
+
+class FlowPort(Protocol):
+    """What jobs wait for, and what they leave between their attempts."""
+
+    def signal(
+        self, tenant: str, event: str, payload: str, by: str, *, job: str | None = None, topic: str | None = None
+    ) -> Signalled:
+        """Send an event to a job or a topic: it answers one wait, or is kept for one until its time has passed.
+        UnknownJob; NotWaiting for a job that has ended."""
+        ...
+
+    def decide(
+        self, tenant: str, job: str, answer: Answer, by: str, comment: str | None = None, *, key: str | None = None
+    ) -> WaitRecord:
+        """APPROVED or REJECTED: the open approval of this job (`key`: this one). NotWaiting when there is none."""
+        ...
+
+    def open_waits(
+        self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
+    ) -> list[WaitRecord]:
+        """The oldest first; `after` is the `cursor` of the last one of the page before."""
+        ...
+
+    def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:
+        """All that a job ever waited for, the oldest first."""
+        ...
+
+    def steps_of(self, tenant: str, job: str) -> list[StepRecord]: ...
+
+    def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
+        """Its partial results above this number, the lowest number first."""
+        ...
+
+    def count_parts(self, tenant: str, job: str) -> int: ...
+
+    def usage_of(self, tenant: str, job: str) -> Spent:
+        """Of its present run."""
+        ...
+
+    def children_of(self, tenant: str, job: str) -> list[Child]: ...
+
+    def parent_of(self, tenant: str, job: str) -> str | None: ...

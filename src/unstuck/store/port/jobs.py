@@ -1,0 +1,124 @@
+"""The jobs' port: submit them, read them, and ask something of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord, NewJob, WorkflowRecord
+from unstuck.model.lifecycle import JobState, Shown
+from unstuck.store.port.worker import OrderKind, WorkerOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`created` is False when the idempotency key (or the id) was known: then this is the earlier job."""
+
+    id: str
+    created: bool
+
+
+#: A job that is retried for days has thousands of both; an attempt may have printed 64 KiB and left a stack as long.
+HISTORY_PAGE: Final = 1000
+ATTEMPTS_PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who runs a job at this instant: the worker's number, and the attempt."""
+
+    worker: int
+    ref: AttemptRef
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    #: States, and parts of them (Shown): any of these.
+    states: tuple[JobState | Shown, ...] = ()
+    workflow: str | None = None
+    queue: str | None = None
+    error_type: str | None = None
+    newest_first: bool = True
+    target: str | None = None
+    tag: str | None = None
+    #: Submitted before, or after, this instant.
+    before: datetime | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """`next` is the cursor of the page after this one; a page may be short and still have one."""
+
+    jobs: tuple[JobRecord, ...]
+    next: str | None = None
+
+
+class JobsPort(Protocol):
+    """Jobs, as those who ask for them see them."""
+
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """All or nothing. Raises KeyConflict when a key is known with another fingerprint, WorkflowBlacklisted for a
+        workflow of which nothing is accepted."""
+        ...
+
+    def workflow(self, name: str) -> WorkflowRecord | None: ...
+
+    def workflows(self) -> list[WorkflowRecord]: ...
+
+    def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
+        """At rest: CANCELLED in this transaction. Running: the request is durable. Ended: IllegalMove."""
+        ...
+
+    def interrupt(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord: ...
+
+    def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
+        """A new, clean run of a PAUSED, FAILED, TIMEOUT or CANCELLED job, at its old age. WorkflowBlacklisted,
+        as also for run_now and release."""
+        ...
+
+    def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
+        """A person supplies the result: a new run that ends COMPLETED at once."""
+        ...
+
+    def run_now(self, tenant: str, job: str, by: str) -> JobRecord:
+        """Make a QUEUED job that waits for its time due now."""
+        ...
+
+    def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
+        """Lift the hold of a PENDING job; one that also waits for others to end does so unless forced."""
+        ...
+
+    def skip(self, tenant: str, job: str, by: str) -> JobRecord:
+        """Let the target of a job that blocks it move on, and leave the job as it is."""
+        ...
+
+    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> WorkerOrder:
+        """Ask a worker whose lease holds; UnknownWorker for any other. The same order, still open, is that order."""
+        ...
+
+    def order(self, number: int) -> WorkerOrder | None: ...
+
+    def holder(self, tenant: str, job: str) -> Holder | None:
+        """None: it is not RUNNING."""
+        ...
+
+    def get(self, tenant: str, job: str) -> JobRecord | None: ...
+
+    def find(self, tenant: str, prefix: str, limit: int = 5) -> list[str]:
+        """Ids that begin with this."""
+        ...
+
+    def history(self, tenant: str, job: str, after: int = 0, limit: int = HISTORY_PAGE) -> list[EventRecord]:
+        """Its events above this number, the lowest first. A job has numbered them without a gap, up to `events`."""
+        ...
+
+    def attempts(self, tenant: str, job: str, after: int = 0, limit: int = ATTEMPTS_PAGE) -> list[AttemptRecord]:
+        """Its attempts above this token, the lowest first. They have their tokens without a gap."""
+        ...
+
+    def progress_of(self, tenant: str, job: str) -> str | None: ...
+
+    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage: ...

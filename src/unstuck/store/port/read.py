@@ -1,0 +1,188 @@
+"""The readers' port: the feed, counts, workers, and what `why` and `health` ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from unstuck.model.job import EventRecord, WorkerRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.model.why.facts import Facts, Locker
+
+TallyBy = Literal["tenant", "queue", "workflow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many jobs of a tenant, queue or workflow are where, each counted up to the ceiling.
+
+    `at_least`: states of which there may be more. Of QUEUED, `scheduled` wait for a later time (retries too) and
+    `blocked` behind the job that blocks their target. `oldest_due_at`: when the job fell due that has waited longest,
+    of those next on their routes; it is not told of all tenants together.
+    """
+
+    name: str
+    states: dict[JobState, int]
+    scheduled: int = 0
+    blocked: int = 0
+    oldest_due_at: datetime | None = None
+    at_least: frozenset[JobState] = frozenset()
+    ceiling: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """One event of the feed. `cursor` is where to go on after it."""
+
+    cursor: str
+    tenant: str
+    queue: str
+    workflow: str
+    event: EventRecord
+
+    @property
+    def job(self) -> str:
+        return self.event.job
+
+    @property
+    def number(self) -> int:
+        return self.event.number
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind
+
+    @property
+    def at(self) -> datetime:
+        return self.event.at
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return self.event.data
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFilter:
+    """What a reader of the feed wants to see; None and () mean all."""
+
+    tenant: str | None = None
+    kinds: tuple[str, ...] = ()
+    job: str | None = None
+    workflow: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """`cursor` is how far the page looked, also past events that were not wanted. `is_last`: no further yet."""
+
+    events: tuple[FeedEvent, ...]
+    cursor: str
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeedBounds:
+    """Cursors: from `oldest` on everything that is kept can be read, from `newest` on what comes."""
+
+    oldest: str
+    newest: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """A session that has held rows or tables of ours for `held_for` seconds (None: this user may not know), and how
+    many others wait for it now."""
+
+    session: Locker
+    held: tuple[str, ...]
+    waiting: int
+    held_for: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """What a sweep should have seen to at `due_at`: the end of a lease, a timer, the latest end of an attempt."""
+
+    what: Literal["lost", "start", "expire", "wait", "backstop"]
+    due_at: datetime
+    tenant: str
+    job: str | None
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStand:
+    """What the database's clock did: by how many seconds it leapt last, when (before or after, all distances are what
+    they were), who noticed, and how often so far. `ahead`: how far our time is from that clock since."""
+
+    ahead: float
+    leaps: int
+    leap: float
+    leapt_at: datetime | None
+    noticed: str
+
+
+@dataclass(frozen=True, slots=True)
+class InboxStand:
+    """Since when its oldest entry has stood there, and how many there are, up to a ceiling."""
+
+    since_at: datetime | None
+    entries: int
+
+
+class ReadPort(Protocol):
+    """What people and programs look at; nothing here takes a lock."""
+
+    def sequence(self, kept: float = 86400.0) -> int:
+        """Give events that were committed since the last time their positions in the feed: how many it were; -1 if
+        somebody else is just doing it. Readers do it before they read. `kept`: what nobody asked for in so long gets
+        none any more."""
+        ...
+
+    def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
+        """The events at the next `limit` positions, in the one order that every reader sees. StaleCursor says from
+        where to go on when these are no longer kept."""
+        ...
+
+    def feed_bounds(self) -> FeedBounds: ...
+
+    def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
+        """Jobs per state, each counted up to the ceiling (a value equal to it means: at least that many)."""
+        ...
+
+    def tally(self, tenant: str | None = None, ceiling: int = 10_000) -> Tally:
+        """The same with all that is known about the counts; None: of all tenants together."""
+        ...
+
+    def tallies(
+        self, by: TallyBy, tenant: str = "", *, after: str = "", limit: int = 20, ceiling: int = 10_000
+    ) -> list[Tally]:
+        """By name, above `after`: each tenant, or each queue or workflow of one tenant."""
+        ...
+
+    def workers(self, after: int = 0, limit: int = 1000, *, ended_within: float | None = None) -> list[WorkerRecord]:
+        """By number, above `after`: all whose rows are kept, or without those that ended longer ago than this."""
+        ...
+
+    def live_workers(self, host: tuple[str, str] | None = None) -> list[WorkerRecord]:
+        """Those whose lease holds; of one host (boot id, pid namespace) if it is named."""
+        ...
+
+    def gate_facts(self, tenant: str, job: str) -> Facts | None:
+        """How a job stands towards every gate of the claim, read at one instant (see `model.why`)."""
+        ...
+
+    def lock_holders(self, longer: float) -> list[LockHolder]:
+        """Sessions that have held something of ours for longer than so many seconds, the oldest first. Reads no table
+        of ours, so it answers whatever is locked. SQLite cannot name them: none."""
+        ...
+
+    def overdue(self, late: float, backstop: float) -> list[Overdue]:
+        """What no sweep has seen to for `late` seconds after its time, the oldest of each kind; an attempt has
+        `backstop` seconds more. What is in quarantine is not among it."""
+        ...
+
+    def inbox_stand(self, ceiling: int = 10_000) -> InboxStand: ...
+
+    def clock_stand(self) -> ClockStand: ...

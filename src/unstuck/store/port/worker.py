@@ -1,0 +1,352 @@
+"""The worker's port: what a worker asks, from its registration to its leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Literal, Protocol
+
+from unstuck.model.job import AttemptRef, ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
+from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.settlement import Outcome
+from unstuck.model.waits import Child, Journal, Spent
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorker:
+    incarnation: str
+    name: str
+    host: str
+    boot_id: str
+    pid_namespace: str
+    pid: int
+    pid_start: int
+    queues: tuple[str, ...]
+    code_version: str
+    lease: float
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a job waits: one per (tenant, queue, workflow, limit key); its number is the key of `ready`."""
+
+    number: int
+    tenant: str
+    queue: str
+    workflow: str
+    limit_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRoute:
+    """The first job that waits on a route none of whose gates is shut. Lower rank goes first: time of submission,
+    less a minute per priority; of one rank the lower `job`. `is_limited`: a claim from it must count first."""
+
+    route: int
+    rank: int
+    is_limited: bool = False
+    job: int = 0
+
+
+class OpenRoutes(list[OpenRoute]):
+    """One page of a look. `looked_to`: the route to go on from; 0 when there is none beyond. A page may be short, or
+    empty, and yet not the last: routes with a shut gate are looked at and left out."""
+
+    def __init__(self, routes: Iterable[OpenRoute] = (), looked_to: int = 0) -> None:
+        super().__init__(routes)
+        self.looked_to = looked_to
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many a claim may take from a route. `floor` (rank, number): look from there on; what
+    others took a moment ago need not be walked over again. `last`: look no further than there."""
+
+    route: int
+    limit: int
+    floor: tuple[int, int] | None = None
+    is_limited: bool = False
+    last: tuple[int, int] | None = None
+
+
+class Claimed(list[ClaimedJob]):
+    """What a claim opened. `held`: routes that gave nothing because somebody else holds a limit of theirs, who most
+    often just claims: worth asking again soon. `left_out`: opened as well, but their payloads could not be read in
+    time, or were too much at once; they are on their way back, and whoever asks for fewer gets them."""
+
+    def __init__(
+        self,
+        jobs: Iterable[ClaimedJob] = (),
+        held: frozenset[int] = frozenset(),
+        left_out: Sequence[AttemptRef] = (),
+    ) -> None:
+        super().__init__(jobs)
+        self.held = held
+        self.left_out = tuple(left_out)
+
+
+@dataclass(slots=True)
+class Report:
+    """How an attempt ended, as its worker saw it. `output` is what the handler printed and logged, capped.
+    `has_target` is a hint that spares a settle the way that is open only to jobs without one."""
+
+    ref: AttemptRef
+    outcome: Outcome
+    duration_ms: int | None = None
+    output: str | None = None
+    has_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutput:
+    """What a running handler printed or logged since the last time, and how far it says it is (JSON text). `at`: how
+    many characters of its output came before, so that one that is written again adds nothing; None: all there are."""
+
+    ref: AttemptRef
+    output: str | None = None
+    progress: str | None = None
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step that an attempt has finished."""
+
+    ref: AttemptRef
+    name: str
+    ordinal: int
+    result: str
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A job that an attempt spawns. `on_end`: whether it is cancelled when its parent ends FAILED or TIMEOUT; a
+    cancelled parent's always is, a completed one's never."""
+
+    ref: AttemptRef
+    name: str
+    ordinal: int
+    job: NewJob
+    on_end: Literal["cancel", "leave"] = "cancel"
+
+
+class Verdict(StrEnum):
+    """What became of one report. BUSY: nothing was written, and it still counts: somebody holds one of its rows, or
+    the database refuses it alone. Keep it, and come again."""
+
+    DONE = "done"
+    FENCED = "fenced"
+    BUSY = "busy"
+
+
+#: Why something is BUSY that nothing is wrong with.
+HELD: Final = "another session of the database holds one of its rows"
+
+
+@dataclass(slots=True)
+class Settled:
+    """`wait_ends_in`: of one that parks, in how many seconds somebody has to look after its wait; 0 where that is not
+    known any more. `problem`: why it is BUSY; "" if nobody got to it."""
+
+    ref: AttemptRef
+    verdict: Verdict
+    state: JobState | None = None
+    wait_ends_in: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A durable request that a running attempt has not obeyed yet."""
+
+    ref: AttemptRef
+    kind: RequestKind
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a beat learned. `alive` False: the lease is gone, stop everything. `gone`: attempts held here that the
+    database no longer grants. `unheld`: attempts it grants that are not held here; they were given back. `unstarted`:
+    jobs whose start could not be written now; say it again. Where the lease was renewed and the rest failed, all but
+    that is empty."""
+
+    alive: bool
+    lease_until: datetime | None = None
+    asked: tuple[Asked, ...] = ()
+    gone: tuple[AttemptRef, ...] = ()
+    unheld: tuple[AttemptRef, ...] = ()
+    state: str = "active"
+    unstarted: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """How many entries an ingest took, how many jobs became ready by it, and the last entry's number. `held`: targets
+    that somebody had at that instant, whose entries went back."""
+
+    entries: int
+    woken: int
+    last: int = 0
+    held: int = 0
+
+
+OrderKind = Literal["recycle", "drain", "stack", "kill"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOrder:
+    """What somebody asks of a worker itself. `subject`: "" for the whole worker, a pid, or "JOBNUMBER:TOKEN"."""
+
+    number: int
+    worker: int
+    kind: OrderKind
+    subject: str
+    by: str
+    given_at: datetime
+    done_at: datetime | None = None
+    answer: str | None = None
+    is_refused: bool = False
+
+
+class WorkerPort(Protocol):
+    """What a worker asks: on the same machine directly, from elsewhere over HTTP."""
+
+    def now(self) -> datetime:
+        """The database's clock: leases, timers and timestamps."""
+        ...
+
+    def register_worker(self, worker: NewWorker) -> WorkerRecord: ...
+
+    def register_workflows(
+        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+    ) -> frozenset[str]:
+        """What this code can run; with a worker also: what it claims from now on (see `why`). Nothing that somebody
+        else holds is waited for: the answer names the workflows of which not all could be written."""
+        ...
+
+    def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
+        """Work off the inbox above `after`: targets whose line grew get a head, dependants of what ended go on."""
+        ...
+
+    def ingest_again(self, batch: int = 1000) -> int:
+        """What could not be worked off and was set aside, and waits and children likewise: how many moved now."""
+        ...
+
+    def routes(self, numbers: Sequence[int]) -> list[Route]:
+        """The routes with these numbers; a route never changes."""
+        ...
+
+    def open_routes(self, after: int = 0, limit: int = 1000) -> OpenRoutes:
+        """Of the next `limit` routes above `after` on which work is due those that no gate shuts, each with its first
+        job; reads one row per route."""
+        ...
+
+    def open_routes_of(self, routes: Sequence[int]) -> OpenRoutes:
+        """The same of these routes, whatever else waits."""
+        ...
+
+    def weights(self) -> dict[str, int]:
+        """Of the tenants that have another weight than 1."""
+        ...
+
+    def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
+        """Open attempts, never more than each share, only while the worker's lease holds; nothing waits for a limit
+        that somebody holds. A repeated claim id answers with the same attempts that are still open, and claims
+        nothing new."""
+        ...
+
+    def beat(
+        self,
+        worker: int,
+        lease: float,
+        held: Sequence[AttemptRef],
+        *,
+        pending_claims: Sequence[str] = (),
+        settling: Sequence[AttemptRef] = (),
+        started: Mapping[int, datetime] | None = None,
+        state: str = "active",
+        info: Mapping[str, Any] | None = None,
+    ) -> Beat:
+        """Renew the lease unless it has ended, and reconcile: what the database grants and is neither held, nor of a
+        claim under way, nor being settled, goes back uncharged. No row but the worker's own can cost the lease."""
+        ...
+
+    def asked(self, worker: int) -> list[Asked]:
+        """Requests for this worker's running attempts: the cancel poll, cheaper than a beat."""
+        ...
+
+    def ask(self, ref: AttemptRef, kind: RequestKind, reason: str | None = None) -> Verdict:
+        """Make the worker's own request (timeout, drain) durable before the handler hears of it. StoreBusy, after a
+        moment, where somebody holds the attempt."""
+        ...
+
+    def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        """End attempts, each under its fence; the pending request is read in the same transaction.
+
+        Waits for nobody: what somebody else holds, or the database refuses alone, is BUSY, and all others settle.
+        """
+        ...
+
+    def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
+        """Keep what running attempts said, each under its fence: output is appended and capped, progress replaced.
+
+        A progress that cannot be stored is left out; nothing else of its batch is. BUSY as for a settle.
+        """
+        ...
+
+    def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
+        """What earlier attempts have left for this one, page by page; None: fenced."""
+        ...
+
+    def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
+        """Each once, under its fence: a step that is recorded already is DONE and stays as it is. With a step the
+        count of its job's losses begins anew. InvalidInput for one that cannot be kept: then none of them was. BUSY:
+        somebody holds its attempt. This and what follows wait for a lock for a moment only: StoreBusy, ask again."""
+        ...
+
+    def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
+        """Count what was used; `serial` grows with every spending of an attempt. Over the budget the request BUDGET
+        is made durable with it. None: fenced."""
+        ...
+
+    def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
+        """Keep a partial result, under the fence; the same name again replaces the value. `serial` grows with every
+        one of an attempt. InvalidInput for one that is too large or one too many: then nothing was written."""
+        ...
+
+    def spawn(self, child: NewChild) -> Child | None:
+        """Submit it as a child. The same name and ordinal again is the same child, unless that one ended in an
+        earlier run other than COMPLETED. None: fenced. Raises what a submit does, and TargetDeadlock."""
+        ...
+
+    def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
+        """How these children ended, in this order (JSON, as a wait for them is answered); None: not all have yet, so
+        park. TargetDeadlock when they cannot while it waits, InvalidInput for what is not its child."""
+        ...
+
+    def orders(self, worker: int) -> list[WorkerOrder]:
+        """What people asked of this worker and it has not answered yet, the oldest first; costs next to nothing."""
+        ...
+
+    def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
+        """The first answer counts."""
+        ...
+
+    def unregister_worker(self, worker: int) -> None:
+        """It leaves in order: what it still holds goes back uncharged and its lease ends now."""
+        ...
+
+    def fence_worker(self, worker: int, reason: str) -> bool:
+        """Its last words: it ends itself, and its jobs are not to blame. They stay its own until its lease ends."""
+        ...
+
+    def notify(self, title: str, message: str, link: str, severity: str = "warning") -> bool:
+        """News for whoever runs the platform; False: the same title and link are open already."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,177 @@
+"""Why: how one job stands towards every gate of the claim, read in one statement; and who holds what it needs."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from unstuck.model.lifecycle import FINAL, JobState
+from unstuck.model.target import FIRST
+from unstuck.model.waits import WaitRecord
+from unstuck.model.why.codes import Code
+from unstuck.model.why.facts import (
+    CEILING,
+    AwaitedJob,
+    BodyMark,
+    Facts,
+    FailingRole,
+    SetAside,
+    Shut,
+    TargetFacts,
+    WorkerFacts,
+    failing_roles,
+    settle_of,
+)
+from unstuck.store.database import Row, Transaction
+from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.read.locks import locks_on
+from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
+
+
+def gate_facts(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> Facts | None:
+    # SQLite reads one snapshot, and needs to be told whom to look for inside its views.
+    whom = t.one("gate_facts_of", tenant=tenant, uid=job) if t.split else {}
+    row = whom is not None and t.one("gate_facts", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
+    if not row:
+        return None
+    roles = _roles(row["worker_roles"])
+    others = tuple(AwaitedJob(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
+    return Facts(
+        at=instant(row["at"]),
+        job=job_of(row, dimensions.policy(t, row["policy"])),
+        route=row["route"],
+        rank=row["rank"],
+        due_at=instant_or_none(row["due_at"]),
+        is_ready=bool(row["is_ready"]),
+        place=row["place"],
+        request_by=row["request_by"],
+        body_mark=_body_mark(row),
+        target=_target(row),
+        gates=tuple(_shut(gate) for gate in _list(row["gates"])),
+        dependencies=others,
+        workers=tuple(_worker(worker) for worker in _list(row["workers"])),
+        sweepers=row["sweepers"],
+        known_version=row["known_version"],
+        known_at=instant_or_none(row["known_at"]),
+        before=row["before"],
+        before_by_priority=row["before_by_priority"],
+        wait=_wait(row, job),
+        children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
+        quarantine=(*(_set_aside(found) for found in _list(row["quarantine"])), *_kept_by_worker(row, roles)),
+        worker_roles=roles,
+        locks=() if t.split or row["state"] in FINAL else locks_on(t, row["number"]),
+    )
+
+
+def _list(found: Any) -> list[dict[str, Any]]:
+    """PostgreSQL's driver has read the JSON, SQLite's has not; nothing at all is NULL on one and [] on the other."""
+    return (json.loads(found) if isinstance(found, str) else found) or []
+
+
+def _set_aside(found: dict[str, Any]) -> SetAside:
+    return SetAside(found["duty"], instant(found["since_at"]), found["tries"], found["error"])
+
+
+def _kept_by_worker(row: Row, roles: tuple[FailingRole, ...]) -> list[SetAside]:
+    """What could not even be entered into the quarantine."""
+    return [
+        SetAside("settle", instant(row["at"]) - timedelta(seconds=role.failing_for), role.failures, role.error)
+        for role in roles
+        if role.name == settle_of(row["number"])
+    ]
+
+
+def _roles(said: Any) -> tuple[FailingRole, ...]:
+    """As the worker says it, which may be anything."""
+    try:
+        return failing_roles(json.loads(said) if isinstance(said, str) else said)
+    except ValueError:
+        return ()
+
+
+def _wait(row: Row, uid: str) -> WaitRecord | None:
+    found = json.loads(row["wait"]) if isinstance(row["wait"], str) else row["wait"]
+    return wait_of({**found, "uid": uid, "workflow": row["workflow"]}) if found else None
+
+
+def _body_mark(row: Row) -> BodyMark | None:
+    if row["body_uid"] is None:
+        return None
+    return BodyMark(
+        job=row["body_uid"],
+        worker=row["body_worker"],
+        since_at=instant(row["body_since"]),
+        pid=row["body_pid"],
+        lease_until=instant_or_none(row["body_lease_until"]),
+    )
+
+
+def _target(row: Row) -> TargetFacts | None:
+    if row["target"] is None:
+        return None
+    return TargetFacts(
+        name=row["target"],
+        head=row["head_uid"],
+        head_state=JobState(row["head_state"]) if row["head_state"] else None,
+        head_since=instant_or_none(row["head_since"]),
+        head_due_at=instant_or_none(row["head_due_at"]),
+        head_place=row["head_place"],
+        head_is_ready=bool(row["head_is_ready"]),
+        first=row["first_uid"],
+        first_place=row["first_place"],
+        blocked_by=row["blocked_uid"],
+        blocked_at=instant_or_none(row["blocked_at"]),
+        blocker_error=row["head_error"],
+        ahead=row["ahead"],
+        waiting=row["waiting"],
+        pause=_target_pause(row),
+        is_expected=bool(row["is_expected"]),
+    )
+
+
+def _target_pause(row: Row) -> Shut | None:
+    if row["paused_at"] is None:
+        return None
+    return Shut(
+        code=Code.TARGET_PAUSED,
+        kind="target",
+        name=row["target"],
+        tenant=row["tenant"],
+        since_at=instant(row["paused_at"]),
+        until_at=instant_or_none(row["paused_until"]),
+        by=row["paused_by"],
+        reason=row["pause_reason"],
+    )
+
+
+def _shut(gate: dict[str, Any]) -> Shut:
+    return Shut(
+        code=Code(gate["code"]),
+        kind=gate["kind"],
+        name=gate["name"],
+        tenant=gate["tenant"],
+        since_at=instant_or_none(gate["since_at"]),
+        until_at=instant_or_none(gate["until_at"]),
+        by=gate["by"],
+        reason=gate["reason"],
+        used=gate["used"],
+        most=gate["most"],
+        free_at=instant_or_none(gate["free_at"]),
+    )
+
+
+def _worker(worker: dict[str, Any]) -> WorkerFacts:
+    return WorkerFacts(
+        name=worker["name"],
+        state=worker["state"],
+        is_live=bool(worker["is_live"]),
+        beat_at=instant(worker["beat_at"]),
+        code_version=worker["code_version"],
+        is_loaded=bool(worker["is_loaded"]),
+        knows_workflow=bool(worker["knows_workflow"]),
+        running=worker["running"],
+        slots=worker["slots"],
+        problem=worker["problem"],
+        roles=_roles(worker["roles"]),
+    )

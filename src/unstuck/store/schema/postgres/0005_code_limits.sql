@@ -1,6 +1,0 @@
--- What the code says of a workflow's limit, kept beside what an operator has set in its place: it holds again once that is lifted.
-ALTER TABLE unstuck_limits ADD COLUMN code_concurrency BIGINT;
-ALTER TABLE unstuck_limits ADD COLUMN code_rate BIGINT;
-ALTER TABLE unstuck_limits ADD COLUMN code_per_us BIGINT;
-
-UPDATE unstuck_limits SET code_concurrency = concurrency, code_rate = rate, code_per_us = per_us WHERE set_by = 'code';

@@ -1,0 +1,605 @@
+-- The tables, their indexes and first rows. What is computed (views, functions) is in repeatable/.
+-- Instants are microseconds since the epoch, by unstuck_now(), the one clock of every statement.
+
+-- The same tables as on PostgreSQL. AUTOINCREMENT: a number is never used twice, or an old token could fit a new job.
+-- The life phases of a job: jobs (wide, written at submit and on rare paths) -> ready -> running -> done.
+-- A job's route is also its limit key: what may not run for its key's sake waits on a route of its own and is scanned by nobody.
+CREATE TABLE unstuck_routes (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant    TEXT NOT NULL,
+    queue     TEXT NOT NULL,
+    workflow  TEXT NOT NULL,
+    limit_key TEXT NOT NULL DEFAULT '',
+    -- When a route or target was last meant by somebody who submits, to the day. What nobody has meant for long, and no job names, goes.
+    -- 0: made by somebody who does not know of this yet.
+    named_at  INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX unstuck_routes_name ON unstuck_routes (tenant, queue, workflow, limit_key);
+-- From an entry to the routes it shuts.
+CREATE INDEX unstuck_routes_workflow ON unstuck_routes (workflow, tenant, id);
+CREATE INDEX unstuck_routes_named ON unstuck_routes (named_at, id);
+
+-- timeout_us and grace_us repeat what the body says, for the backstop's arithmetic; NULL is "unlimited".
+CREATE TABLE unstuck_policies (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    digest     TEXT NOT NULL UNIQUE,
+    body       TEXT NOT NULL,
+    timeout_us INTEGER,
+    grace_us   INTEGER NOT NULL,
+    -- Of jobs whose workflow nobody had registered yet: what they said. The first registration fills in the rest.
+    workflow   TEXT,
+    said       TEXT
+);
+CREATE INDEX unstuck_policies_open ON unstuck_policies (workflow) WHERE workflow IS NOT NULL;
+
+CREATE TABLE unstuck_targets (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    head       INTEGER,
+    blocked_by INTEGER,
+    blocked_at INTEGER,
+    head_place INTEGER,
+    named_at   INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (tenant, name)
+);
+CREATE INDEX unstuck_targets_blocked ON unstuck_targets (tenant, blocked_at, id) WHERE blocked_by IS NOT NULL;
+CREATE INDEX unstuck_targets_named ON unstuck_targets (named_at, id);
+
+-- "This target got a new job": insert-only, so that a submit never waits for a target's lock.
+CREATE TABLE unstuck_inbox (
+    seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+    target INTEGER,
+    job    INTEGER,
+    at     INTEGER NOT NULL DEFAULT (unstuck_now())
+);
+
+-- token, event_count and the counts are as at the job's last rest; while it is in running or done, those rows hold the current ones.
+CREATE TABLE unstuck_jobs (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid           TEXT NOT NULL UNIQUE,
+    tenant        TEXT NOT NULL,
+    queue         TEXT NOT NULL,
+    workflow      TEXT NOT NULL,
+    route         INTEGER NOT NULL,
+    target        INTEGER,
+    priority      INTEGER NOT NULL,
+    rank          INTEGER NOT NULL,
+    payload       TEXT NOT NULL,
+    policy        INTEGER NOT NULL,
+    created_at    INTEGER NOT NULL,
+    available_at  INTEGER NOT NULL,
+    expires_at    INTEGER,
+    state         TEXT NOT NULL DEFAULT 'QUEUED' CHECK (state IN ('PENDING', 'QUEUED', 'WAITING', 'PAUSED')),
+    run           INTEGER NOT NULL DEFAULT 1,
+    token         INTEGER NOT NULL DEFAULT 0,
+    event_count   INTEGER NOT NULL DEFAULT 1,
+    failures      INTEGER NOT NULL DEFAULT 0,
+    losses        INTEGER NOT NULL DEFAULT 0,
+    suspects      INTEGER NOT NULL DEFAULT 0,
+    alone         INTEGER NOT NULL DEFAULT 0,
+    key           TEXT,
+    tags          TEXT,
+    error_type    TEXT,
+    error_message TEXT,
+    -- started: a handler of it has begun, so half of its work may be done. on_hold: a person must release it.
+    started       INTEGER NOT NULL DEFAULT 0,
+    on_hold       INTEGER NOT NULL DEFAULT 0,
+    after_failure TEXT CHECK (after_failure IN ('fail', 'run')),
+    -- The job whose call this one repeats.
+    replay_of     TEXT
+);
+CREATE INDEX unstuck_jobs_tenant ON unstuck_jobs (tenant, id);
+CREATE INDEX unstuck_jobs_target ON unstuck_jobs (target, id) WHERE target IS NOT NULL;
+CREATE INDEX unstuck_jobs_resting ON unstuck_jobs (tenant, state, id) WHERE state <> 'QUEUED';
+CREATE INDEX unstuck_jobs_route ON unstuck_jobs (route, id);
+CREATE INDEX unstuck_jobs_error ON unstuck_jobs (error_type, id) WHERE error_type IS NOT NULL;
+
+-- What may be claimed now, and nothing else. The row is also the lock on a waiting job: whoever deletes it owns the move.
+CREATE TABLE unstuck_ready (
+    route INTEGER NOT NULL,
+    rank  INTEGER NOT NULL,
+    job   INTEGER NOT NULL,
+    PRIMARY KEY (route, rank, job)
+) WITHOUT ROWID;
+
+-- The open attempts. overdue_at is when the handler should have stopped at the latest, its grace included.
+CREATE TABLE unstuck_running (
+    job            INTEGER PRIMARY KEY,
+    token          INTEGER NOT NULL,
+    claim          TEXT NOT NULL,
+    worker         INTEGER NOT NULL,
+    route          INTEGER NOT NULL,
+    policy         INTEGER NOT NULL,
+    target         INTEGER,
+    run            INTEGER NOT NULL,
+    event_count    INTEGER NOT NULL,
+    claimed_at     INTEGER NOT NULL,
+    started_at     INTEGER,
+    overdue_at     INTEGER,
+    request        TEXT CHECK (request IN ('cancel', 'budget', 'interrupt', 'timeout', 'drain')),
+    requested_at   INTEGER,
+    request_reason TEXT,
+    request_by     TEXT,
+    -- A PENDING job was told to go on waiting while this attempt was open: it must not close by the statement that looks for
+    -- dependants and locks at once, because that one may have looked too early.
+    awaited        INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX unstuck_running_worker ON unstuck_running (worker, claim);
+CREATE UNIQUE INDEX unstuck_running_target ON unstuck_running (target) WHERE target IS NOT NULL;
+CREATE INDEX unstuck_running_route ON unstuck_running (route);
+
+CREATE TABLE unstuck_done (
+    job           INTEGER PRIMARY KEY,
+    route         INTEGER NOT NULL,
+    run           INTEGER NOT NULL,
+    state         TEXT NOT NULL CHECK (state IN ('COMPLETED', 'FAILED', 'TIMEOUT', 'CANCELLED', 'DEAD')),
+    token         INTEGER NOT NULL,
+    event_count   INTEGER NOT NULL,
+    worker        INTEGER,
+    claimed_at    INTEGER,
+    finished_at   INTEGER NOT NULL,
+    duration_ms   INTEGER,
+    result        TEXT,
+    error_type    TEXT,
+    error_message TEXT,
+    late          INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX unstuck_done_finished ON unstuck_done (finished_at, job);
+CREATE INDEX unstuck_done_troubled ON unstuck_done (state, job) WHERE state <> 'COMPLETED';
+CREATE INDEX unstuck_done_route ON unstuck_done (route, state);
+CREATE INDEX unstuck_done_error ON unstuck_done (error_type, job) WHERE error_type IS NOT NULL;
+
+-- Ends of earlier runs: a resume or resolve moves the done row here, unchanged.
+CREATE TABLE unstuck_past_runs (
+    job           INTEGER NOT NULL,
+    route         INTEGER NOT NULL,
+    run           INTEGER NOT NULL,
+    state         TEXT NOT NULL,
+    token         INTEGER NOT NULL,
+    event_count   INTEGER NOT NULL,
+    worker        INTEGER,
+    claimed_at    INTEGER,
+    finished_at   INTEGER NOT NULL,
+    duration_ms   INTEGER,
+    result        TEXT,
+    error_type    TEXT,
+    error_message TEXT,
+    late          INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (job, run)
+) WITHOUT ROWID;
+
+CREATE TABLE unstuck_timers (
+    due_at    INTEGER NOT NULL,
+    kind      TEXT NOT NULL CHECK (kind IN ('start', 'expire', 'wait')),
+    job       INTEGER NOT NULL,
+    route     INTEGER,
+    -- The instant of the clock that was asked for; NULL: a distance.
+    appointed INTEGER,
+    PRIMARY KEY (kind, due_at, job)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_timers_route ON unstuck_timers (route, job) WHERE kind = 'start';
+CREATE INDEX unstuck_timers_appointed ON unstuck_timers (job, kind) WHERE appointed IS NOT NULL;
+
+CREATE TABLE unstuck_workers (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    incarnation   TEXT NOT NULL UNIQUE,
+    name          TEXT NOT NULL,
+    host          TEXT NOT NULL,
+    boot_id       TEXT NOT NULL,
+    pid_namespace TEXT NOT NULL,
+    pid           INTEGER NOT NULL,
+    pid_start     INTEGER NOT NULL,
+    queues        TEXT NOT NULL,
+    code_version  TEXT NOT NULL,
+    state         TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'draining', 'fenced', 'lost', 'gone')),
+    started_at    INTEGER NOT NULL,
+    beat_at       INTEGER NOT NULL,
+    lease_until   INTEGER NOT NULL,
+    reason        TEXT,
+    info          TEXT NOT NULL DEFAULT '{}',
+    -- {"queues": [...], "workflows": [...]}, as the worker claims by it; empty until its app is imported.
+    serves        TEXT NOT NULL DEFAULT '{}',
+    -- When a worker left, or was seen to be lost. Its row is kept for a while, and a crash loop leaves thousands: who asks for those that
+    -- live must not read the others.
+    ended_at      INTEGER,
+    boot_at       INTEGER
+);
+CREATE INDEX unstuck_workers_standing ON unstuck_workers (id) WHERE ended_at IS NULL;
+CREATE INDEX unstuck_workers_ended ON unstuck_workers (ended_at, id) WHERE ended_at IS NOT NULL;
+
+CREATE TABLE unstuck_workflows (
+    name          TEXT NOT NULL,
+    code_version  TEXT NOT NULL,
+    queue         TEXT NOT NULL,
+    policy        TEXT NOT NULL,
+    schema        TEXT NOT NULL,
+    target        TEXT,
+    doc           TEXT,
+    registered_at INTEGER NOT NULL,
+    seen_at       INTEGER NOT NULL,
+    -- When a worker whose lease held was last seen to know it. seen_at is when it was registered, which decides who is newest.
+    known_at      INTEGER,
+    limit_key     TEXT,
+    max_timeout   REAL,
+    PRIMARY KEY (name, code_version)
+);
+-- A submit asks for the newest: what was looked up before it holds no longer.
+CREATE INDEX unstuck_workflows_seen ON unstuck_workflows (seen_at);
+
+-- A job that must not start because an old body of it may still live.
+CREATE TABLE unstuck_body_marks (
+    job      INTEGER PRIMARY KEY,
+    target   INTEGER,
+    worker   INTEGER NOT NULL,
+    pid      INTEGER,
+    since_at INTEGER NOT NULL,
+    reason   TEXT NOT NULL
+);
+CREATE INDEX unstuck_body_marks_target ON unstuck_body_marks (target) WHERE target IS NOT NULL;
+
+CREATE TABLE unstuck_keys (
+    tenant      TEXT NOT NULL,
+    key         TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    job         TEXT NOT NULL,
+    created_at  INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_keys_expires ON unstuck_keys (expires_at);
+
+-- One writer at a time: here the id alone is the order of commits.
+CREATE TABLE unstuck_events (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    job    INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    run    INTEGER NOT NULL,
+    token  INTEGER NOT NULL,
+    kind   TEXT NOT NULL,
+    data   TEXT NOT NULL DEFAULT '{}',
+    UNIQUE (job, number)
+);
+
+CREATE TABLE unstuck_outputs (
+    job    INTEGER NOT NULL,
+    token  INTEGER NOT NULL,
+    output TEXT,
+    stack  TEXT,
+    PRIMARY KEY (job, token)
+) WITHOUT ROWID;
+
+CREATE TABLE unstuck_progress (
+    job   INTEGER PRIMARY KEY,
+    token INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    at    INTEGER NOT NULL
+);
+
+CREATE TABLE unstuck_idle (
+    listener TEXT PRIMARY KEY,
+    until    INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- Who wants to run on a target: everybody enters by the line, and only a promotion under the target's lock moves the first of
+-- it to ready. Higher priority first, then age; the head itself, when it comes back, stands before all others.
+CREATE TABLE unstuck_line (
+    target INTEGER NOT NULL,
+    place  INTEGER NOT NULL,
+    job    INTEGER NOT NULL,
+    route  INTEGER NOT NULL,
+    PRIMARY KEY (target, place, job)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_line_route ON unstuck_line (route, job);
+
+-- A PENDING job that waits for another to end; the rows go when it is released or ends itself.
+CREATE TABLE unstuck_dependencies (
+    job    INTEGER NOT NULL,
+    on_job INTEGER NOT NULL,
+    PRIMARY KEY (job, on_job)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_dependencies_on ON unstuck_dependencies (on_job, job);
+
+CREATE TABLE unstuck_tags (
+    tenant TEXT NOT NULL,
+    tag    TEXT NOT NULL,
+    job    INTEGER NOT NULL,
+    PRIMARY KEY (tenant, tag, job)
+) WITHOUT ROWID;
+
+-- tenant '*': of all tenants.
+CREATE TABLE unstuck_pauses (
+    kind     TEXT NOT NULL CHECK (kind IN ('queue', 'workflow', 'tenant', 'target')),
+    name     TEXT NOT NULL,
+    tenant   TEXT NOT NULL,
+    since_at INTEGER NOT NULL,
+    until_at INTEGER,
+    by       TEXT NOT NULL,
+    reason   TEXT,
+    PRIMARY KEY (kind, name, tenant)
+) WITHOUT ROWID;
+
+-- tenant '*': all tenants together. name '*' (of kind tenant or key), 'family:*' (of kind key): each tenant or key by itself, unless it
+-- has a row of its own. The row is also the lock under which a claim counts.
+CREATE TABLE unstuck_limits (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind             TEXT NOT NULL CHECK (kind IN ('workflow', 'queue', 'tenant', 'key')),
+    name             TEXT NOT NULL,
+    tenant           TEXT NOT NULL,
+    concurrency      INTEGER,
+    rate             INTEGER,
+    per_us           INTEGER,
+    max_queued       INTEGER,
+    set_at           INTEGER NOT NULL,
+    set_by           TEXT NOT NULL,
+    -- What the code says of a workflow's limit, kept beside what an operator has set in its place: it holds again once that is lifted.
+    code_concurrency INTEGER,
+    code_rate        INTEGER,
+    code_per_us      INTEGER,
+    UNIQUE (kind, name, tenant)
+);
+CREATE INDEX unstuck_limits_caps ON unstuck_limits (kind, name, tenant) WHERE max_queued IS NOT NULL;
+
+-- The starts that a rate limit counts; what is older than its window is swept.
+CREATE TABLE unstuck_starts (
+    limit_id INTEGER NOT NULL,
+    bucket   TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    job      INTEGER NOT NULL,
+    -- A row is so many starts of one slice, a hundredth of the limit's window; `at` is the slice's end, so that none of them is
+    -- counted for less than the window. (Of a rate of a hundred or fewer every start is a slice by itself.) until_at: when a sweep
+    -- should look at the row; who changes the limit's window makes that wrong, so the sweep looks at the limit as well.
+    starts   INTEGER NOT NULL DEFAULT 1,
+    until_at INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (limit_id, bucket, at, job)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_starts_until ON unstuck_starts (until_at);
+
+CREATE TABLE unstuck_tenants (
+    name   TEXT PRIMARY KEY,
+    weight INTEGER NOT NULL DEFAULT 1 CHECK (weight > 0),
+    set_at INTEGER NOT NULL,
+    set_by TEXT NOT NULL
+);
+
+-- What people ask of a worker itself: to recycle a process, to drain, to show a stack. The worker reads its own and answers.
+-- subject: '' | a pid | 'JOB:TOKEN'. Answered once: done_at is set with the answer, and neither changes again.
+CREATE TABLE unstuck_orders (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    worker     INTEGER NOT NULL,
+    kind       TEXT NOT NULL CHECK (kind IN ('recycle', 'drain', 'stack', 'kill')),
+    subject    TEXT NOT NULL DEFAULT '',
+    by         TEXT NOT NULL,
+    given_at   INTEGER NOT NULL,
+    done_at    INTEGER,
+    answer     TEXT,
+    is_refused INTEGER NOT NULL DEFAULT 0
+);
+-- All that a poll touches, and what makes a repeated order the same order while it is open.
+CREATE UNIQUE INDEX unstuck_orders_open ON unstuck_orders (worker, kind, subject) WHERE done_at IS NULL;
+CREATE INDEX unstuck_orders_given ON unstuck_orders (given_at);
+
+-- The guard: workflows that got stuck too often, or that somebody shut out, are accepted nowhere and started by nobody.
+-- What people change while everything runs; what is not here has its default. value is JSON.
+CREATE TABLE unstuck_settings (
+    name   TEXT PRIMARY KEY,
+    value  TEXT NOT NULL,
+    set_at INTEGER NOT NULL,
+    set_by TEXT NOT NULL
+);
+
+-- The lock under which marks are made and counted. Marks up to cleared_upto count no more: somebody lifted an entry.
+CREATE TABLE unstuck_breakers (
+    tenant       TEXT NOT NULL,
+    workflow     TEXT NOT NULL,
+    cleared_upto INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, workflow)
+);
+-- The breakers of one workflow, of all tenants: they count together too.
+CREATE INDEX unstuck_breakers_workflow ON unstuck_breakers (workflow, tenant);
+
+-- A mark against a workflow. They are made under the breaker's lock, so the ids of one workflow follow its commits.
+CREATE TABLE unstuck_stucks (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant    TEXT NOT NULL,
+    workflow  TEXT NOT NULL,
+    at        INTEGER NOT NULL,
+    job       INTEGER NOT NULL,
+    token     INTEGER NOT NULL,
+    kind      TEXT NOT NULL CHECK (kind IN ('stuck', 'crash', 'loss')),
+    -- 0: it was past its grace in a process that was silent as a whole, and nothing says whose doing that was.
+    is_proven INTEGER NOT NULL DEFAULT 1
+);
+CREATE INDEX unstuck_stucks_workflow ON unstuck_stucks (tenant, workflow, id);
+CREATE INDEX unstuck_stucks_at ON unstuck_stucks (at);
+
+-- tenant '*': of all tenants. One active entry at a time, and all there ever were. probe: the one job that may pass;
+-- renewed_at: when the last one got stuck again.
+CREATE TABLE unstuck_blacklist (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant         TEXT NOT NULL,
+    workflow       TEXT NOT NULL,
+    reason         TEXT NOT NULL,
+    blacklisted_at INTEGER NOT NULL,
+    blacklisted_by TEXT NOT NULL,
+    stuck_count    INTEGER,
+    removed_at     INTEGER,
+    removed_by     TEXT,
+    renewed_at     INTEGER,
+    probe          INTEGER
+);
+CREATE UNIQUE INDEX unstuck_blacklist_active ON unstuck_blacklist (workflow, tenant) WHERE removed_at IS NULL;
+CREATE INDEX unstuck_blacklist_workflow ON unstuck_blacklist (workflow, id);
+
+-- Jobs that are PENDING because of an entry; when it is removed, they go on.
+CREATE TABLE unstuck_blacklist_held (
+    entry INTEGER NOT NULL,
+    job   INTEGER NOT NULL,
+    PRIMARY KEY (entry, job)
+);
+
+CREATE TABLE unstuck_notifications (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    at       INTEGER NOT NULL,
+    title    TEXT NOT NULL,
+    message  TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    link     TEXT NOT NULL,
+    tenant   TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    count    INTEGER,
+    acked_at INTEGER,
+    acked_by TEXT
+);
+CREATE INDEX unstuck_notifications_open ON unstuck_notifications (id) WHERE acked_at IS NULL;
+
+-- What people did. detail is JSON.
+CREATE TABLE unstuck_audit (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    at      INTEGER NOT NULL,
+    by      TEXT NOT NULL,
+    verb    TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    tenant  TEXT NOT NULL,
+    detail  TEXT NOT NULL DEFAULT '{}'
+);
+CREATE INDEX unstuck_audit_at ON unstuck_audit (at);
+
+-- The global feed: every committed event once, in one order. Here there is one writer at a time, from its first statement to its
+-- commit: ids are in the order of the commits, and an event's id is its position. AUTOINCREMENT never gives one out again.
+-- One row. `era` names this feed in its cursors; positions up to `floor` are forgotten.
+CREATE TABLE unstuck_sequencer (
+    era   TEXT NOT NULL,
+    floor INTEGER NOT NULL
+);
+INSERT INTO unstuck_sequencer (era, floor)
+SELECT LOWER(HEX(RANDOMBLOB(4))), COALESCE((SELECT MAX(id) FROM unstuck_events), 0);
+
+-- Durable flow: finished steps, waits and what answers them, children, and what a job has used of its budget.
+-- Recorded once under the fence; a resume keeps them, one from the start drops them. result is JSON.
+CREATE TABLE unstuck_steps (
+    job         INTEGER NOT NULL,
+    name        TEXT NOT NULL,
+    ordinal     INTEGER NOT NULL,
+    run         INTEGER NOT NULL,
+    token       INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    result      TEXT NOT NULL,
+    PRIMARY KEY (job, name, ordinal)
+) WITHOUT ROWID;
+
+-- One row per wait of a run. address: whose events answer it, 'job:UID' or 'topic:NAME'. token: of the attempt that parked; it
+-- orders the waits of a job, which times do not when a clock is set back. answer: how it ended, NULL while it is open; whoever
+-- writes it first, under this row's lock, has decided. spec and payload are JSON.
+CREATE TABLE unstuck_waits (
+    job         INTEGER NOT NULL,
+    run         INTEGER NOT NULL,
+    key         TEXT NOT NULL,
+    tenant      TEXT NOT NULL,
+    kind        TEXT NOT NULL CHECK (kind IN ('event', 'approval', 'time', 'children')),
+    name        TEXT NOT NULL,
+    address     TEXT,
+    spec        TEXT NOT NULL DEFAULT '{}',
+    token       INTEGER NOT NULL,
+    asked_at    INTEGER NOT NULL,
+    until_at    INTEGER NOT NULL,
+    answer      TEXT CHECK (answer IN ('event', 'approved', 'rejected', 'due', 'ended', 'default', 'timeout')),
+    payload     TEXT,
+    answered_at INTEGER,
+    by          TEXT,
+    comment     TEXT,
+    PRIMARY KEY (job, run, key)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_waits_address ON unstuck_waits (tenant, address, name, asked_at) WHERE answer IS NULL AND address IS NOT NULL;
+CREATE INDEX unstuck_waits_open ON unstuck_waits (tenant, kind, asked_at, job) WHERE answer IS NULL;
+-- The last wait of a run, which alone can be open: who wakes a job that has waited thousands of times reads that one.
+CREATE INDEX unstuck_waits_asked ON unstuck_waits (job, run, token);
+
+-- Events that no wait has taken yet. run: of the job they were sent to; NULL on a topic.
+CREATE TABLE unstuck_unclaimed_events (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant     TEXT NOT NULL,
+    address    TEXT NOT NULL,
+    event      TEXT NOT NULL,
+    payload    TEXT NOT NULL,
+    run        INTEGER,
+    by         TEXT NOT NULL,
+    sent_at    INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+);
+CREATE INDEX unstuck_unclaimed_events_address ON unstuck_unclaimed_events (tenant, address, event, id);
+CREATE INDEX unstuck_unclaimed_events_expires ON unstuck_unclaimed_events (expires_at);
+
+-- Who spawned whom. on_end: what a failed parent's end does to it. left_at: its parent ended so, and it is to be cancelled.
+CREATE TABLE unstuck_children (
+    child   INTEGER PRIMARY KEY,
+    parent  INTEGER NOT NULL,
+    run     INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    depth   INTEGER NOT NULL,
+    on_end  TEXT NOT NULL CHECK (on_end IN ('cancel', 'leave')),
+    left_at INTEGER
+);
+CREATE UNIQUE INDEX unstuck_children_parent ON unstuck_children (parent, name, ordinal);
+CREATE INDEX unstuck_children_left ON unstuck_children (left_at, child) WHERE left_at IS NOT NULL;
+
+-- token, serial: the last spending that was counted, so that a repeated one is not.
+CREATE TABLE unstuck_usage (
+    job    INTEGER NOT NULL,
+    run    INTEGER NOT NULL,
+    unit   TEXT NOT NULL,
+    used   REAL NOT NULL,
+    token  INTEGER NOT NULL,
+    serial INTEGER NOT NULL,
+    PRIMARY KEY (job, run, unit)
+) WITHOUT ROWID;
+
+-- Partial results: what handlers give before they have ended.
+-- One row per name, written under the fence. number: of all writes of its job the how-manieth this was; it never begins anew, so that
+-- who follows asks for what came after the last one seen. serial: of the errand that wrote it, so that one that comes late, or
+-- twice, changes nothing. value is JSON. A resume from the start leaves one row without a name, which keeps the number.
+CREATE TABLE unstuck_parts (
+    job    INTEGER NOT NULL,
+    name   TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    run    INTEGER NOT NULL,
+    token  INTEGER NOT NULL,
+    serial INTEGER NOT NULL,
+    at     INTEGER NOT NULL,
+    value  TEXT NOT NULL,
+    PRIMARY KEY (job, name)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX unstuck_parts_number ON unstuck_parts (job, number);
+
+-- What a sweep, an ingest or a settle could not write although the store answered: set aside, so that it delays nothing but itself, and
+-- tried again alone. duty: what could not be done; item: the job's number (of duty 'target': the target's).
+CREATE TABLE unstuck_quarantine (
+    duty     TEXT NOT NULL,
+    item     BIGINT NOT NULL,
+    since_at BIGINT NOT NULL,
+    tried_at BIGINT NOT NULL,
+    tries    BIGINT NOT NULL,
+    error    TEXT NOT NULL,
+    by       TEXT NOT NULL,
+    PRIMARY KEY (duty, item)
+);
+CREATE INDEX unstuck_quarantine_item ON unstuck_quarantine (item);
+
+-- The engine's time does not leap with the host's clock: it is BOOTTIME and an anchor that the first process of a boot sets. `ahead` is how far it
+-- is from that clock; distances (leases, delays, limits) live in the engine's time and need nothing; an appointment is an instant of the clock, and
+-- moves. `moved`: the `ahead` that every appointment has been moved for.
+CREATE TABLE unstuck_clock (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    ahead    INTEGER NOT NULL,
+    moved    INTEGER NOT NULL,
+    leaps    INTEGER NOT NULL,
+    leapt_at INTEGER,
+    leap     INTEGER,
+    noticed  TEXT,
+    boot     TEXT,
+    anchor   INTEGER
+);
+INSERT INTO unstuck_clock (one, ahead, moved, leaps) VALUES (1, 0, 0, 0);

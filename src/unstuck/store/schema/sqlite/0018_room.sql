@@ -1,1 +1,0 @@
--- Nothing changes here: what PostgreSQL counts in one function, SQLite answers in parts (sql/sqlite/limit_room.sql, busy_routes.sql).

@@ -1,0 +1,18 @@
+-- What people did.
+
+-- name: add_audit
+INSERT INTO unstuck_audit (at, by, verb, subject, tenant, detail)
+VALUES (unstuck_now(), :by, :verb, :subject, :tenant, :detail)
+
+-- name: audit
+SELECT * FROM unstuck_audit
+ WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant IN (CAST(:tenant AS TEXT), '*'))
+   AND (CAST(:verb AS TEXT) IS NULL OR verb = CAST(:verb AS TEXT) OR verb LIKE CAST(:verb AS TEXT) || '.%')
+   AND (CAST(:subject AS TEXT) IS NULL OR subject = CAST(:subject AS TEXT))
+   AND id < :before
+ ORDER BY id DESC
+ LIMIT :most
+
+-- name: forget_audit
+DELETE FROM unstuck_audit
+ WHERE id IN (SELECT id FROM unstuck_audit WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch)

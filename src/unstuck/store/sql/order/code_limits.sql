@@ -1,0 +1,51 @@
+-- Limits that stand in the code.
+
+-- name: code_limits
+SELECT name, set_by, concurrency, rate, per_us, code_concurrency, code_rate, code_per_us
+  FROM unstuck_limits
+ WHERE kind = 'workflow' AND tenant = '*' AND name {in :names TEXT}
+
+-- name: set_code_limit
+-- Of all tenants together. What an operator has set stays in force, with the code's beside it; a row that says the same already is not
+-- touched, so that a worker that starts does not wait for those that claim.
+INSERT INTO unstuck_limits (kind, name, tenant, concurrency, rate, per_us, code_concurrency, code_rate, code_per_us, set_at, set_by)
+SELECT 'workflow', :name, '*', said.concurrency, said.rate, said.per_us, said.concurrency, said.rate, said.per_us, unstuck_now(), :by
+  FROM (SELECT CAST(:concurrency AS BIGINT) AS concurrency, CAST(:rate AS BIGINT) AS rate, CAST(:per_us AS BIGINT) AS per_us) AS said
+ WHERE NOT EXISTS (SELECT 1
+                     FROM unstuck_limits l
+                    WHERE l.kind = 'workflow' AND l.name = :name AND l.tenant = '*'
+                      AND COALESCE(l.code_concurrency, -1) = COALESCE(said.concurrency, -1)
+                      AND COALESCE(l.code_rate, -1) = COALESCE(said.rate, -1)
+                      AND COALESCE(l.code_per_us, -1) = COALESCE(said.per_us, -1)
+                      AND (l.set_by <> :by
+                           OR (COALESCE(l.concurrency, -1) = COALESCE(said.concurrency, -1)
+                               AND COALESCE(l.rate, -1) = COALESCE(said.rate, -1)
+                               AND COALESCE(l.per_us, -1) = COALESCE(said.per_us, -1))))
+ON CONFLICT (kind, name, tenant) DO UPDATE
+   SET code_concurrency = excluded.code_concurrency, code_rate = excluded.code_rate, code_per_us = excluded.code_per_us,
+       concurrency = CASE WHEN unstuck_limits.set_by = excluded.set_by THEN excluded.concurrency ELSE unstuck_limits.concurrency END,
+       rate = CASE WHEN unstuck_limits.set_by = excluded.set_by THEN excluded.rate ELSE unstuck_limits.rate END,
+       per_us = CASE WHEN unstuck_limits.set_by = excluded.set_by THEN excluded.per_us ELSE unstuck_limits.per_us END,
+       set_at = CASE WHEN unstuck_limits.set_by = excluded.set_by THEN excluded.set_at ELSE unstuck_limits.set_at END
+
+-- name: restore_code_limit
+-- In the same row: the starts that its rate has counted count on.
+UPDATE unstuck_limits
+   SET concurrency = code_concurrency, rate = code_rate, per_us = code_per_us, max_queued = NULL, set_at = unstuck_now(), set_by = :by
+ WHERE kind = :kind AND name = :name AND tenant = :tenant AND set_by <> :by AND (code_concurrency IS NOT NULL OR code_rate IS NOT NULL)
+RETURNING kind, name, tenant, concurrency, rate, per_us, max_queued, set_at, set_by
+
+-- name: free_code_limit
+-- Locked if that needs no waiting. No row: there is none that could be held.
+SELECT (SELECT 1 FROM (SELECT 1 FROM unstuck_limits WHERE kind = 'workflow' AND name = :name AND tenant = '*' {lock FOR UPDATE SKIP LOCKED}) AS free) IS NOT NULL AS is_free
+  FROM unstuck_limits
+ WHERE kind = 'workflow' AND name = :name AND tenant = '*'
+
+-- name: forget_code_limit
+-- An operator's own stays; when it is lifted there is nothing to come back.
+UPDATE unstuck_limits
+   SET code_concurrency = NULL, code_rate = NULL, code_per_us = NULL
+ WHERE kind = 'workflow' AND name = :name AND tenant = '*' AND set_by <> :by AND (code_concurrency IS NOT NULL OR code_rate IS NOT NULL)
+
+-- name: drop_code_limit
+DELETE FROM unstuck_limits WHERE kind = 'workflow' AND name = :name AND tenant = '*' AND set_by = :by

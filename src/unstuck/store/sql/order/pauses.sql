@@ -1,0 +1,36 @@
+-- Pauses.
+
+-- name: set_pause
+INSERT INTO unstuck_pauses (kind, name, tenant, since_at, until_at, by, reason)
+VALUES (:kind, :name, :tenant, unstuck_now(), :until_at, :by, :reason)
+ON CONFLICT (kind, name, tenant) DO UPDATE
+   SET since_at = excluded.since_at, until_at = excluded.until_at, by = excluded.by, reason = excluded.reason
+RETURNING kind, name, tenant, since_at, until_at, by, reason
+
+-- name: drop_pause
+-- Whether it was still in force is decided by the caller: SQLite 3.40 takes `until_at IS NULL` for false in a RETURNING clause.
+DELETE FROM unstuck_pauses
+ WHERE kind = :kind AND name = :name AND tenant = :tenant
+RETURNING until_at, unstuck_now() AS now
+
+-- name: pauses
+SELECT kind, name, tenant, since_at, until_at, by, reason
+  FROM unstuck_pauses
+ WHERE (until_at IS NULL OR until_at > (SELECT unstuck_now()))
+   AND (CAST(:tenant AS TEXT) IS NULL OR tenant IN (CAST(:tenant AS TEXT), '*'))
+ ORDER BY since_at, kind, name, tenant
+
+-- name: ended_target_pauses
+SELECT t.id AS target, (SELECT unstuck_now()) AS now
+  FROM unstuck_pauses p
+  JOIN unstuck_targets t ON t.tenant = p.tenant AND t.name = p.name
+ WHERE p.kind = 'target' AND p.until_at <= (SELECT unstuck_now()) AND t.id > :after
+   AND NOT EXISTS (SELECT 1 FROM unstuck_quarantine q WHERE q.duty = 'target' AND q.item = t.id)
+ ORDER BY t.id
+ LIMIT :batch
+
+-- name: drop_ended_target_pauses
+-- Looks again under the lock: a pause may have been prolonged meanwhile.
+DELETE FROM unstuck_pauses
+ WHERE kind = 'target' AND until_at <= (SELECT unstuck_now())
+   AND (name, tenant) IN (SELECT t.name, t.tenant FROM {list :targets AS r (id BIGINT)} {by_key unstuck_targets AS t ON t.id = r.id})

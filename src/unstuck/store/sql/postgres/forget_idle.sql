@@ -1,1 +1,0 @@
-DELETE FROM unstuck_idle WHERE listener = :listener

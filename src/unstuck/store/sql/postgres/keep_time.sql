@@ -1,1 +1,0 @@
-SELECT unstuck_keep_time() AS ahead

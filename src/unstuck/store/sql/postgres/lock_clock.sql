@@ -1,1 +1,0 @@
-SELECT one FROM unstuck_clock FOR UPDATE

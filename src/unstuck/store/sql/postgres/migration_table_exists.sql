@@ -1,1 +1,0 @@
-SELECT to_regclass('unstuck_migrations') IS NOT NULL AS found

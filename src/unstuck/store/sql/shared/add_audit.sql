@@ -1,2 +1,0 @@
-INSERT INTO unstuck_audit (at, by, verb, subject, tenant, detail)
-VALUES (unstuck_now(), :by, :verb, :subject, :tenant, :detail)

@@ -1,7 +1,0 @@
-INSERT INTO unstuck_holds (job, target, worker, pid, since_at, reason)
-SELECT job, target, worker, pid, since_at, reason
-  FROM {rows :rows AS r (job BIGINT, target BIGINT, worker BIGINT, pid BIGINT, since_at BIGINT, reason TEXT)}
- WHERE TRUE
-ON CONFLICT (job) DO UPDATE
-   SET target = excluded.target, worker = excluded.worker, pid = excluded.pid, since_at = excluded.since_at,
-       reason = excluded.reason

@@ -1,3 +1,0 @@
-INSERT INTO unstuck_letters (tenant, address, event, payload, run, by, sent_at, expires_at)
-VALUES (:tenant, :address, :event, :payload, CAST(:run AS BIGINT), :by, unstuck_now(), unstuck_now() + CAST(:life AS BIGINT))
-RETURNING id

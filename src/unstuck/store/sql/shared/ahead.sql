@@ -1,1 +1,0 @@
-SELECT unstuck_ahead() AS ahead

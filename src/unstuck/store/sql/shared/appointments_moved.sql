@@ -1,1 +1,0 @@
-UPDATE unstuck_clock SET moved = :ahead

@@ -1,1 +1,0 @@
-UPDATE unstuck_parts SET name = '', value = 'null' WHERE job = :job

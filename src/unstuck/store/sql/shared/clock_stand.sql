@@ -1,1 +1,0 @@
-SELECT ahead, leaps, leap, leapt_at, noticed FROM unstuck_clock

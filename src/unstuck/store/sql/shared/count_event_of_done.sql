@@ -1,1 +1,0 @@
-UPDATE unstuck_done SET n = n + 1 WHERE job = :job

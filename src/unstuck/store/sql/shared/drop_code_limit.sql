@@ -1,1 +1,0 @@
-DELETE FROM unstuck_limits WHERE kind = 'workflow' AND name = :name AND tenant = '*' AND set_by = :by

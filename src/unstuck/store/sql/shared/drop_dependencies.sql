@@ -1,1 +1,0 @@
-DELETE FROM unstuck_dependencies WHERE job {in :jobs BIGINT}

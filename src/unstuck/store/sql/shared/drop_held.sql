@@ -1,1 +1,0 @@
-DELETE FROM unstuck_blacklist_held {matching :rows (entry BIGINT, job BIGINT)}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_holds {matching :rows (job BIGINT, worker BIGINT)}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_settings WHERE name = :name

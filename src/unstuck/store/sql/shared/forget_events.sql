@@ -1,1 +1,0 @@
-DELETE FROM unstuck_events WHERE job {in :jobs BIGINT}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_jobs WHERE id {in :jobs BIGINT}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_outputs WHERE job {in :jobs BIGINT}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_parts WHERE job {in :jobs BIGINT}

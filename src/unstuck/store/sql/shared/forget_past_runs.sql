@@ -1,1 +1,0 @@
-DELETE FROM unstuck_past_runs WHERE job {in :jobs BIGINT}

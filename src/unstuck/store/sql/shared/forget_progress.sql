@@ -1,1 +1,0 @@
-DELETE FROM unstuck_progress WHERE job {in :jobs BIGINT}

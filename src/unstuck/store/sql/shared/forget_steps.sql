@@ -1,1 +1,0 @@
-DELETE FROM unstuck_steps WHERE job {in :jobs BIGINT}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_usage WHERE job {in :jobs BIGINT}

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_waits WHERE job {in :jobs BIGINT}

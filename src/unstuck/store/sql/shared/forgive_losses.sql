@@ -1,1 +1,0 @@
-UPDATE unstuck_jobs SET losses = 0 WHERE id {in :jobs BIGINT} AND losses > 0

@@ -1,1 +1,0 @@
-SELECT 1 AS found FROM unstuck_limits WHERE max_queued IS NOT NULL LIMIT 1

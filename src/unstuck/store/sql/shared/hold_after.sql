@@ -1,5 +1,0 @@
--- Only the hold of this very attempt: while it stands, the job cannot have begun another.
-SELECT h.job, h.worker, h.target
-  FROM unstuck_holds h
-  JOIN unstuck_jobs j ON j.id = h.job
- WHERE h.job = :job AND h.worker = :worker AND j.token = :token

@@ -1,1 +1,0 @@
-SELECT job, worker, target FROM unstuck_holds WHERE job = :job AND worker = :worker

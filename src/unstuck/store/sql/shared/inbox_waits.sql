@@ -1,1 +1,0 @@
-SELECT seq FROM unstuck_inbox WHERE seq > :after ORDER BY seq LIMIT 1

@@ -1,1 +1,0 @@
-SELECT job FROM unstuck_running WHERE job = :job

@@ -1,1 +1,0 @@
-DELETE FROM unstuck_quarantine WHERE duty = :duty AND item = :item

@@ -1,6 +1,0 @@
--- All jobs with a tag. Of :newest and :oldest one is 0: a page goes one way only.
-SELECT number
-  FROM (SELECT job AS number FROM unstuck_tags WHERE tenant = :tenant AND tag = :tag AND job < :after ORDER BY job DESC LIMIT :newest) AS down
- UNION ALL
-SELECT number
-  FROM (SELECT job AS number FROM unstuck_tags WHERE tenant = :tenant AND tag = :tag AND job > :after ORDER BY job LIMIT :oldest) AS up

@@ -1,6 +1,0 @@
--- All jobs of a tenant. Of :newest and :oldest one is 0: a page goes one way only.
-SELECT number
-  FROM (SELECT id AS number FROM unstuck_jobs WHERE tenant = :tenant AND id < :after ORDER BY id DESC LIMIT :newest) AS down
- UNION ALL
-SELECT number
-  FROM (SELECT id AS number FROM unstuck_jobs WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :oldest) AS up

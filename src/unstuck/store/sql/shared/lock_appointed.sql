@@ -1,1 +1,0 @@
-SELECT id AS job FROM unstuck_jobs WHERE id {in :jobs BIGINT} ORDER BY id {lock FOR NO KEY UPDATE SKIP LOCKED}

@@ -1,1 +1,0 @@
-SELECT job, token, claim, worker, run, n, request FROM unstuck_running WHERE job = :job {lock FOR UPDATE}

@@ -1,3 +1,0 @@
-SELECT number, name, checksum, applied_at
-  FROM unstuck_migrations
- ORDER BY number

@@ -1,1 +1,0 @@
-SELECT COALESCE(MAX(seen_at), 0) AS seen FROM unstuck_workflows

@@ -1,1 +1,0 @@
-SELECT * FROM unstuck_notifications WHERE id = :number

@@ -1,4 +1,0 @@
-SELECT * FROM unstuck_notifications
- WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant = CAST(:tenant AS TEXT)) AND id < :before
- ORDER BY id DESC
- LIMIT :most

@@ -1,1 +1,0 @@
-SELECT unstuck_now() AS now

@@ -1,1 +1,0 @@
-SELECT * FROM unstuck_orders WHERE worker = :worker AND done_at IS NULL ORDER BY id

@@ -1,1 +1,0 @@
-SELECT id, said FROM unstuck_policies WHERE workflow = :workflow ORDER BY id

@@ -1,1 +1,0 @@
-SELECT * FROM unstuck_orders WHERE id = :number

@@ -1,1 +1,0 @@
-SELECT policy FROM unstuck_jobs WHERE id = :job

@@ -1,3 +1,0 @@
-INSERT INTO unstuck_settings (name, value, set_at, set_by)
-VALUES (:name, :value, unstuck_now(), :by)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value, set_at = excluded.set_at, set_by = excluded.set_by

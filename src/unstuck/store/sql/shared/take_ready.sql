@@ -1,1 +1,0 @@
-DELETE FROM unstuck_ready WHERE route = :route AND rank = :rank AND job = :job

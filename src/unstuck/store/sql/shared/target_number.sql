@@ -1,1 +1,0 @@
-SELECT id FROM unstuck_targets WHERE tenant = :tenant AND name = :name

@@ -1,1 +1,0 @@
-UPDATE unstuck_children SET left_at = NULL WHERE child = :child

@@ -1,1 +1,0 @@
-UPDATE unstuck_jobs SET on_hold = 0 WHERE id = :job

@@ -1,1 +1,0 @@
-SELECT unit, used FROM unstuck_usage WHERE job = :job AND run = :run ORDER BY unit

@@ -1,1 +1,0 @@
-SELECT name, weight FROM unstuck_tenants WHERE weight <> 1

@@ -1,1 +1,0 @@
-SELECT info FROM unstuck_workers WHERE id = :worker

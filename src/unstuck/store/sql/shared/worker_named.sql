@@ -1,1 +1,0 @@
-SELECT name, host, code_version FROM unstuck_workers WHERE id = :worker

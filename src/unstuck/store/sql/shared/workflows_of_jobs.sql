@@ -1,1 +1,0 @@
-SELECT id AS job, tenant, workflow FROM unstuck_jobs WHERE id {in :jobs BIGINT}

@@ -1,1 +1,0 @@
-UPDATE unstuck_clock SET boot = :boot, anchor = :anchor, ahead = :ahead

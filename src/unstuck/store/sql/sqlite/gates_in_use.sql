@@ -1,1 +1,0 @@
-SELECT has_pauses, has_limits FROM unstuck_gates_in_use

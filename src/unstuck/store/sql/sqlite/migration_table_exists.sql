@@ -1,1 +1,0 @@
-SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'unstuck_migrations') AS found

@@ -1,0 +1,37 @@
+"""SqlStore: the Store over any Database. A module per noun, as in `store/port/`; what a verb does is in its room."""
+
+from __future__ import annotations
+
+from unstuck.store.drivers import migrations
+from unstuck.store.sql_store.flow import SqlFlow
+from unstuck.store.sql_store.guard import SqlGuard
+from unstuck.store.sql_store.jobs import SqlJobs
+from unstuck.store.sql_store.order import SqlOrder
+from unstuck.store.sql_store.read import SqlRead
+from unstuck.store.sql_store.sweeps import SqlSweeps
+from unstuck.store.sql_store.worker import SqlWorker
+
+
+class SqlStore(SqlWorker, SqlJobs, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRead):
+    """Safe to share between threads; as safe across a fork as its database is."""
+
+    def wait_for_work(self, timeout: float) -> bool:
+        return self._database.wait(timeout)
+
+    def migrate(self) -> list[str]:
+        return self._database.migrate()
+
+    def probe(self) -> None:
+        self._calls.probe()
+
+    def schema_version(self) -> int:
+        return self._database.schema_version()
+
+    def shipped_version(self) -> int:
+        return self._database.shipped_version()
+
+    def prepare_schema(self) -> bool:
+        return migrations.prepare(self._database)
+
+    def close(self) -> None:
+        self._database.close()

@@ -1,0 +1,107 @@
+"""The verbs of blacklist, settings, notifications, quarantine and audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
+from unstuck.store.database import Transaction
+from unstuck.store.guard import audit, breaker, quarantine
+from unstuck.store.port import EVERY, Quarantined, QuarantineDuty
+from unstuck.store.read import lookup
+from unstuck.store.sql_store.verbs import SqlVerbs
+
+
+class SqlGuard(SqlVerbs):
+    def blacklist(self, tenant: str | None = None) -> list[BlacklistEntry]:
+        return self._database.read(lambda t: breaker.active(t, tenant)) if lookup.can_exist(tenant) else []
+
+    def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[BlacklistEntry, bool]:
+        return self._database.write(lambda t: breaker.add(t, tenant, workflow, reason, by))
+
+    def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[BlacklistEntry]:
+        if not lookup.can_exist(tenant, workflow):
+            return []
+        removed = self._database.write(lambda t: breaker.lift(t, tenant, workflow, by))
+        if removed:
+            self._blacklist_duty.release_at_once(workflow)
+        return self._calls.hinting(removed)
+
+    def blacklist_history(
+        self, tenant: str | None = None, workflow: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[BlacklistEntry]:
+        if not lookup.can_exist(tenant, workflow):
+            return []
+        return self._database.read(lambda t: breaker.history(t, tenant, workflow, before, limit))
+
+    def marks_against(self, tenant: str, workflow: str) -> int:
+        if not lookup.can_exist(tenant, workflow):
+            return 0
+        return self._database.read(lambda t: breaker.marks_against(t, tenant, workflow))
+
+    def settings(self) -> list[SettingRecord]:
+        return self._database.read(breaker.settings)
+
+    def set_setting(self, name: str, value: str | None, by: str) -> SettingRecord:
+        return self._database.write(lambda t: breaker.change_setting(t, name, value, by))
+
+    def notifications(
+        self, tenant: str | None = None, *, acked: bool = False, before: int | None = None, limit: int = 100
+    ) -> list[Notification]:
+        if not lookup.can_exist(tenant):
+            return []
+        return self._database.read(lambda t: audit.notifications(t, tenant, acked, before, limit))
+
+    def ack_notification(self, number: int, by: str) -> Notification:
+        return self._database.write(lambda t: audit.ack(t, number, by))
+
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
+        self._calls.set_aside(duty, errors, by)
+
+    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
+        self._calls.leave_quarantine(duty, item)
+
+    def quarantine_due(self, duty: QuarantineDuty, batch: int = 100) -> list[int]:
+        return self._calls.quarantine_due(duty, batch)
+
+    def quarantined(
+        self,
+        tenant: str | None = None,
+        *,
+        job: str | None = None,
+        after: tuple[str, int] = ("", 0),
+        limit: int = 100,
+    ) -> list[Quarantined]:
+        if not lookup.can_exist(tenant, job):
+            return []
+        return self._database.read(lambda t: quarantine.page(t, tenant, job, after, limit))
+
+    def retry_quarantined(
+        self,
+        duty: QuarantineDuty | None = None,
+        item: int | None = None,
+        *,
+        job: str = "all",
+        tenant: str = EVERY,
+        by: str = "",
+    ) -> int:
+        def work(t: Transaction) -> int:
+            count = t.run("retry_quarantined", duty=duty, item=item)
+            if count:
+                audit.note(t, by, "quarantine.retry", job, tenant)
+            return count
+
+        return self._database.write(work)
+
+    def audit(
+        self,
+        tenant: str | None = None,
+        *,
+        verb: str | None = None,
+        subject: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Action]:
+        if not lookup.can_exist(tenant, verb, subject):
+            return []
+        return self._database.read(lambda t: audit.actions(t, tenant, verb, subject, before, limit))

@@ -1,0 +1,176 @@
+"""The verbs of those who ask for jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from unstuck.model.errors import StoreBusy, UnknownJob
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, NewJob, WorkflowRecord
+from unstuck.model.lifecycle import Move
+from unstuck.model.payload import MAX_NAME, clean_text
+from unstuck.store.calls import LOOKS
+from unstuck.store.database import Row, Transaction
+from unstuck.store.flow import pending
+from unstuck.store.flow import steps as journals
+from unstuck.store.guard import audit
+from unstuck.store.life import submit, worker_orders
+from unstuck.store.life.control import Again, Control
+from unstuck.store.port import (
+    ATTEMPTS_PAGE,
+    HISTORY_PAGE,
+    Holder,
+    JobFilter,
+    JobPage,
+    OrderKind,
+    Submitted,
+    WorkerOrder,
+)
+from unstuck.store.read import lookup
+from unstuck.store.rows import attempts_of, event_of, job_of, ref_of, workflow_of
+from unstuck.store.sql_store.verbs import SqlVerbs
+
+
+class SqlJobs(SqlVerbs):
+    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        if not jobs:
+            return []
+        submit.check(jobs)
+        answers = self._calls.with_numbers(jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life))
+        self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
+        return answers
+
+    def workflow(self, name: str) -> WorkflowRecord | None:
+        if not lookup.can_exist(name):
+            return None
+        row = self._database.read(lambda t: t.one("workflow", name=name))
+        return None if row is None else workflow_of(row)
+
+    def workflows(self) -> list[WorkflowRecord]:
+        return [workflow_of(row) for row in self._database.read(lambda t: t.all("workflows"))]
+
+    def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
+        step = partial(Control.stop, move=Move.CANCEL, reason=reason)
+        return self._control(tenant, job, by, "cancel", step, reason=reason)
+
+    def interrupt(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
+        step = partial(Control.stop, move=Move.INTERRUPT, reason=reason)
+        return self._control(tenant, job, by, "interrupt", step, reason=reason)
+
+    def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
+        def step(verb: Control, t: Transaction) -> JobRecord | Again:
+            record = verb.resume(t, from_start)
+            if from_start and not isinstance(record, Again):
+                journals.start_over(t, record.number)
+            return record
+
+        record = self._control(tenant, job, by, "resume", step, from_start=from_start or None)
+        self._database.hint()
+        return record
+
+    def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
+        return self._control(tenant, job, by, "resolve", lambda verb, t: verb.resolve(t, result))
+
+    def run_now(self, tenant: str, job: str, by: str) -> JobRecord:
+        record = self._control(tenant, job, by, "retry", lambda verb, t: verb.run_now(t))
+        self._database.hint()
+        return record
+
+    def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
+        if not lookup.can_exist(tenant, job):
+            raise UnknownJob(clean_text(job, MAX_NAME))
+
+        def work(t: Transaction) -> tuple[JobRecord, bool]:
+            released = pending.release(t, self._dimensions, tenant, job, by, force)
+            audit.note(t, by, "jobs.release", job, tenant, {"force": force or None})
+            return released
+
+        return self._calls.waking(work)
+
+    def skip(self, tenant: str, job: str, by: str) -> JobRecord:
+        record = self._control(tenant, job, by, "skip", lambda verb, t: verb.skip(t))
+        self._database.hint()
+        return record
+
+    def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> WorkerOrder:
+        return self._calls.audited(
+            lambda t: worker_orders.give(t, worker, kind, subject, by), by, f"workers.{kind}", subject or str(worker)
+        )
+
+    def order(self, number: int) -> WorkerOrder | None:
+        return self._database.read(lambda t: worker_orders.given(t, number))
+
+    def holder(self, tenant: str, job: str) -> Holder | None:
+        if not lookup.can_exist(tenant, job):
+            return None
+        row = self._database.read(lambda t: t.one("holder", tenant=tenant, uid=job))
+        return None if row is None else Holder(row["worker"], ref_of(row))
+
+    def get(self, tenant: str, job: str) -> JobRecord | None:
+        def work(t: Transaction) -> JobRecord | None:
+            row = t.one("job", tenant=tenant, uid=job)
+            return None if row is None else job_of(row, self._dimensions.policy(t, row["policy"]))
+
+        return self._database.read(work) if lookup.can_exist(tenant, job) else None
+
+    def find(self, tenant: str, prefix: str, limit: int = 5) -> list[str]:
+        if not lookup.can_exist(tenant, prefix):
+            return []
+        facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit}
+        return [row["uid"] for row in self._database.read(lambda t: t.all("find", **facts))]
+
+    def history(self, tenant: str, job: str, after: int = 0, limit: int = HISTORY_PAGE) -> list[EventRecord]:
+        if not lookup.can_exist(tenant, job):
+            return []
+        facts = {"tenant": tenant, "uid": job, "after": after, "most": limit}
+        return [event_of(row) for row in self._database.read(lambda t: t.all("history", **facts))]
+
+    def attempts(self, tenant: str, job: str, after: int = 0, limit: int = ATTEMPTS_PAGE) -> list[AttemptRecord]:
+        def work(t: Transaction) -> tuple[list[Row], list[Row]]:
+            return t.all("events_of_attempts", **facts), t.all("outputs", **facts)
+
+        facts = {"tenant": tenant, "uid": job, "after": after, "upto": after + limit}
+
+        if not lookup.can_exist(tenant, job):
+            return []
+        events, outputs = self._database.read(work)
+        return attempts_of([event_of(row) for row in events], outputs)
+
+    def progress_of(self, tenant: str, job: str) -> str | None:
+        if not lookup.can_exist(tenant, job):
+            return None
+        row = self._database.read(lambda t: t.one("progress_of", tenant=tenant, uid=job))
+        return None if row is None else str(row["value"])
+
+    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
+        names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
+        if not lookup.can_exist(*names):
+            return JobPage(())
+        return self._database.read(lambda t: lookup.page(t, self._dimensions, tenant, filter, limit, after))
+
+    def _control(
+        self,
+        tenant: str,
+        job: str,
+        by: str,
+        name: str,
+        step: Callable[[Control, Transaction], JobRecord | Again],
+        **detail: Any,
+    ) -> JobRecord:
+        """A job that keeps moving under our eyes is looked at again, each time in a new transaction."""
+
+        def work(t: Transaction) -> JobRecord | Again:
+            record = step(verb, t)
+            if not isinstance(record, Again):
+                audit.note(t, by, f"jobs.{name}", job, tenant, detail)
+            return record
+
+        if not lookup.can_exist(tenant, job):
+            raise UnknownJob(clean_text(job, MAX_NAME))
+        verb = Control(self._dimensions, tenant, job, by)
+        for _ in range(LOOKS):
+            record = self._database.write(work)
+            if not isinstance(record, Again):
+                return record
+        raise StoreBusy(f"job {job} kept moving between states; nothing was written, try again")
