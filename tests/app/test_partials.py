@@ -12,7 +12,7 @@ import pytest
 import unstuck
 from tests.support.builders import claim_all
 from tests.support.parking import Stage
-from unstuck.app.flow import Partial
+from unstuck.app.records import Partial
 from unstuck.model.job import ClaimedJob
 from unstuck.model.settlement import Stopped
 from unstuck.observe import parts as observed

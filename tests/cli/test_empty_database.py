@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import APP, Command
-from unstuck.cli.commands import COMMANDS
-from unstuck.cli.main import load, main
+from unstuck.cli.commands import COMMANDS, load
+from unstuck.cli.main import main
 
 JOB = "01890000-0000-7000-8000-000000000000"
 #: What a verb needs beside the database; verbs that are not here need nothing.

@@ -15,8 +15,7 @@ from tests.app.hand import Hand
 from tests.cli.command import Answer, Command
 from tests.model.test_why import EXAMPLES, a_record
 from unstuck.cli import gates
-from unstuck.cli.commands import NAMES
-from unstuck.cli.main import load
+from unstuck.cli.commands import NAMES, load
 from unstuck.cli.parser import _parser_of
 from unstuck.cli.stage.screen import draw
 from unstuck.cli.stage.snapshot import Blocked, DemoSnapshot

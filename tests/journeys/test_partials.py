@@ -11,7 +11,7 @@ import unstuck
 from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.journeys.flow_app import app as flow_app
 from tests.support.workers import Worker
-from unstuck.app.flow import Partial
+from unstuck.app.records import Partial
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store
 

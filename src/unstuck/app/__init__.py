@@ -1,48 +1,38 @@
 """App, Workflow and Job: what applications hold.
 
-An App is inert: it collects handlers and opens nothing before its first use. Then it opens one store for its
-process; a fork opens its own, and leaves its parent's alone.
+An App is inert: it collects handlers and opens nothing before its first use (`engine.py`).
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import inspect
 import os
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from unstuck import config
 from unstuck.app.draft import Draft, name_of
+from unstuck.app.engine import Engine
 from unstuck.app.flow import Approvals, signal
 from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
 from unstuck.app.order import Order
 from unstuck.app.workers import Workers
 from unstuck.app.workflow import Call, Decorator, Workflow
-from unstuck.config import Settings
 from unstuck.intake.arguments import Unresolved
-from unstuck.intake.control import JobVerbs
-from unstuck.intake.flow import FlowVerbs
 from unstuck.intake.submit import Options, Submitter
-from unstuck.model.errors import InvalidInput, SchemaMismatch
+from unstuck.model.errors import InvalidInput
 from unstuck.model.job import JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.payload import check_name, check_wording
 from unstuck.model.waits import Signalled
 from unstuck.model.why import Why
 from unstuck.model.workflow import UNVERSIONED, Registry
-from unstuck.observe.lookup import Lookup, Stats
+from unstuck.observe.lookup import Stats
 from unstuck.observe.why import why
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
     from unstuck.app.feed import AsyncFeed
     from unstuck.observe.feed import Feed
     from unstuck.store.port import Store
@@ -53,29 +43,7 @@ T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class _Opened(NamedTuple):
-    """A store and the process it belongs to."""
-
-    pid: int
-    store: Store
-
-
-#: Stores of a parent process. Closing one here would say goodbye on the parent's own connections, and so would
-#: collecting it as garbage: they are kept and never touched.
-_INHERITED: list[_Opened] = []
-
-#: Apps with a store, for the end of the process; weakly, so that being listed keeps none of them alive.
-_IN_USE: weakref.WeakSet[App] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_at_exit() -> None:
-    """Programs rarely close their App. In a fork this runs too; `close` leaves alone what is its parent's."""
-    for app in list(_IN_USE):
-        app.close()
-
-
-class App:
+class App(Engine):
     """What a program can run, and the database its jobs live in."""
 
     def __init__(
@@ -88,17 +56,9 @@ class App:
         preset: str | None = None,
         **settings: Any,
     ) -> None:
-        given = {"database": database, "tenant": tenant, "preset": preset, **settings}
-        self._given = {key: value for key, value in given.items() if value is not None}
-        config.check(self._given)
-        self.name = check_name(name, "app") if name is not None else "app"
+        super().__init__(name, {"database": database, "tenant": tenant, "preset": preset, **settings})
         self._registry = Registry(code_version=version or os.environ.get("UNSTUCK_VERSION") or UNVERSIONED)
         self._drafts: dict[str, Draft] = {}
-        self._settings: Settings | None = None
-        self._opened: _Opened | None = None
-        self._pool: tuple[int, ThreadPoolExecutor] | None = None
-        # By process: a lock that another thread of the parent held during a fork stays locked in the child for ever.
-        self._locks: dict[int, threading.Lock] = {}
 
     def __repr__(self) -> str:
         return f"<App {self.name}: {', '.join(self._drafts) or 'no workflows'}>"
@@ -159,18 +119,6 @@ class App:
             if name not in self._registry.handlers:
                 self._registry.handlers[name] = draft.handler(self.settings)
         return self._registry
-
-    @property
-    def settings(self) -> Settings:
-        """Read once, at first use: files and environment of that moment."""
-        if self._settings is None:
-            self._settings = config.load(app=self._given)
-        return self._settings
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The settings that stand in the code itself, as `App(…)` was called."""
-        return dict(self._given)
 
     # --- jobs -------------------------------------------------------------------------------------------------
 
@@ -337,20 +285,6 @@ class App:
         """Who did what, and when."""
         return Audit(self)
 
-    def lookup(self, tenant: str | None = None) -> Lookup:
-        settings = self.settings
-        return Lookup(self.store, tenant=self.whose(tenant), offline=settings.times.offline)
-
-    def control(self, tenant: str | None = None) -> JobVerbs:
-        return JobVerbs(self.store, tenant=self.whose(tenant), by=self.name)
-
-    def flow(self, tenant: str | None = None) -> FlowVerbs:
-        return FlowVerbs(self.store, tenant=self.whose(tenant), by=self.name)
-
-    def whose(self, tenant: str | None) -> str:
-        """The tenant that is meant."""
-        return check_wording(tenant, "tenant") or self.settings.tenant
-
     def _handle(self, record: JobRecord) -> Job[Any]:
         job: Job[Any] = Job(self, record.id, record.tenant, returns=self._returns(record.workflow))
         job.seen = record
@@ -362,72 +296,3 @@ class App:
             return self._drafts[workflow].resolved().returns
         except (KeyError, Unresolved):
             return inspect.Parameter.empty
-
-    # --- the store --------------------------------------------------------------------------------------------
-
-    @property
-    def store(self) -> Store:
-        """This process's own; opened at first use, after a fork anew."""
-        opened = self._opened
-        if opened is not None and opened.pid == os.getpid():
-            return opened.store
-        with self._lock():
-            return self._open()
-
-    def close(self) -> None:
-        """Let go of database and threads; the next use opens them again."""
-        with self._lock():
-            opened, self._opened = self._opened, None
-            pool, self._pool = self._pool, None
-        if pool is not None and pool[0] == os.getpid():
-            pool[1].shutdown(wait=True)
-        if opened is None:
-            return
-        if opened.pid == os.getpid():
-            opened.store.close()
-        else:
-            _INHERITED.append(opened)
-
-    async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
-        """Run a blocking call without holding up the loop, on threads of our own: the loop's default ones may all
-        be busy with the program's own affairs."""
-        import asyncio
-
-        return await asyncio.get_running_loop().run_in_executor(self._threads(), functools.partial(function, *args))
-
-    def _open(self) -> Store:
-        pid = os.getpid()
-        if self._opened is not None:
-            if self._opened.pid == pid:
-                return self._opened.store
-            _INHERITED.append(self._opened)
-        from unstuck.assembly import open_store
-
-        store = open_store(self.settings.database, self.settings.times, application=self.name)
-        try:
-            _prepare_schema(store, self.settings.database)
-        except BaseException:
-            store.close()
-            raise
-        self._opened = _Opened(pid, store)
-        _IN_USE.add(self)
-        return store
-
-    def _threads(self) -> ThreadPoolExecutor:
-        with self._lock():
-            if self._pool is None or self._pool[0] != os.getpid():
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._pool = (os.getpid(), ThreadPoolExecutor(max_workers=8, thread_name_prefix="unstuck"))
-            return self._pool[1]
-
-    def _lock(self) -> threading.Lock:
-        return self._locks.setdefault(os.getpid(), threading.Lock())
-
-
-def _prepare_schema(store: Store, url: str) -> None:
-    if not store.prepare_schema():
-        raise SchemaMismatch(
-            f"the schema of {config.masked(url)} is version {store.schema_version()}, this code needs "
-            f"{store.shipped_version()}; run: unstuck db migrate"
-        )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from unstuck.app.engine import Engine
 from unstuck.app.job import CancellableClock, Job
 from unstuck.clock import MachineClock
 from unstuck.model.errors import StoreError
@@ -14,15 +15,12 @@ from unstuck.observe.feed import Feed, Found, Reader, check_kinds
 from unstuck.observe.wait import Watch
 from unstuck.store.port import EVERY, FeedEvent, FeedFilter
 
-if TYPE_CHECKING:
-    from unstuck.app import App
-
 
 class AsyncFeed(AsyncIterator[FeedEvent]):
     """A Feed for coroutines: the loop is never held up. It opens at the first event that is asked for."""
 
-    def __init__(self, app: App, after: str | None, wanted: dict[str, Any], *, follow: bool) -> None:
-        self._app = app
+    def __init__(self, engine: Engine, after: str | None, wanted: dict[str, Any], *, follow: bool) -> None:
+        self._engine = engine
         self._after = after
         self._wanted = wanted
         self._follow = follow
@@ -35,13 +33,13 @@ class AsyncFeed(AsyncIterator[FeedEvent]):
 
     async def __anext__(self) -> FeedEvent:
         if self._reader is None:
-            self._reader = await self._app.in_thread(lambda: reader(self._app, self._after, **self._wanted))
+            self._reader = await self._engine.in_thread(lambda: reader(self._engine, self._after, **self._wanted))
         watch = Watch(None, MachineClock())
         while True:
             if (event := self._reader.take()) is not None:
                 return event
             try:
-                found = await self._app.in_thread(self._reader.look)
+                found = await self._engine.in_thread(self._reader.look)
                 watch.saw()
             except StoreError as error:
                 watch.lost(error)
@@ -53,12 +51,12 @@ class AsyncFeed(AsyncIterator[FeedEvent]):
             await asyncio.sleep(watch.pause() or 0.0)
 
 
-def feed(app: App, after: str | None, *, follow: bool, **wanted: Any) -> Feed:
-    return Feed(reader(app, after, **wanted), follow=follow, clock=CancellableClock())
+def feed(engine: Engine, after: str | None, *, follow: bool, **wanted: Any) -> Feed:
+    return Feed(reader(engine, after, **wanted), follow=follow, clock=CancellableClock())
 
 
 def reader(
-    app: App,
+    engine: Engine,
     after: str | None,
     *,
     tenant: str | None = None,
@@ -66,15 +64,15 @@ def reader(
     job: Job[Any] | str | None = None,
     workflow: str | None = None,
 ) -> Reader:
-    whose, one = check_wording(tenant, "tenant") or app.settings.tenant, None
+    whose, one = check_wording(tenant, "tenant") or engine.settings.tenant, None
     if isinstance(job, Job):
         whose, one = job.tenant, job.id
     elif job is not None:
-        one = app.lookup(whose).job_id(job)
+        one = engine.lookup(whose).job_id(job)
     wanted = FeedFilter(
         tenant=None if whose == EVERY else whose,
         kinds=check_kinds(kinds),
         job=one,
         workflow=check_wording(workflow, "workflow"),
     )
-    return Reader(app.store, after, wanted, kept=app.settings.times.feed_retention)
+    return Reader(engine.store, after, wanted, kept=engine.settings.times.feed_retention)

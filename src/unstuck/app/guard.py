@@ -7,26 +7,24 @@ Tenant omitted means all tenants, unless the app was given a tenant of its own: 
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from unstuck.app.engine import Engine
 from unstuck.intake.guard import GuardVerbs
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 
-if TYPE_CHECKING:
-    from unstuck.app import App
-
 
 class _Part:
-    __slots__ = ("_app",)
+    __slots__ = ("_engine",)
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     @property
     def _guard(self) -> GuardVerbs:
-        settings = self._app.settings
+        settings = self._engine.settings
         own = settings.tenant if "tenant" in settings.origins else None
-        return GuardVerbs(self._app.store, own=own, by=self._app.name)
+        return GuardVerbs(self._engine.store, own=own, by=self._engine.name)
 
 
 class Blacklist(_Part):

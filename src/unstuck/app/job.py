@@ -6,9 +6,10 @@ import inspect
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from unstuck.app.flow import Partial, Step
+from unstuck.app.engine import Engine
+from unstuck.app.records import Partial, Step
 from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result, encode_result
@@ -26,9 +27,7 @@ from unstuck.observe.lookup import Lookup
 from unstuck.observe.outlook import Outlook
 from unstuck.observe.parts import PartialsReader
 from unstuck.observe.wait import await_end, wait_for_end
-
-if TYPE_CHECKING:
-    from unstuck.app import App
+from unstuck.observe.why import why
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -46,12 +45,12 @@ class CancellableClock(MachineClock):
 class Job(Generic[R_co]):
     """One job. Its properties ask the store each time; `seen` is what the last question found, if any."""
 
-    __slots__ = ("_app", "_returns", "id", "is_new", "seen", "tenant")
+    __slots__ = ("_engine", "_returns", "id", "is_new", "seen", "tenant")
 
     def __init__(
-        self, app: App, id: str, tenant: str, *, returns: Any = inspect.Parameter.empty, is_new: bool = False
+        self, engine: Engine, id: str, tenant: str, *, returns: Any = inspect.Parameter.empty, is_new: bool = False
     ) -> None:
-        self._app = app
+        self._engine = engine
         self._returns = returns
         self.id = id
         self.tenant = tenant
@@ -137,7 +136,7 @@ class Job(Generic[R_co]):
     ) -> AsyncIterator[LogPiece]:
         """`logs` for coroutines."""
         logs = Logs(self._lookup, self.id, attempt, level, follow=follow)
-        async for piece in afollow(lambda: self._app.in_thread(logs.look)):
+        async for piece in afollow(lambda: self._engine.in_thread(logs.look)):
             yield piece
 
     def wait(self, timeout: float | None = None) -> JobRecord:
@@ -147,7 +146,7 @@ class Job(Generic[R_co]):
     async def await_end(self, timeout: float | None = None) -> JobRecord:
         """`wait` for coroutines."""
         look = self._watched()
-        return self._ended(await await_end(lambda: self._app.in_thread(look), timeout), timeout)
+        return self._ended(await await_end(lambda: self._engine.in_thread(look), timeout), timeout)
 
     def result(self, timeout: float | None = None) -> R_co:
         """What the handler returned. JobFailed if it ended otherwise, StillRunning if it has not ended in time."""
@@ -184,7 +183,7 @@ class Job(Generic[R_co]):
         """A new job with the same workflow, arguments and policy as this one, which must have ended. `budget`: the
         units in which it may use more, or less."""
         stored = self._flow.replay(self.id, by=by, budget=budget)
-        return Job(self._app, stored.id, self.tenant, returns=self._returns, is_new=stored.created)
+        return Job(self._engine, stored.id, self.tenant, returns=self._returns, is_new=stored.created)
 
     def approve(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
         """Say yes to the question that it asks (`key`: to this one). NotWaiting if none is open."""
@@ -208,7 +207,7 @@ class Job(Generic[R_co]):
     async def afollow_partials(self) -> AsyncIterator[Partial]:
         """`follow_partials` for coroutines."""
         parts = PartialsReader(self._lookup, self.id)
-        async for part in afollow(lambda: self._app.in_thread(parts.look)):
+        async for part in afollow(lambda: self._engine.in_thread(parts.look)):
             yield Partial.of(part)
 
     def waits(self) -> list[WaitRecord]:
@@ -227,31 +226,31 @@ class Job(Generic[R_co]):
     def parent(self) -> Job[Any] | None:
         """The job that spawned it."""
         parent = self._lookup.parent(self.id)
-        return None if parent is None else Job(self._app, parent, self.tenant)
+        return None if parent is None else Job(self._engine, parent, self.tenant)
 
     def why(self) -> Why:
         """Why it is not running: the verdict, every reason, who must act, and the command to type."""
-        return self._app.why(self)
+        return why(self._engine.store, self.tenant, self.id, self._engine.settings.times)
 
     async def awhy(self) -> Why:
-        return await self._app.in_thread(self.why)
+        return await self._engine.in_thread(self.why)
 
     def live_stack(self, timeout: float = 5.0, *, by: str | None = None) -> str:
         """Where it stands in its code now, as its worker shows it; of a job that does not run, the stack its last
         attempt left. NoStack if there is none, NoAnswer if the worker is silent for so long."""
-        return live_stack(self._app.store, self.tenant, self.id, by or self._app.name, timeout)
+        return live_stack(self._engine.store, self.tenant, self.id, by or self._engine.name, timeout)
 
     @property
     def _lookup(self) -> Lookup:
-        return self._app.lookup(self.tenant)
+        return self._engine.lookup(self.tenant)
 
     @property
     def _control(self) -> JobVerbs:
-        return self._app.control(self.tenant)
+        return self._engine.control(self.tenant)
 
     @property
     def _flow(self) -> FlowVerbs:
-        return self._app.flow(self.tenant)
+        return self._engine.flow(self.tenant)
 
     def _see(self, record: JobRecord) -> JobRecord:
         self.seen = record

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from unstuck.app.engine import Engine
 from unstuck.intake.gates import Gates
 from unstuck.intake.submit import UNSAID, Unsaid
 from unstuck.store.port import Limit, LimitKind, Pause, PauseKind, TargetRecord, TenantRecord
-
-if TYPE_CHECKING:
-    from unstuck.app import App
 
 
 class Order:
     """`app.order`. Everything is about the app's own tenant unless `tenant` names another; "*" is every tenant, for
     pauses and limits of a queue or workflow and limits of a key. In coroutines: `await app.in_thread(…)`."""
 
-    __slots__ = ("_app",)
+    __slots__ = ("_engine",)
 
-    def __init__(self, app: App) -> None:
-        self._app = app
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     # --- pauses -----------------------------------------------------------------------------------------------
 
@@ -88,14 +85,14 @@ class Order:
 
     def target(self, name: str, *, tenant: str | None = None) -> TargetRecord:
         """Whose turn it is there, what blocks it, how many wait. UnknownTarget if no job ever named it."""
-        return self._app.lookup(tenant).target(name)
+        return self._engine.lookup(tenant).target(name)
 
     def targets(
         self, *, blocked: bool = False, after: str = "", limit: int = 100, tenant: str | None = None
     ) -> list[TargetRecord]:
         """By name, above `after`; with `blocked` only what a job blocks, the longest blocked first."""
-        return self._app.lookup(tenant).targets(blocked=blocked, after=after, limit=limit)
+        return self._engine.lookup(tenant).targets(blocked=blocked, after=after, limit=limit)
 
     @property
     def _gates(self) -> Gates:
-        return Gates(self._app.store, tenant=self._app.settings.tenant, by=self._app.name)
+        return Gates(self._engine.store, tenant=self._engine.settings.tenant, by=self._engine.name)

@@ -14,6 +14,7 @@ from typing import (
     Generic,
     Literal,
     ParamSpec,
+    Protocol,
     TypedDict,
     TypeVar,
     Unpack,
@@ -25,13 +26,13 @@ from unstuck.intake.submit import Options
 from unstuck.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from unstuck.app import App
     from unstuck.app.job import Job
     from unstuck.model.job import NewJob
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
+T = TypeVar("T")
 C = TypeVar("C", bound=Context)
 
 #: mypy takes this name for true, other type checkers do not. They need different words for the same rule, that
@@ -100,10 +101,21 @@ class Call:
     kwargs: Mapping[str, Any] | None = None
 
 
+class Owner(Protocol):
+    """The App that a workflow belongs to, as far as the workflow asks anything of it."""
+
+    def add(self, function: Callable[..., Any], options: Mapping[str, Any], names: Mapping[str, Any]) -> Any: ...
+    def submit(
+        self, workflow: str, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]], options: Options
+    ) -> list[Job[Any]]: ...
+    def draft(self, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob: ...
+    async def in_thread(self, function: Callable[..., T], *args: Any) -> T: ...
+
+
 class Workflow(Generic[P, R]):
     """A handler that can be asked for. Called directly it is the plain function, run here and now."""
 
-    def __init__(self, app: App, name: str, function: Callable[..., Any], options: Options | None = None) -> None:
+    def __init__(self, app: Owner, name: str, function: Callable[..., Any], options: Options | None = None) -> None:
         functools.update_wrapper(self, function)
         self._app = app
         self._function = function
@@ -186,7 +198,7 @@ def _call(call: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
 class Decorator:
     """`@app.workflow` and `@app.workflow(timeout=…)`."""
 
-    def __init__(self, app: App, options: Mapping[str, Any]) -> None:
+    def __init__(self, app: Owner, options: Mapping[str, Any]) -> None:
         self._app = app
         self._options = options
 

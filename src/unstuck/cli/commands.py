@@ -6,6 +6,12 @@ serves it is imported.
 
 from __future__ import annotations
 
+# A name that type checkers take for true, without the price of importing `typing`.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from unstuck.cli.parser import Command
+
 
 class CommandEntry:
     """One line of the overview. A plain class: `typing` and `dataclasses` would double the price of help."""
@@ -55,6 +61,14 @@ COMMANDS = [
 ]
 
 NAMES = {command.name: command for command in COMMANDS}
+
+
+def load(module: str) -> Command:
+    """The command that a module of this room serves."""
+    from importlib import import_module
+
+    command: Command = import_module(f"unstuck.cli.{module}").app
+    return command
 
 
 def overview() -> str:

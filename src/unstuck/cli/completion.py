@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from unstuck.cli import options, output
-from unstuck.cli.commands import NAMES
+from unstuck.cli.commands import NAMES, load
 from unstuck.cli.parser import Argument
 from unstuck.model.errors import InvalidInput
 
@@ -74,8 +74,6 @@ def candidates(words: list[str]) -> list[str]:
 
 
 def _possible(before: list[str], last: str) -> list[str]:
-    from unstuck.cli.main import load
-
     if not before:
         return [*NAMES, "--help", "--version"]
     if before[0] not in NAMES:

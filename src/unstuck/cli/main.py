@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from unstuck.cli import exits, streams
-from unstuck.cli.commands import NAMES, overview
+from unstuck.cli.commands import NAMES, load, overview
 
 # A name that type checkers take for true, without the price of importing `typing`.
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from unstuck.cli.parser import Command, Usage
+    from unstuck.cli.parser import Usage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,14 +66,6 @@ def run(arguments: list[str]) -> int:
         raise
     except Exception as error:
         return report(error)
-
-
-def load(module: str) -> Command:
-    """The command that a module of this room serves."""
-    from importlib import import_module
-
-    command: Command = import_module(f"unstuck.cli.{module}").app
-    return command
 
 
 def report(error: Exception) -> int:

@@ -1,0 +1,157 @@
+"""Engine: what one process needs to ask things of the engine: settings, a store, threads, and the verbs over them.
+
+It is inert until its first use. Then it opens one store for its process. A fork opens its own and leaves its parent's
+alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from unstuck import config
+from unstuck.config import Settings
+from unstuck.intake.control import JobVerbs
+from unstuck.intake.flow import FlowVerbs
+from unstuck.model.errors import SchemaMismatch
+from unstuck.model.payload import check_name, check_wording
+from unstuck.observe.lookup import Lookup
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from unstuck.store.port import Store
+
+T = TypeVar("T")
+
+
+class _Opened(NamedTuple):
+    """A store and the process it belongs to."""
+
+    pid: int
+    store: Store
+
+
+#: Stores of a parent process. Closing one here would say goodbye on the parent's own connections, and so would
+#: collecting it as garbage: they are kept and never touched.
+_INHERITED: list[_Opened] = []
+
+#: Engines with a store, for the end of the process; weakly, so that being listed keeps none of them alive.
+_IN_USE: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_at_exit() -> None:
+    """Programs rarely close their App. In a fork this runs too; `close` leaves alone what is its parent's."""
+    for engine in list(_IN_USE):
+        engine.close()
+
+
+class Engine:
+    def __init__(self, name: str | None, given: dict[str, Any]) -> None:
+        self._given = {key: value for key, value in given.items() if value is not None}
+        config.check(self._given)
+        self.name = check_name(name, "app") if name is not None else "app"
+        self._settings: Settings | None = None
+        self._opened: _Opened | None = None
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        # By process: a lock that another thread of the parent held during a fork stays locked in the child for ever.
+        self._locks: dict[int, threading.Lock] = {}
+
+    @property
+    def settings(self) -> Settings:
+        """Read once, at first use: files and environment of that moment."""
+        if self._settings is None:
+            self._settings = config.load(app=self._given)
+        return self._settings
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that stand in the code itself, as `App(…)` was called."""
+        return dict(self._given)
+
+    def lookup(self, tenant: str | None = None) -> Lookup:
+        settings = self.settings
+        return Lookup(self.store, tenant=self.whose(tenant), offline=settings.times.offline)
+
+    def control(self, tenant: str | None = None) -> JobVerbs:
+        return JobVerbs(self.store, tenant=self.whose(tenant), by=self.name)
+
+    def flow(self, tenant: str | None = None) -> FlowVerbs:
+        return FlowVerbs(self.store, tenant=self.whose(tenant), by=self.name)
+
+    def whose(self, tenant: str | None) -> str:
+        """The tenant that is meant."""
+        return check_wording(tenant, "tenant") or self.settings.tenant
+
+    @property
+    def store(self) -> Store:
+        """This process's own; opened at first use, after a fork anew."""
+        opened = self._opened
+        if opened is not None and opened.pid == os.getpid():
+            return opened.store
+        with self._lock():
+            return self._open()
+
+    def close(self) -> None:
+        """Let go of database and threads; the next use opens them again."""
+        with self._lock():
+            opened, self._opened = self._opened, None
+            pool, self._pool = self._pool, None
+        if pool is not None and pool[0] == os.getpid():
+            pool[1].shutdown(wait=True)
+        if opened is None:
+            return
+        if opened.pid == os.getpid():
+            opened.store.close()
+        else:
+            _INHERITED.append(opened)
+
+    async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a blocking call without holding up the loop, on threads of our own: the loop's default ones may all
+        be busy with the program's own affairs."""
+        import asyncio
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads(), functools.partial(function, *args))
+
+    def _open(self) -> Store:
+        pid = os.getpid()
+        if self._opened is not None:
+            if self._opened.pid == pid:
+                return self._opened.store
+            _INHERITED.append(self._opened)
+        from unstuck.assembly import open_store
+
+        store = open_store(self.settings.database, self.settings.times, application=self.name)
+        try:
+            _prepare_schema(store, self.settings.database)
+        except BaseException:
+            store.close()
+            raise
+        self._opened = _Opened(pid, store)
+        _IN_USE.add(self)
+        return store
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._lock():
+            if self._pool is None or self._pool[0] != os.getpid():
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = (os.getpid(), ThreadPoolExecutor(max_workers=8, thread_name_prefix="unstuck"))
+            return self._pool[1]
+
+    def _lock(self) -> threading.Lock:
+        return self._locks.setdefault(os.getpid(), threading.Lock())
+
+
+def _prepare_schema(store: Store, url: str) -> None:
+    if not store.prepare_schema():
+        raise SchemaMismatch(
+            f"the schema of {config.masked(url)} is version {store.schema_version()}, this code needs "
+            f"{store.shipped_version()}; run: unstuck db migrate"
+        )
