@@ -40,7 +40,7 @@ SLOW = (
 #: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.
 ON_POSTGRES_SLOW = ("cli/*",)
 
-#: Under tests/: modules with a test that takes a minute. They begin first, so that no run ends waiting for one of them.
+#: Under tests/: modules with a test that takes a minute. They begin first, so that no run ends waiting for them.
 LONG = ("store/test_lockstep.py", "cli/test_demo.py", "store/test_target_actors.py")
 
 #: `make torture LONGER=n`: as many times what the slow tier does.
