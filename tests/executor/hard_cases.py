@@ -133,7 +133,7 @@ async def short_steps(n: int) -> int:
 
 @workflow()
 async def busy_for_ever() -> None:
-    """Never blocks, never rests: wherever it is struck, the loop it shares must stay whole."""
+    """Never blocks, never rests: wherever it is interrupted, the loop it shares must stay whole."""
     lock = asyncio.Lock()
     while True:
         async with lock:
@@ -251,7 +251,7 @@ def find_locks_held() -> list[str]:
 
 @workflow()
 async def clean_up_for(seconds: float) -> str:
-    """Is struck while it logs; its way out takes a while, and nothing may disturb that."""
+    """Is interrupted while it logs; its way out takes a while, and nothing may disturb that."""
     try:
         while True:
             log.warning("a line")

@@ -1,4 +1,4 @@
-"""More handlers for the same app: those that wait inside code which the interrupt spares, or are struck there."""
+"""More handlers for the same app: they wait inside code which the interrupt spares, or are interrupted there."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def struck_within_the_store(url: str) -> None:
         time.sleep(0.01)  # noqa: ASYNC251
 
 
-#: Looked at afterwards: what was struck comes out in the handler's own code, be it the line that would have looked.
+#: Looked at afterwards: the exception comes out in the handler's own code, be it the line that would have looked.
 struck: list[Pool] = []
 
 

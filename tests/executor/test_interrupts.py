@@ -32,7 +32,7 @@ def begin_hanging(watch: Watch, executor: int, name: str, *args: object) -> Atte
     return ref
 
 
-def strike(watch: Watch, executor: int, ref: AttemptRef) -> Finished:
+def interrupt(watch: Watch, executor: int, ref: AttemptRef) -> Finished:
     """Once; it ends by that, and how soon is the point."""
     since = time.monotonic()
     watch.fleet.interrupt(executor, ref)
@@ -51,7 +51,7 @@ def test_a_coroutine_that_blocks_its_loop_is_interrupted_and_its_neighbours_fini
     watch.fleet.cancel(shared, ref, RequestKind.CANCEL, "enough")
     watch.hear_for(0.1)
 
-    outcome = strike(watch, shared, ref).outcome
+    outcome = interrupt(watch, shared, ref).outcome
 
     # A regex keeps the interpreter to itself: nobody in there has heard of the cancel yet.
     assert outcome == Stopped(RequestKind.CANCEL, "enough") or (kind == "regex" and isinstance(outcome, Stopped))
@@ -65,7 +65,7 @@ def test_a_job_alone_on_its_main_thread_is_interrupted(watch: Watch, solo: int, 
     watch.fleet.cancel(solo, ref, RequestKind.TIMEOUT, "too long")
     watch.hear_for(0.1)
 
-    outcome = strike(watch, solo, ref).outcome
+    outcome = interrupt(watch, solo, ref).outcome
 
     assert outcome == Stopped(RequestKind.TIMEOUT, "too long") or (kind == "regex" and isinstance(outcome, Stopped))
     assert watch.result(solo, "add", 1, 2) == 3
@@ -76,14 +76,14 @@ def test_a_job_alone_is_marked_also_after_it_ran_our_loop_by_hand(watch: Watch, 
     watch.hear_for(0.3)
     assert view_of(watch, solo).on_loop == ref
 
-    assert isinstance(strike(watch, solo, ref).outcome, Stopped)
+    assert isinstance(interrupt(watch, solo, ref).outcome, Stopped)
 
 
 def test_an_interrupt_that_nobody_asked_for_is_a_stop_without_a_request(watch: Watch, shared: int) -> None:
     """As when a loop has stalled and its neighbours need it: the job goes back, uncharged, and reruns alone."""
     ref = begin_hanging(watch, shared, "hang_async", "sleep")
 
-    outcome = strike(watch, shared, ref).outcome
+    outcome = interrupt(watch, shared, ref).outcome
 
     assert isinstance(outcome, Stopped)
     assert outcome.asked is None
@@ -93,7 +93,7 @@ def test_an_interrupt_that_nobody_asked_for_is_a_stop_without_a_request(watch: W
 def test_what_a_handler_does_on_its_way_out_is_done(watch: Watch, shared: int) -> None:
     ref = begin_hanging(watch, shared, "clean_up_slowly")
 
-    assert "cleaned up" in watch.output(strike(watch, shared, ref))
+    assert "cleaned up" in watch.output(interrupt(watch, shared, ref))
 
 
 def test_a_handler_that_catches_everything_goes_on(watch: Watch, shared: int) -> None:
@@ -103,7 +103,7 @@ def test_a_handler_that_catches_everything_goes_on(watch: Watch, shared: int) ->
         watch.hear_for(0.1)
     assert not watch.first(Finished, ref=ref)
 
-    assert strike(watch, shared, ref).outcome == Returned('"caught"')
+    assert interrupt(watch, shared, ref).outcome == Returned('"caught"')
 
 
 def test_a_job_on_a_thread_cannot_be_interrupted_and_is_not_hurt(watch: Watch, shared: int) -> None:
@@ -182,7 +182,7 @@ def test_an_interrupt_leaves_no_lock_taken(watch: Watch, habit: str, rounds: int
 
 
 def test_a_signal_that_meets_the_answer_to_the_one_before_leaves_no_lock_taken(watch: Watch) -> None:
-    """The answer runs in the middle of anything: a strike at what it calls would come out where a lock is held."""
+    """The answer runs in the middle of anything: an exception raised in it would come out where a lock is held."""
     executor = watch.executor()
     for _ in range(10):
         ref = watch.begin(executor, "queue_with_doubled_signals")
@@ -208,7 +208,7 @@ def test_one_order_reaches_also_who_is_hardly_ever_in_code_of_its_own(watch: Wat
 def test_a_wait_within_a_queue_is_interrupted(watch: Watch, shared: int) -> None:
     ref = begin_hanging(watch, shared, "wait_in_queue")
 
-    assert isinstance(strike(watch, shared, ref).outcome, Stopped)
+    assert isinstance(interrupt(watch, shared, ref).outcome, Stopped)
     assert watch.result(shared, "find_locks_held") == []
 
 
@@ -270,7 +270,7 @@ def test_a_handler_that_takes_our_signals_loses_the_interrupt_and_nothing_else(
     watch.fleet.dump(executor, [ref])
     stack = watch.wait(lambda: (watch.fleet.views(), watch.fleet.stack(executor, ref))[1], 5.0)
     assert "match_for_ever" in stack
-    assert isinstance(strike(watch, executor, ref).outcome, Stopped)
+    assert isinstance(interrupt(watch, executor, ref).outcome, Stopped)
     watch.fleet.kill(executor, "done")
     watch.died(executor)
 

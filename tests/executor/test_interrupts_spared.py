@@ -1,4 +1,4 @@
-"""The soft interrupt against handlers that wait inside code which it spares, and what a strike may leave behind."""
+"""The soft interrupt against handlers that wait inside code which it spares, and what it may leave behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unstuck.worker.processes import Finished, LeftBehind
 HANDLERS = "tests.executor.spared_cases:app"
 
 
-def strike(watch: Watch, executor: int, ref: AttemptRef) -> tuple[Finished, float]:
+def interrupt(watch: Watch, executor: int, ref: AttemptRef) -> tuple[Finished, float]:
     """By one order, and how long it took."""
     since = time.monotonic()
     watch.fleet.interrupt(executor, ref)
@@ -35,7 +35,7 @@ def test_who_waits_inside_spared_code_is_reached_by_one_order(watch: Watch, what
     ref = begin_hanging(watch, executor, "wait_inside" if alone else "wait_inside_async", what)
     watch.hear_for(0.3)
 
-    finished, took = strike(watch, executor, ref)
+    finished, took = interrupt(watch, executor, ref)
 
     assert isinstance(finished.outcome, Stopped)
     assert 0.2 < took < 1.0
@@ -49,7 +49,7 @@ def test_nothing_of_a_handler_is_kept_for_having_been_found_at_a_wait(watch: Wat
     executor = watch.executor()
     ref = begin_hanging(watch, executor, "wait_inside_with_possessions", seconds)
     watch.hear_for(0.2)
-    strike(watch, executor, ref)
+    interrupt(watch, executor, ref)
 
     eventually(lambda: watch.result(executor, "count_possessions") == 0)
     end(watch, executor)
@@ -70,7 +70,7 @@ def test_a_profiler_does_not_open_what_is_spared(watch: Watch, watcher: str) -> 
     for _ in range(20):
         ref = watch.begin(executor, "watch_condition", watcher)
         watch.hear_for(0.01)
-        assert isinstance(strike(watch, executor, ref)[0].outcome, Stopped)
+        assert isinstance(interrupt(watch, executor, ref)[0].outcome, Stopped)
         assert watch.result(executor, "find_locks_held") == []
     end(watch, executor)
 
@@ -83,7 +83,7 @@ def test_a_process_in_which_an_import_was_struck_is_to_be_replaced(
     executor = watch.executor()
     ref = begin_hanging(watch, executor, name)
 
-    assert isinstance(strike(watch, executor, ref)[0].outcome, outcome)
+    assert isinstance(interrupt(watch, executor, ref)[0].outcome, outcome)
 
     told = watch.first(LeftBehind, executor=executor)
     assert told == LeftBehind(executor, name, (), broken_import="imports_slowly")
@@ -93,7 +93,7 @@ def test_a_process_in_which_an_import_was_struck_is_to_be_replaced(
 
 def test_a_process_is_not_replaced_for_a_strike_anywhere_else(watch: Watch) -> None:
     executor = watch.executor()
-    strike(watch, executor, begin_hanging(watch, executor, "hang_async", "sleep"))
+    interrupt(watch, executor, begin_hanging(watch, executor, "hang_async", "sleep"))
     watch.hear_for(0.8)
 
     assert watch.first(LeftBehind, executor=executor) is None

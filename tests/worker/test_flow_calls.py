@@ -95,7 +95,7 @@ class Desk:
                 pass
 
     def end(self, job: ClaimedJob) -> bool:
-        """As the ears do."""
+        """As the handler of fleet events does."""
         self.ledger.end(job.ref)
         return self.flow_calls.keep_back(Report(job.ref, Returned("1")))
 

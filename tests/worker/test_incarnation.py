@@ -229,7 +229,7 @@ def test_an_incarnation_whose_lease_was_ended_by_others_stops_for_good(build: Ca
     assert ("close",) in shop.fleet.orders
 
 
-# --- the ladder, as far as state and hands go ---------------------------------------------------------------------
+# --- the ladder, as far as state and actions go--------------------------------------------------------------------
 def a_running_job(shop: Shop, **policy: Any) -> tuple[str, ClaimedJob]:
     (id,) = shop.submit(**policy)
     (job,) = shop.fed()

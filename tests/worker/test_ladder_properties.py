@@ -32,7 +32,7 @@ class _NoRequests:
 
 
 class World:
-    """Real state and hands; executors that do nothing but die when they are killed."""
+    """Real state and actions; executors that do nothing but die when they are killed."""
 
     def __init__(self, processes: int, bodies: int) -> None:
         limits = WearLimits(memory_limit=1 << 40)

@@ -157,7 +157,7 @@ def started(state: WorkerState, now: float) -> Post:
 
 def test_a_process_that_is_above_the_memory_limit_before_any_job_is_a_failed_start() -> None:
     state = books_with(WearLimits(memory_limit=5 << 20))
-    hands = runner_on(state)
+    runner = runner_on(state)
     rests = []
     now = 100.0
     for _ in range(3):
@@ -165,7 +165,7 @@ def test_a_process_that_is_above_the_memory_limit_before_any_job_is_a_failed_sta
         assert state.feedable() == [], "fed before it was weighed"
         state.look([seen(post.number, 30 << 20)], now)
         assert state.feedable() == []
-        assert only(Kill, look_and_act(state, hands, now)) == [Kill(post.number, actions.OVER_MEMORY)]
+        assert only(Kill, look_and_act(state, runner, now)) == [Kill(post.number, actions.OVER_MEMORY)]
         assert not state.is_ready(now)
         assert "uses 30 MiB before any job; memory_limit is 5 MiB" in (state.start_error or "")
         rests.append(state.spawn_from - now)
@@ -198,14 +198,14 @@ def test_a_process_that_has_run_jobs_and_is_above_the_limit_is_no_failed_start()
 
 def test_what_is_above_max_memory_before_any_job_is_reported_once_and_not_replaced(caplog: Any) -> None:
     state = books_with(WearLimits(max_memory=5 << 20))
-    hands = runner_on(state)
+    runner = runner_on(state)
     for number in (1, 2):
         post = started(state, 100.0)
         state.look([seen(number, 30 << 20)], 100.0)
-        assert only(Drain, look_and_act(state, hands, 100.0)) == []
+        assert only(Drain, look_and_act(state, runner, 100.0)) == []
     assert caplog.text.count("heavy_start") == 1
     post.jobs_done = 1
-    assert len(only(Drain, look_and_act(state, hands, 100.0))) == 1
+    assert len(only(Drain, look_and_act(state, runner, 100.0))) == 1
 
 
 # --- what an ended job left behind ------------------------------------------------------------------------------

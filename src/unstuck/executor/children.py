@@ -133,7 +133,7 @@ class Children:
         os.system = self._system
 
     def _note(self) -> StartedByJob | None:
-        """Whose process begins here, if it is anybody's."""
+        """The job on whose behalf a process begins here, if there is one."""
         started = started_here() if os.getpid() == self._pid else None
         if started is not None:
             started.has_children = True

@@ -14,7 +14,7 @@ class CollectorPause:
     """From `begin` to `end` nothing is collected; for threads that must not run a handler's code.
 
     By the threshold and not by `gc.disable`: handlers ask whether the collector is enabled, and put it back as they
-    found it. Who finds or leaves a threshold of 0 is not believed, for the same reason.
+    found it. A threshold of 0 is never put back, for the same reason: it may be ours.
     """
 
     def __init__(self) -> None:

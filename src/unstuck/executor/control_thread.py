@@ -181,8 +181,8 @@ class ControlThread:
     def _guard_lease(self, now: float) -> None:
         """As the zygote does, a pulse later: it is only missed when supervisor and zygote are both stopped.
 
-        What was finished is said, then what handlers have started is killed while somebody still knows of it, and the
-        bodies end with the process. The page says why: a status alone any handler could fake.
+        What was finished is said, then what handlers have started is killed while we still know of it, and the
+        handlers end with the process. The page says why: a status alone any handler could fake.
         """
         until = self._page.lease_until
         if until and now >= until + self._pulse:

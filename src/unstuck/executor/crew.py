@@ -37,15 +37,15 @@ class Crew:
         return bool(self._backlog) and (bool(self._idle) or self._members < self._size)
 
     def reinforce(self) -> None:
-        """Called about every millisecond while behind: more hands if the backlog has not at least halved."""
+        """Called about every millisecond while behind: more threads if the backlog has not at least halved."""
         left = len(self._backlog)
         if left * 2 > self._seen:
             self._recruit(min(left, self._step))
             self._step *= 2
         self._seen = max(left, 1)
 
-    def _recruit(self, hands: int) -> None:
-        for _ in range(hands):
+    def _recruit(self, threads: int) -> None:
+        for _ in range(threads):
             if self._idle:
                 self._idle.pop().release()
             elif self._members < self._size and not self._hire():

@@ -69,8 +69,8 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
         return _parked(attempt) or _failed(attempt, _blamed(attempt, error))
 
 
-# What is below these two on a stack is the handler's. An interrupt strikes only there, and never in a frame of ours:
-# so not between a handler's end and the end of `is_inside`, nor while middleware or a result is being dealt with.
+# What is below these two on a stack is the handler's. An interrupt is raised only there, never in a frame of
+# ours: so not between a handler's end and the end of `is_inside`, nor while middleware or a result is handled.
 
 
 def enter_handler(attempt: Attempt, handler: Handler, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -1,8 +1,8 @@
 """The soft interrupt: an exception raised in the handler that is on the main thread, wherever it hangs.
 
-The supervisor writes whom it means into the page and sends a signal; sleeps, reads, lock waits and even a regex give
-way to it, without the help of any other thread. The interpreter runs our answer on the main thread, so between its
-look at the page and its raise nothing there can change: it hits the one that was meant, or nobody.
+The supervisor writes the number of an attempt into the page and sends a signal; sleeps, reads, lock waits and even a
+regex give way to it, without the help of any other thread. The interpreter runs our answer on the main thread, so
+between its look at the page and its raise nothing there can change: it interrupts that attempt, or nothing.
 
 Spared is code that others depend on, if it is the innermost on the stack: an exception between taking a lock and
 guarding it would leave the lock taken, for everybody. That is asyncio and logging; the half of the import system that
@@ -107,7 +107,7 @@ class Interrupter:
         self.mend()
 
     def start(self) -> None:
-        """By a thread that blocks our signals: the one that repeats them inherits that."""
+        """Called on a thread that blocks our signals: the thread that repeats them inherits that."""
         # Once, and after the app was imported: a hook that calls the one before it must not meet itself.
         self._unraisable, sys.unraisablehook = sys.unraisablehook, self._hear_unraisable
         threading.Thread(target=self._repeat, name="unstuck-interrupt", daemon=True).start()
@@ -199,7 +199,7 @@ class Interrupter:
         while True:
             number, until = self._repeats.get()
             usual = sys.getswitchinterval()
-            # Or every single repetition would wait 5 ms for the interpreter, whose holder is the one that is meant.
+            # Or every single repetition would wait 5 ms for the interpreter, which that attempt holds.
             sys.setswitchinterval(REPEAT_EVERY)
             while self._is_wanted(number) and boot() < until:
                 # Unheard, the signal would end the process: a handler may have taken it.
@@ -258,7 +258,7 @@ def _is_watching(frame: FrameType | None) -> bool:
 
 
 def _module_being_imported(frame: FrameType | None) -> str:
-    """By the handler: the one that it asked for, or nothing."""
+    """The module that the handler asked for, or nothing."""
     module = ""
     while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
         if frame.f_code.co_filename in _IMPORT:

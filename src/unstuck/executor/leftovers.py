@@ -1,8 +1,8 @@
 """What attempts leave behind: threads, tasks that swallow their cancel, work handed to `asyncio.to_thread`.
 
 Nothing is counted while attempts run. A thread is started, or work handed to the loop's pool, in the name of the
-attempt that runs there (`running`), so the attempt itself keeps what it started; one that started nothing costs one
-comparison when it ends, and a neighbour's threads are never taken for its own.
+attempt that runs there (`running`), so the attempt itself keeps what it started. An attempt that started nothing
+costs one comparison when it ends, and a neighbour's threads are never taken for its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class JobThreadPool(ThreadPoolExecutor):
-    """The loop's own pool, which knows for whom it works. Its idle threads belong to nobody."""
+    """The loop's own pool, which knows for which attempt it works. Its idle threads belong to no attempt."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         attempt = running.get()

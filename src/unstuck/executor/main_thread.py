@@ -36,7 +36,7 @@ from unstuck.executor.surroundings import Surroundings
 from unstuck.model.workflow import Hook, Registry
 
 R = TypeVar("R")
-#: So often in a row the loop may fail without calling anybody: one exception comes from a signal's handler.
+#: So often in a row the loop may fail without calling anything: one exception comes from a signal's handler.
 STUMBLES = 3
 #: So often what a signal's handler has broken off is done again.
 TRIES = 2
@@ -186,7 +186,7 @@ class MainThread:
         end_if_copied(self._pid)
 
     def _outlive_loop(self, error: BaseException) -> None:
-        """It fails before it comes to call anybody: a job has broken it, by closing its selector for instance. No
+        """The loop fails before it can call anything: a job has broken it, by closing its selector for instance. No
         coroutine can go on here; functions may finish, the supervisor replaces the process, and it ends."""
         name, message, _ = describe(error)
         poison = f"its event loop cannot run any more: {name}: {message}"[:200]
@@ -266,7 +266,7 @@ class MainThread:
 
     def _ask_again(self, attempt: Attempt, after: float) -> None:
         """At half of the grace, and then ever more rarely, as with a job that blocks the loop. A handler that waits
-        again has swallowed the first cancel; one that cleans up has had as long as an interrupt would leave it."""
+        again has swallowed the first cancel; if it cleans up, it has had as long as an interrupt would leave it."""
 
         def ask(pause: float) -> None:
             if attempt.task is None or attempt.task.done() or boot() >= attempt.asked_at + attempt.run.grace:

@@ -220,7 +220,7 @@ class ShownMessage(Message, tag=9):
 
 
 class LeftBehindMessage(Message, tag=10):
-    """An attempt of this workflow has ended, and what it had started has not; or it was struck within an import.
+    """An attempt of this workflow has ended, and what it had started has not; or it was interrupted within an import.
 
     `processes` were ended for it, by TERM or, `is_killed`, by KILL. `poison`: what is wrong with its process now."""
 

@@ -67,6 +67,6 @@ class NamedSteps(Coroutine[Any, Any, Any]):
 
 
 def end_if_copied(pid: int) -> None:
-    """A handler forked, and this is the child with a copy of the loop: not one step of anybody's job here."""
+    """A handler forked, and this is the child with a copy of the loop: no job may take a step here."""
     if os.getpid() != pid:
         os._exit(COPY_STATUS)

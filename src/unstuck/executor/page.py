@@ -41,8 +41,8 @@ _NUMBER, _STARTED, _THREAD, _KERNEL_THREAD, _WITHDRAWN = range(5)
 
 
 def memory_file(name: str, size: int = 0) -> int:
-    """A file without a name on disk; where there is no memfd, an unlinked temporary one. One with a size keeps it:
-    whoever had mapped a page that a handler has shrunk would be ended by SIGBUS."""
+    """A file without a name on disk; where there is no memfd, an unlinked temporary one. A file with a size keeps
+    it: a process that had mapped a page which a handler then shrinks would be ended by SIGBUS."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     else:

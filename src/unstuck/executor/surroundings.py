@@ -1,8 +1,8 @@
 """What all handlers of a process share and any may bend: streams, folder, collector, recursion limit, turns, alarms.
 
-It is put back while no handler runs, so that a job is not hurt by one that ended before it came. In between there is
-no telling whose change it is: somebody may need it right now. Only a closed stream is of use to nobody, and turns so
-long that whoever computes looks as if it kept the interpreter for itself.
+It is put back while no handler runs, so that a job is not hurt by what an earlier one changed. While handlers run we
+cannot tell whose change it is, and its job may need it. Only two changes are put back then: a closed stream, and
+turns so long that a job which computes looks as if it kept the interpreter for itself.
 """
 
 from __future__ import annotations

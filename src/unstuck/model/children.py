@@ -69,7 +69,7 @@ def check_turn(target: int | None, target_name: str | None, ancestors: Sequence[
 
 
 def check_wait(needed: Iterable[Needed], ancestors: Sequence[Ancestor], *, release_target: bool) -> None:
-    """Before a gather: nothing that it waits for may need what it, or who waits for it, does not let go."""
+    """Before a gather: no child may need a target that the parent, or a job that waits for the parent, keeps."""
     parent, waiting = ancestors[0], _waiting_above(ancestors)
     chain = {ancestor.number for ancestor in (parent, *waiting)}
     keepers = {ancestor.keeps: ancestor for ancestor in (*waiting, *(() if release_target else (parent,)))}

@@ -1,10 +1,11 @@
 """The guard: what counts against a workflow, when its breaker trips, and the words for it.
 
-Theory of operation. An attempt that got stuck leaves a mark against its (tenant, workflow); by setting so does one
-that took its process down, or was lost with its worker. One that was past its grace in a process that was silent as a
-whole cannot be convicted of it; it counts once its workflow is found so a second time. As many marks as the threshold
-inside the window put the workflow on the blacklist: nothing of it is accepted or started until somebody lifts the
-entry. Pure: the store counts and writes in the transaction of the very settlement that brought the last mark.
+Theory of operation. An attempt that got stuck leaves a mark against its (tenant, workflow); by setting so does an
+attempt that took its process down, or was lost with its worker. An attempt that was past its grace in a process that
+was silent as a whole cannot be convicted of it; it counts once its workflow is found so a second time. As many marks
+as the threshold inside the window put the workflow on the blacklist: nothing of it is accepted or started until the
+entry is lifted. Pure: the store counts and writes in the transaction of the very settlement that brought the last
+mark.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ def total(marks: Mapping[Harm, int]) -> int:
 
 
 def harm_of(outcome: Outcome, settlement: Settlement) -> Harm | None:
-    """What this end says against its workflow. A neighbour, a suspect, a bystander, or one whose loss cost it nothing
-    because it was asked to stop or its worker announced its end, says nothing."""
+    """What this end says against its workflow. That of a neighbour, a suspect or a bystander says nothing, nor
+    does a loss that cost nothing because a stop was requested or the worker announced its end."""
     match outcome:
         case Stuck():
             return "stuck" if outcome.is_proven else "freeze"

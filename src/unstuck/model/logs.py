@@ -199,7 +199,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 class _TooMany(Exception):
-    """A value with more in it than anybody reads in a log."""
+    """A value that is too large to be read in a log."""
 
 
 def _plain(value: object) -> Any:

@@ -18,7 +18,7 @@ MAX_PART: Final = 64 << 10
 @dataclass(frozen=True, slots=True)
 class Part:
     """One partial result: its value is JSON text. `number` grows with every one that a job gives, over all its runs,
-    also when it replaces another: who has seen up to a number asks for what came after it."""
+    also when it replaces another: a reader that has seen up to a number asks for what came after it."""
 
     name: str
     value: str

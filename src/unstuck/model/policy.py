@@ -143,8 +143,8 @@ def filled(owner: str, base: Policy, said: str, max_timeout: float | None = None
 
 
 def reruns(changes: dict[str, Any]) -> dict[str, Any]:
-    """`max_retries` alone is the budget of failures and of losses too; who gives one of these himself, and no
-    `max_retries`, is not bound by one that was given before."""
+    """`max_retries` alone is the budget of failures and of losses too. Changes that give one of these, and no
+    `max_retries`, are not bound by an earlier `max_retries`."""
     if changes.get("max_retries") is not None:
         return {"retries": changes["max_retries"], "max_lost": changes["max_retries"], **changes}
     return {"max_retries": None, **changes} if changes.keys() & {"retries", "max_lost"} else changes
@@ -200,7 +200,7 @@ def _pairs(given: Any) -> list[tuple[Any, Any]] | None:
     return [(unit, most) for unit, most in given]
 
 
-#: What people write who know other systems, and what they mean.
+#: Options of other systems that people write by habit, and what they mean here.
 _MEANT = {
     "backoff": "backoff_base, backoff_factor and backoff_cap say how long to wait before a retry",
     "cron": "schedules are not built yet; a job can enqueue the next one with delay= or at=",

@@ -1,4 +1,4 @@
-"""Who may run next on a serialized target, and what blocks it.
+"""Which job may run next on a serialized target, and what blocks it.
 
 Theory of operation. A target has at most one *head*: the job whose turn it is. Everybody else stands in its line,
 higher priority first, then age. The head keeps its turn while it is ready, runs, waits or backs off for a retry;

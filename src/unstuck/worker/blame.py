@@ -47,8 +47,8 @@ def _bodies(event: ExecutorDied, held: Sequence[HeldAttempt]) -> list[HeldAttemp
 
 
 def _culprits(event: ExecutorDied, post: Post) -> list[AttemptRef]:
-    """Who was convicted, if that is what it ended for; who was seen holding the interpreter or the loop when we
-    killed it; whose crash it was."""
+    """The attempts that were convicted, if it ended for that; the attempt that held the interpreter or the loop when
+    we killed it; the attempt that crashed it."""
     is_for_the_stuck = post.killed == STUCK_INSIDE or (not post.killed and post.terminated_at is not None)
     stuck = [h.ref for h in post.holdings.values() if h.stage is Stage.STUCK and is_for_the_stuck]
     seen = post.culprit if post.killed else event.culprit

@@ -41,7 +41,7 @@ _LOOK_EVERY = 0.5
 _TURN_PAGE_EVERY = 0.1
 #: But no oftener than this: so many times what the last look took, which grows with what it has to count.
 _LOOKS_APART = 8.0
-#: A look reads so many routes at a time, and so many times at most, until it meets one that we serve.
+#: A look reads so many routes at a time, and so many times at most, until it meets a route that we serve.
 _PAGE = 1000
 _PAGES = 20
 #: For so long, too.
@@ -346,7 +346,7 @@ class Claimer:
                 self._bids.pop(share.route, None)
 
     def _rest_if_in_vain(self, brought: bool, now: float) -> None:
-        """An old view promised what others took: look again. A fresh one that brings nothing is no reason to spin,
+        """An old view promised what others took: look again. A fresh view that brings nothing is no reason to spin,
         unless there are other routes to ask."""
         if brought:
             self._in_vain = 0

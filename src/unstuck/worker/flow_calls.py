@@ -273,8 +273,8 @@ class FlowCallRunner:
 
     def _put_back(self) -> None:
         """What was not answered, in its order: spendings of an attempt must not overtake each other. Except those of
-        attempts that have ended: an end does not wait for a store that is away. It does for a row that somebody
-        holds: nobody could write it meanwhile."""
+        attempts that have ended: an end does not wait for a store that is away. It does wait for a row that another
+        session holds: the end could not be written either."""
         if not self._chosen:
             return
         with self._lock:

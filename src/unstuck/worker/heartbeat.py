@@ -1,8 +1,8 @@
 """Renews this worker's lease, on a thread and a connection of its own.
 
 An answer that was lost counts as not renewed. Each beat also reconciles: what the database grants and is not held
-here goes back, what is held here and no longer granted is stopped. What of that could not be done (somebody holds a
-row) comes with the next beat, and costs no lease.
+here goes back, what is held here and no longer granted is stopped. What of that could not be done (another session
+holds a row) comes with the next beat, and costs no lease.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ grace begins) -> at half of its grace what runs on a main thread is interrupted 
 end of the grace its stack is taken (Dump) -> the verdict (Convict), while the body may still live.
 
 The grace counts only while the job could obey. A job that another one keeps from running (a coroutine whose loop is
-blocked, anybody while one holds the interpreter) is excused for as long as that lasts (Excuse): its clock stands
-still, also while it is too early to say who does it. What keeps it need not be a job: a callback or a thread that an
-ended one left behind will do. If nobody can say who does it, nobody is convicted: the whole process falls and all in
-it are suspects. A drain's request and a stop for a lost lease know no verdict and no excuse: they are nobody's fault,
-and they cannot wait.
+blocked; every job while one holds the interpreter) is excused for as long as that lasts (Excuse): its clock stands
+still, also while it is too early to say which job is the cause. The cause need not be a job: it may be a callback or
+a thread that an ended job left behind. If we cannot tell the cause, no job is convicted: the whole process is killed
+and all jobs in it are suspects. A drain's request and a stop for a lost lease know no verdict and no excuse: no job
+is at fault, and they cannot wait.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from unstuck.worker.roster import Post
 from unstuck.worker.shutdown import Phase
 from unstuck.worker.view import FleetView
 
-#: After the first interrupt, or so much of a short grace; after each further one twice as long as before. What cleans
-#: up on its way out must have the time for it, and whoever swallowed the first shall meet another before the verdict.
+#: After the first interrupt, or so much of a short grace; after each further one twice as long as before. A handler
+#: that cleans up must have the time for it, and one that swallowed the first meets another before the verdict.
 INTERRUPT_AGAIN = 2.0
 SHARE_OF_THE_GRACE = 0.3
 SHORTEST_BETWEEN = 0.05
@@ -111,8 +111,7 @@ def may_be_kept(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
 
 
 def may_be_continued(view: FleetView, post: Post) -> bool:
-    """Somebody has stopped it, and it is not only one job that suffers. Who stops it again and again is left to the
-    verdict."""
+    """It was stopped, and more than one job suffers. If it is stopped again and again, the verdict comes."""
     is_stopped = post.is_stopped and view.is_silent(post) and not post.killed
     return is_stopped and post.continued < MOST_CONTINUED and post.has_neighbours
 

@@ -49,8 +49,8 @@ class HeldAttempt:
     asking: RequestKind | None = None
     asked: RequestKind | None = None
     told_at: float | None = None
-    #: When its handler was last interrupted, and how often; when its stack was last asked for; `stack` once somebody
-    #: read it.
+    #: When its handler was last interrupted, and how often; when its stack was last asked for; `stack` once it
+    #: was read.
     interrupted_at: float | None = None
     interrupts: int = 0
     dumped_at: float | None = None

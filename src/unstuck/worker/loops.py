@@ -1,4 +1,4 @@
-"""Loops and their watchdog: a loop is a tick that is called again and again; one that stops ticking ends the process.
+"""Loops and their watchdog: a loop is a tick that is called again and again; if it stops ticking, the process ends.
 
 A loop catches everything its tick raises, says so and rests a little longer each time: an error in one loop never
 stops another. What it cannot catch, a tick that never comes back, the watchdog sees. A tick that fails is a sign of

@@ -40,8 +40,8 @@ class Seats:
 
 
 def suspects_to_seat(posts: Collection[Post], *, is_wary: bool) -> int:
-    """How many more that must run by themselves may be seated. After a zygote's death one at a time: the next death
-    then names its culprit, instead of charging all who ran beside it. One whose body may live still counts."""
+    """How many more jobs that must run by themselves may be seated. After a zygote's death one at a time: the next
+    death then names its culprit, instead of charging all jobs that ran. A job whose process may still live counts."""
     if not is_wary:
         return sys.maxsize
     return 0 if any(h.job.alone for post in posts for h in post.holdings.values()) else 1
@@ -55,8 +55,8 @@ def place(
     coroutines: Collection[str] = (),
     unresponsive: float = math.inf,
 ) -> tuple[dict[int, list[HeldAttempt]], list[HeldAttempt]]:
-    """Feedable posts in, seats and those left unseated out: the post with most free slots takes the next; for a
-    coroutine one whose loop lives."""
+    """Feedable posts in, seats and those left unseated out: the post with most free slots takes the next; a
+    coroutine goes only where the loop lives."""
     shared = [post for post in posts if not post.alone]
     loops = {post.number for post in shared if post.has_live_loop(unresponsive)}
     solos = [post for post in posts if post.alone and post.load == 0]

@@ -175,7 +175,7 @@ class ExecutorView:
     on_loop: AttemptRef | None = None
     #: Those that run on the main thread (coroutines, the job of a process of its own): only they can be interrupted.
     on_main: frozenset[AttemptRef] = frozenset()
-    #: While the process is silent: the one whose thread keeps the interpreter from all others, if that can be told.
+    #: While the process is silent: the attempt whose thread keeps the interpreter from all others, if it is known.
     holder: AttemptRef | None = None
     #: Stopped by a signal or a debugger: nothing in it can be blamed for its silence.
     is_stopped: bool = False

@@ -42,11 +42,11 @@ class Post:
     #: What jobs of it left running behind them: why it is to be replaced, and how much there is.
     left_behind: str = ""
     leftovers: int = 0
-    #: Since when it is above its memory limit; whether anybody has looked how much it uses since it was ready.
+    #: Since when it is above its memory limit; whether its memory was looked at since it was ready.
     over_since: float | None = None
     is_weighed: bool = False
-    #: Takes no jobs before it was weighed, and has outlived its trial if there is one (see starts): one that is too
-    #: large or ill from its start would take them with it.
+    #: Takes no jobs before it was weighed, and has outlived its trial if there is one (see starts): a
+    #: process that is too large or ill from its start would take them with it.
     is_barred: bool = False
     ready_at: float | None = None
     trial_until: float | None = None

@@ -4,7 +4,7 @@ Reports pile up while a settle is under way, so batches grow with the load and a
 report is kept until the database has answered: results that were finished while the store was away land when it is
 back, if their token still holds. What a handler said goes before the report that ends it.
 
-A report that the store could not write although it wrote others is set aside: it stays in these hands, with its
+A report that the store could not write although it wrote others is set aside: the settler keeps it, with its
 result, for as long as the fence holds, is tried again with growing pauses, and is entered into the quarantine, where
 people see what keeps its job RUNNING. Nobody else waits for it. Where not even that can be written, the worker's beat
 tells it (`troubles`).
@@ -33,7 +33,7 @@ from unstuck.worker.retries import SOON, STORE_AWAY, TRIES, pause_after
 
 BATCH = 400
 _REST = 1.0
-#: How long a busy settler waits for company: a commit costs more than this.
+#: How long a busy settler waits for more reports: a commit costs more than this.
 _COALESCE = 0.003
 _MANY = 100
 #: Held for so long it is worth a word to people; what the database refuses is at once.

@@ -1,10 +1,11 @@
 """Which tenants and routes get the free slots: `divide` and `Turns` are pure; the claimer keeps the Turns.
 
-Tenants share by weight: every job that a tenant gets moves its own mark ahead by 1/weight, and the tenant whose mark
-is furthest behind goes next. So one with a hundred thousand jobs cannot starve one with a single job. Who is new, or
-was idle, starts level with those who wait now: turns that nobody wanted are not saved up. Within a tenant the routes'
-first jobs compete by rank (age and priority). A worker with one slot takes a tenant's jobs in exactly that order: of
-the route with the first job alone, as far as the first job of the next. With more slots its routes share them.
+Tenants share by weight: every job that a tenant gets moves its own counter ahead by 1/weight, and the tenant whose
+counter is furthest behind goes next. So a tenant with a hundred thousand jobs cannot starve a tenant with a single
+job. A tenant that is new, or was idle, starts level with those that wait now: unused turns are not saved up. Within
+a tenant the routes' first jobs compete by rank (age and priority). A worker with one slot takes a tenant's jobs in
+exactly that order: of the route with the first job alone, as far as the first job of the next. With more slots its
+routes share them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class FreeRoom:
         return self.slots + self.ahead + self.solo
 
     def less(self, taken: int) -> FreeRoom:
-        """After so many more, whoever they are: counted against everything, until the next count is made."""
+        """After so many more jobs of any kind: counted against every kind of room, until the next count is made."""
         beyond = max(0, taken - self.slots)
         slots, ahead, solo = self.slots - taken, self.ahead - beyond, self.solo - taken
         return FreeRoom(max(0, slots), max(0, ahead), max(0, solo), self.in_order)

@@ -1,15 +1,16 @@
 """What the kernel tells of a silent process: whether it is stopped, and which thread keeps the interpreter to itself.
 
-A thread that waits for the interpreter wakes every 5 ms to ask for it again: its voluntary switches climb by some 200
-a second, and no other state of a thread looks like that. If our own control thread is such a waiter, somebody holds
-the interpreter; it is the one that does not wait, among those that run a job. Several do not wait if some of them
-sleep in calls that leave the interpreter free; then it is the one that alone burns CPU, or else nobody can tell. Nor
-can anybody if there are threads of no job that do not wait: a leaked one may sleep with the interpreter as well.
+A thread that waits for the interpreter wakes every 5 ms to ask for it again: its voluntary switches climb by some
+200 a second, and no other state of a thread looks like that. If our own control thread waits like that, another
+thread holds the interpreter: among the threads that run jobs, it is the one that does not wait. Several may not
+wait, if some of them sleep in calls that leave the interpreter free; then it is the only one of them that burns CPU,
+or else we cannot tell. We cannot tell either if threads of no job do not wait: a leaked thread may sleep with the
+interpreter as well.
 
 The control thread may sleep itself meanwhile: it has just started a thread and waits for its first sign, or wants a
-lock that somebody took who waits for the interpreter. So there is a second witness: the main thread, which turns the
-event loop. If that stands still too, and no job is on it that could be the reason, they have one thing in common.
-Where nobody waits visibly (a job has told the interpreter to ask so rarely), only burning tells.
+lock whose owner waits for the interpreter. So there is a second witness: the main thread, which turns the event
+loop. If that stands still too, and no job is on it that could be the reason, both lack the interpreter. Where no
+thread waits visibly (a job has told the interpreter to ask so rarely), only burning CPU tells.
 
 Nothing here needs the process's help, or more than to read /proc.
 """

@@ -69,7 +69,7 @@ def outcome_of(message: Return | Raise | Stop | Park, max_result: int, *, is_alo
                 clean_text(message.type, 200), clean_text(message.message, MAX_TEXT), _bounded(message.stack)
             )
             if message.is_starved and not is_alone:
-                # Any job of its process may have used them up, also one that has ended: by itself it is charged.
+                # Any job of its process may have used them up, also one that has ended. Only a lone job is charged.
                 return Lost(error, "bystander")
             return Raised(error, message.retry, _delay(message.after))
 

@@ -77,7 +77,7 @@ class ZygoteLink:
         self._start_at = self._clock.boot()
 
     def ask(self, frame: bytes, descriptors: Sequence[int]) -> bool:
-        """Whether it went out. If not, this zygote has no ear for it right now, or its end will be heard soon."""
+        """Whether it went out. If not, this zygote cannot take it right now, or its end will be heard soon."""
         if self._zygote is None or not self._zygote.imported:
             return False
         try:

@@ -44,7 +44,7 @@ class FlowRules:
         self._is_beside = is_beside
         # Reentrant: the collector may drop a promise here.
         self._lock = threading.RLock()
-        #: Calls that were made and are not awaited yet; and the verb of one that can never be awaited any more.
+        #: Calls that were made and are not awaited yet; and the verb of a call that can never be awaited any more.
         self._unawaited: Counter[str] = Counter()
         self._forgotten: str | None = None
 
