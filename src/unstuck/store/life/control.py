@@ -3,8 +3,7 @@
 Theory of operation. A job at rest is moved by whoever holds its jobs row and, if it waits in the queue, has deleted
 its ready row or its timer: a claim needs that same row, so only one of them gets it. A running job is asked by a
 write to its running row, which every settle reads under the same lock. Locks are taken in one order everywhere
-(see `line`), so a verb that finds the job elsewhere than it looked ends its
-transaction and looks AGAIN.
+(`store/lock_order.py`), so a verb that finds the job elsewhere than it looked ends its transaction and looks AGAIN.
 """
 
 from __future__ import annotations
