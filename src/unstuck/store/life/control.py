@@ -143,7 +143,7 @@ class Control:
         row = self._locked(t)
         state = JobState(row["state"])
         if state is not JobState.QUEUED:
-            raise IllegalMove(self._uid, state, "run_now", MOVES[state])
+            raise IllegalMove(self._uid, state, "hurry", MOVES[state])
         breaker.check(t, row["tenant"], row["workflow"])
         if not self._take_timer(t, row):
             return self._record(t)
