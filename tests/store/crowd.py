@@ -128,7 +128,7 @@ class _Crowd:
                     finished_at=self._now, error_type=error,
                 )  # fmt: skip
                 if ended == "FAILED" and self._chance.random() < 0.5:
-                    self._insert("holds", job=number, worker=self._worker, since_at=self._now, reason="x")
+                    self._insert("body_marks", job=number, worker=self._worker, since_at=self._now, reason="x")
                 self._may_block(ended, number, target)
 
     def _may_block(self, state: str, number: int, target: int | None) -> None:

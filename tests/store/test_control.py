@@ -204,6 +204,6 @@ def test_a_job_in_backoff_can_be_hurried(store: SqlStore) -> None:
     assert store.run_now(TENANT, attempt.id, by="me") == hurried
     (again,) = claim_all(store, worker)
     assert again.attempt == 2
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalMove, match="cannot be hurried"):
         store.run_now(TENANT, attempt.id, by="me")
     assert kinds(store, attempt.id) == ["submitted", "claimed", "retried", "hurried", "claimed"]

@@ -3,8 +3,8 @@
 Theory of operation. A settlement that brings marks against workflows locks their breakers when all else of it is
 written, counts in a later statement (the first took its snapshot before it waited), and makes the entry, its
 notification and its audit line in the same transaction. Before an entry is made, by whomever, the guard is shut: that
-waits for the claims under way, and those that come see the entry or take nothing. Locks are taken in this order,
-after all the others (see `line`): breakers (sorted), entries, the guard. The doors only look: a job that slips in
+waits for the claims under way, and those that come see the entry or take nothing. Breakers, entries and the
+guard are locked after everything else (`store/lock_order.py`). The doors only look: a job that slips in
 beside an entry that is just being made is met at the claim's own gate.
 """
 

@@ -3,8 +3,7 @@
 Theory of operation. A job at rest is moved by whoever holds its jobs row and, if it waits in the queue, has deleted
 its ready row or its timer: a claim needs that same row, so only one of them gets it. A running job is asked by a
 write to its running row, which every settle reads under the same lock. Locks are taken in one order everywhere
-(see `line`), so a verb that finds the job elsewhere than it looked ends its
-transaction and looks AGAIN.
+(`store/lock_order.py`), so a verb that finds the job elsewhere than it looked ends its transaction and looks AGAIN.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ class Control:
         row = self._locked(t)
         state = JobState(row["state"])
         if state is not JobState.QUEUED:
-            raise IllegalMove(self._uid, state, "run_now", MOVES[state])
+            raise IllegalMove(self._uid, state, "hurry", MOVES[state])
         breaker.check(t, row["tenant"], row["workflow"])
         if not self._take_timer(t, row):
             return self._record(t)

@@ -1,7 +1,6 @@
 """Line: who wants to run on a target, and the one step from there to ready.
 
-Locks are taken in one order everywhere: worker, targets (sorted), running, addresses of events (sorted), jobs, waits,
-timers, line, ready, then breakers (sorted), entries of the blacklist, the guard.
+The order in which locks are taken is in `store/lock_order.py`.
 """
 
 from __future__ import annotations
