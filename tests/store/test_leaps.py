@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,8 @@ from tests.conftest import Leap
 from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, kinds, record, settle, submitted
 from tests.support.troubles import execute
 from unstuck import clock
+from unstuck.intake.gates import Gates
+from unstuck.model.errors import InvalidInput
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Parked
@@ -156,6 +159,62 @@ def test_an_appointment_after_the_leap_is_one_of_the_new_clock(ours: SqlStore, a
     ours.now()
     job = submitted(ours, start_at=wall + timedelta(hours=1, minutes=10))
     assert abs(record(ours, job.id).available_at - wall - timedelta(minutes=10)) < NO_TIME
+
+
+def test_an_appointment_waits_for_its_release_as_an_instant_of_the_clock(
+    ours: SqlStore, ada: WorkerRecord, leap: Leap
+) -> None:
+    """Of a job that is PENDING nothing moves; its release goes by the clock of then, and it follows from there on."""
+    soon = ours.now() + timedelta(minutes=30)
+    first, second = (submitted(ours, start_at=soon, on_hold=True) for _ in range(2))
+    delayed = submitted(ours, delay=1800.0, on_hold=True)
+    leap(-HOUR)
+    ours.now()
+    ours.release_due()
+
+    for job in (first, delayed):
+        ours.release(TENANT, job.id, "dana")
+
+    assert abs(record(ours, first.id).available_at - soon - timedelta(hours=1)) < NO_TIME
+    assert abs(record(ours, delayed.id).available_at - soon) < NO_TIME
+    leap(2 * HOUR)
+    ours.now()
+    assert ours.release_due() == 1, "it is half an hour past it now"
+    ours.release(TENANT, second.id, "dana")
+    assert {job.id for job in claim_all(ours, ada)} == {first.id, second.id}
+    assert record(ours, delayed.id).state is JobState.QUEUED
+
+
+@pytest.mark.parametrize("kind", ["queue", "target"])
+def test_a_pause_until_an_instant_ends_by_the_clock_and_one_for_a_while_keeps_its_length(
+    ours: SqlStore, ada: WorkerRecord, leap: Leap, kind: Literal["queue", "target"]
+) -> None:
+    for name in ("noon", "while"):
+        submitted(ours, queue=name, target=name)
+    gates = Gates(ours)
+    gates.pause(kind, "while", lasting=1800)
+    gates.pause(kind, "noon", until=ours.now() + timedelta(minutes=30))
+
+    def paused() -> list[str]:
+        ours.now()
+        ours.release_due()
+        return sorted(pause.name for pause in ours.pauses())
+
+    assert paused() == ["noon", "while"]
+    leap(HOUR)
+    assert paused() == ["while"]
+
+    with pytest.raises(InvalidInput, match="would have ended already"):
+        gates.pause(kind, "noon", until=ours.now() + timedelta(minutes=30))
+    again = gates.pause(kind, "noon", until=ours.now() + timedelta(minutes=90))
+    assert again.until_at is not None
+    assert abs(again.until_at - ours.now() - timedelta(minutes=30)) < NO_TIME
+    leap(-HOUR)
+    assert paused() == ["noon", "while"]
+    ends = {pause.name: pause.until_at for pause in ours.pauses()}
+    assert ends["noon"] is not None
+    assert ends["while"] is not None
+    assert abs(ends["noon"] - ends["while"] - timedelta(hours=1)) < NO_TIME
 
 
 @both_ways

@@ -324,6 +324,8 @@ class Pause:
     since_at: datetime | None = None
     until_at: datetime | None = None
     reason: str | None = None
+    #: When asked for: `until_at` is an instant of the database's clock; else of our time, which does not leap.
+    is_appointed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -984,6 +986,10 @@ class Store(WorkerPort, Protocol):
 
     def waits(self, after: int = 0, limit: int = 1000) -> WaitingRoutes:
         """The first job of each of the next `limit` routes above `after` on which jobs wait, ready or in a line."""
+        ...
+
+    def keep_code_limits(self) -> int:
+        """The limits that workflows declare become those of the versions that the doors go by: how many were not."""
         ...
 
     def note_known(self) -> int:

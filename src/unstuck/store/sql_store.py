@@ -1016,13 +1016,15 @@ class SqlStore:
         writing = span(2 * self._database.store_call)
         if (unmoved := self._database.read(lambda t: t.one("clock_unmoved", writing=writing))) is None:
             return
+        if stays_wrong := self._database.read(lambda t: t.one("wrong_pauses")) is not None:
+            self._database.write(lambda t: t.run("move_appointed_pauses"))
         after = 0
         while jobs := self._database.read(partial(leaps.wrong_appointments, after=after, batch=batch)):
             isolation.in_parts(jobs, self._move_appointments)
             after = jobs[-1]
             if enough():
                 return
-        if unmoved["is_settled"] and not after:
+        if unmoved["is_settled"] and not after and not stays_wrong:
             self._database.write(lambda t: t.run("appointments_moved", ahead=unmoved["ahead"]))
 
     def _move_appointments(self, jobs: Sequence[int], patience: float) -> None:
@@ -1107,6 +1109,9 @@ class SqlStore:
 
     def waits(self, after: int = 0, limit: int = 1000) -> WaitingRoutes:
         return self._database.read(lambda t: gates.waits(t, after, limit))
+
+    def keep_code_limits(self) -> int:
+        return gates.keep_code_limits(self._database)[0]
 
     def note_known(self) -> int:
         return self._database.write(orphans.note_known)
