@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Leap
 from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, kinds, record, settle, submitted
 from tests.support.troubles import execute
-from unstuck import clock
+from unstuck import clock, machine
 from unstuck.intake.gates import Gates
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import WorkerRecord
@@ -260,6 +260,57 @@ def test_a_witness_without_a_past_has_no_say_while_others_are_there(
     assert ours.now() - before < NO_TIME
     assert stranger.now() - before < NO_TIME, "and lets itself be told"
     assert ours.clock_stand().leaps == 1
+
+
+@only_postgres
+def test_who_saw_the_time_once_while_it_had_leapt_lets_itself_be_told_however_late(
+    ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that enqueued at that moment, and again much later: two that take the clock from each other would go
+    on for ever."""
+    monkeypatch.setattr("unstuck.store.leaps._YOUTH", 0.0)
+    before = ours.now()
+    leap(HOUR)
+    program = opened()
+    assert program.now() - before > timedelta(minutes=59)
+    assert ours.now() - before < NO_TIME
+    for store in (program, ours, program):
+        assert store.now() - before < NO_TIME
+    assert ours.clock_stand().leaps == 1
+
+
+@only_postgres
+def test_what_an_elder_worker_of_the_machine_saw_decides_between_two_who_disagree(
+    ours: SqlStore, opened: Open, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the younger one has believed in a clock that had leapt."""
+    monkeypatch.setattr("unstuck.store.leaps._YOUTH", 0.0)
+    elder = a_worker(ours, "elder", boot_id=machine.boot_id())
+    assert ours.beat(elder.number, 30.0, []).alive
+    before = ours.now()
+    leap(HOUR)
+    program = opened()
+    for _ in range(2):
+        assert program.now() - before > timedelta(minutes=59)
+    assert ours.now() - before < NO_TIME
+    for store in (program, ours, program):
+        assert store.now() - before < NO_TIME
+    assert ours.clock_stand().leaps == 1
+
+
+@only_postgres
+def test_a_young_worker_that_others_have_mended_beside_notices_the_next_leap_too(
+    ours: SqlStore, opened: Open, leap: Leap
+) -> None:
+    elder = a_worker(ours, "elder", boot_id=machine.boot_id())
+    assert ours.beat(elder.number, 30.0, []).alive
+    later = opened()
+    before = later.now()
+    leap(HOUR)
+    assert ours.now() - before < NO_TIME
+    leap(-HOUR)
+    assert later.now() - before < NO_TIME, "it has seen the right time, as its elder has"
+    assert ours.clock_stand().leaps == 2
 
 
 @only_sqlite
