@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Literal
@@ -13,7 +14,7 @@ from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, k
 from tests.support.troubles import execute
 from unstuck import clock, machine
 from unstuck.intake.gates import Gates
-from unstuck.model.errors import InvalidInput
+from unstuck.model.errors import InvalidInput, StoreBusy
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Parked
@@ -106,6 +107,33 @@ def test_a_beat_is_the_first_to_notice(ours: SqlStore, ada: WorkerRecord, leap: 
     leap(hour)
     assert ours.beat(ada.number, 30.0, []).alive
     assert ours.recover_lost(0) == []
+
+
+@only_postgres
+def test_a_lease_is_not_lost_to_a_clock_that_leaps_while_it_is_renewed(ours: SqlStore, leap: Leap) -> None:
+    """There may be another leap between the mend of one and the renewal that follows it."""
+    worker, is_over = a_worker(ours, lease=600.0), threading.Event()
+
+    def sawtooth() -> None:
+        while not is_over.is_set():
+            leap(HOUR)
+            leap(-HOUR)
+
+    def is_alive() -> bool | None:
+        try:
+            return ours.beat(worker.number, 600.0, []).alive
+        except StoreBusy:
+            return None  # it leaps too fast even for that: the worker tries again, its lease stands
+
+    other = threading.Thread(target=sawtooth)
+    other.start()
+    try:
+        answers = {is_alive() for _ in range(60)}
+    finally:
+        is_over.set()
+        other.join()
+    assert False not in answers
+    assert ours.beat(worker.number, 600.0, []).alive
 
 
 @both_ways
