@@ -8,7 +8,7 @@ from unstuck.clock import wall
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopped, Stuck
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
-from unstuck.worker.blame import reports_on_death, was_alone
+from unstuck.worker.blame import reports_on_death, was_alone, why_it_went
 from unstuck.worker.claim import Claimer, Served
 from unstuck.worker.describing import Recycled
 from unstuck.worker.flow_calls import Errands
@@ -183,10 +183,8 @@ class Ears:
         post = books.roster.close(event.executor)
         if post is None:
             return
-        reason = post.killed or post.reason or event.status
-        books.recycled.append(
-            Recycled(event.pid, post.generation, reason, post.jobs_done, wall().isoformat(timespec="seconds"))
-        )
+        why, at = why_it_went(event, post), wall().isoformat(timespec="seconds")
+        books.recycled.append(Recycled(event.pid, post.generation, why, post.jobs_done, at))
         name = "executor_ended" if event.expected else "executor_died"
         emit(name, executor=event.executor, pid=event.pid, status=event.status)
         ours = [h for h in post.holdings.values() if h.stage < Stage.STUCK]
