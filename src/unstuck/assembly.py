@@ -164,6 +164,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.holds import HoldsDuty
     from unstuck.janitor.inbox import InboxDuty
     from unstuck.janitor.janitor import Janitor
+    from unstuck.janitor.limits import LimitsDuty
     from unstuck.janitor.neighbours import NeighboursDuty
     from unstuck.janitor.orphans import OrphansDuty
     from unstuck.janitor.overdue import OverdueDuty
@@ -186,7 +187,8 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         ChildrenDuty(store, times),
     ]
     keeping += [HoldsDuty(store, times), *retention(store, times, clock)]
-    keeping += [GuardDuty(store, times), OrphansDuty(store, times), AlertsDuty(store, times, _reasons(store, times))]
+    keeping += [GuardDuty(store, times), LimitsDuty(store, times), OrphansDuty(store, times)]
+    keeping.append(AlertsDuty(store, times, _reasons(store, times)))
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
 
 

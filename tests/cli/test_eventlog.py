@@ -7,7 +7,10 @@ from unstuck.cli.eventlog import human_log, is_loud
 Told = dict[str, tuple[dict[str, object], str]]
 
 ROUTINE: Told = {
-    "acquired": ({"jobs": 3, "workflow": "greet", "job": "j1"}, "took 3 at once, the first is greet j1"),
+    "acquired": (
+        {"worker": "w1", "jobs": 3, "workflow": "greet", "job": "j1"},
+        "w1 took 3 at once, the first is greet j1",
+    ),
     "beat": ({"held": 2, "lease": 30.0}, "the lease was renewed for 30 s; 2 in hand"),
 }
 NEWS: Told = {
@@ -17,6 +20,10 @@ NEWS: Told = {
     ),
     "executor_ended": ({"executor": 1, "pid": 7, "status": "exit 0"}, "process 1 (pid 7) ended as asked"),
     "executor_died": ({"executor": 1, "pid": 7, "status": "SIGKILL"}, "process 1 (pid 7) died: SIGKILL"),
+    "store.clock_leapt": (
+        {"seconds": -3600.0, "ahead": 3600.0, "noticed": "host"},
+        "the database's clock leapt by -3,600 s: our time goes on without it",
+    ),
 }
 
 
@@ -34,4 +41,4 @@ def test_a_worker_tells_news_and_with_verbose_its_routine_too() -> None:
 
 
 def test_only_what_went_wrong_is_loud() -> None:
-    assert [name for name in ROUTINE | NEWS if is_loud(name)] == ["executor_died"]
+    assert [name for name in ROUTINE | NEWS if is_loud(name)] == ["executor_died", "store.clock_leapt"]

@@ -229,7 +229,6 @@ def test_what_is_set_aside_is_a_warning_with_its_error_and_only_ones_own(
 
 
 def test_news_that_nobody_took_note_of_is_a_warning(unstuck: Command, store: SqlStore, w1: WorkerRecord) -> None:
-    """F6"""
     job = submitted(store)
     store.quarantine("settle", {number_of(store, job.id): "no"}, by="w1")
     answer = unstuck("health", "--json")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,26 @@ def test_enqueue_and_wait_prints_the_result(unstuck: Command, worker: Worker) ->
     [row] = unstuck("workflows", "add", "--json").lines
     assert row["name"] == "add"
     assert "Adds two numbers." in unstuck("workflows").out
+
+
+@commit
+def test_the_log_for_machines_tells_of_claims_beats_and_cancels(
+    unstuck: Command, worker: Worker, tmp_path: Path
+) -> None:
+    job = unstuck.enqueue("last", "50")
+    running(unstuck, job)
+    unstuck("jobs", "cancel", job, "--reason", "changed my mind")
+
+    def told(event: str) -> list[dict[str, Any]]:
+        lines = (tmp_path / "worker.log").read_text().splitlines()
+        return [said for line in lines if (said := json.loads(line))["event"] == event]
+
+    eventually(lambda: told("cancellation_requested"), timeout=30)
+    [took] = told("acquired")
+    assert (took["worker"], took["jobs"], took["job"], took["workflow"]) == ("w1", 1, job, "last")
+    [asked] = told("cancellation_requested")
+    assert (asked["job"], asked["kind"], asked["reason"]) == (job, "cancel", "changed my mind")
+    assert eventually(lambda: told("beat"), timeout=30)[0]["lease"] == 30.0
 
 
 def test_a_failed_job_is_code_1_and_its_error_is_shown(unstuck: Command, worker: Worker) -> None:

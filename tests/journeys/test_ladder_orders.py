@@ -158,12 +158,13 @@ def has_started_or_is_fed(jobs: Jobs, job: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "state"), [("requeue", JobState.QUEUED), ("pause", JobState.PAUSED), ("expire", JobState.QUEUED)]
+    ("policy", "state", "losses"),
+    [("requeue", JobState.QUEUED, 0), ("pause", JobState.PAUSED, 0), ("expire", JobState.QUEUED, 1)],
 )
 def test_a54_on_drain_timeout_decides_where_an_endless_job_goes(
-    start: Start, jobs: Jobs, policy: str, state: JobState
+    start: Start, jobs: Jobs, policy: str, state: JobState, losses: int
 ) -> None:
-    """One that obeys; `expire` leaves it to what a lost worker would mean."""
+    """One that obeys; `expire` leaves it to what a lost worker would mean: it is charged."""
     company = accompanied(start, jobs, sync=0, coroutines=0, times=replace(TIMES, drain=0.5))
     job = jobs.enqueue("innocent.sync", 60.0, grace=2.0, on_drain_timeout=policy)
     whereabouts(jobs, job)
@@ -171,7 +172,7 @@ def test_a54_on_drain_timeout_decides_where_an_endless_job_goes(
 
     assert company.worker.wait(15) == 0
     record = jobs.get(job)
-    assert (record.state, record.failures) == (state, 0)
+    assert (record.state, record.failures, record.losses) == (state, 0, losses)
 
 
 def test_a53_a54_a_stuck_job_does_not_keep_its_worker_from_leaving(start: Start, jobs: Jobs) -> None:

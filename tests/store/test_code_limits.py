@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from unstuck.model.job import WorkflowRecord
+from tests.support.builders import a_worker
+from unstuck.model.job import WorkerRecord, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.store.port import EVERY, Limit, Store
+from unstuck.store.sql_store import SqlStore
 
 
 def deploy(store: Store, **limits: Any) -> None:
@@ -86,3 +88,47 @@ def test_a_change_of_one_part_of_the_codes_limit_keeps_the_other_and_is_the_oper
 def test_a_change_that_says_nothing_of_a_place_without_a_limit_leaves_none(store: Store) -> None:
     assert store.change_limit(Limit("queue", "io", "default", "dana"), ["concurrency"]) is None
     assert store.limits() == []
+
+
+# --- which version's limits hold ----------------------------------------------------------------------------------
+
+
+def serve(store: Store, version: str, worker: WorkerRecord | None = None, **limits: Any) -> None:
+    workflow = WorkflowRecord("greet", version, "default", Policy(), {}, **limits)
+    store.register_workflows([workflow], worker=None if worker is None else worker.number, queues=["default"])
+
+
+def test_an_old_worker_that_starts_late_changes_no_limit(store: SqlStore) -> None:
+    new, old = a_worker(store, "new"), a_worker(store, "old")
+    serve(store, "v1", concurrency=4)
+    serve(store, "v2", new, concurrency=2, rate="10/s")
+
+    serve(store, "v1", old, concurrency=4)
+    assert held(store) == [(2, 10, 1.0, "code")]
+
+    operate(store, concurrency=9)
+    serve(store, "v1", old, concurrency=4)
+    lift(store)
+    assert held(store) == [(2, 10, 1.0, "code")]
+
+
+def test_a_limit_that_the_new_version_dropped_does_not_come_back_with_an_old_worker(store: SqlStore) -> None:
+    serve(store, "v1", a_worker(store, "first"), concurrency=4)
+    serve(store, "v2", a_worker(store, "new"))
+    assert held(store) == []
+    serve(store, "v1", a_worker(store, "late"), concurrency=4)
+    assert held(store) == []
+
+
+def test_when_the_last_worker_of_a_version_has_ended_the_limits_of_the_next_hold(store: SqlStore) -> None:
+    """A deploy that was taken back, while workers of the old version went on."""
+    new = a_worker(store, "new")
+    serve(store, "v1", a_worker(store, "old"), concurrency=4)
+    serve(store, "v2", new, concurrency=2)
+    assert (held(store), store.keep_code_limits()) == ([(2, None, None, "code")], 0)
+
+    store.unregister_worker(new.number)
+
+    assert store.keep_code_limits() == 1
+    assert held(store) == [(4, None, None, "code")]
+    assert store.keep_code_limits() == 0

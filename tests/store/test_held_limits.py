@@ -141,6 +141,7 @@ class AtWork:
             replace(Times(), poll=poll),
             MachineClock(),
             SystemChance(),
+            name=name,
             before_first=lambda: None,
             landed=lambda: None,
         )
@@ -258,8 +259,7 @@ def test_a_registration_passes_by_what_somebody_holds_and_writes_the_rest(
         began = time.monotonic()
         assert server.register_workflows(changed) == {"old"}
         assert time.monotonic() - began < 1.0
-        limits = {found.name: found.concurrency for found in server.limits()}
-        assert limits == {"new": 3, "old": 2 if table == "unstuck_limits" else 4}
+        assert {found.name: found.concurrency for found in server.limits()} == {"new": 3, "old": 2}
     assert server.register_workflows(changed) == frozenset()
     assert {found.name: found.concurrency for found in server.limits()} == {"new": 3, "old": 4}
 
@@ -269,7 +269,7 @@ def test_one_that_cannot_be_written_keeps_no_other_from_being_registered(server:
         person.execute("ALTER TABLE unstuck_workflows ADD CHECK (name <> 'bad')")
     workflows = [a_workflow(name, concurrency=1) for name in ("a", "bad", "c", "d")]
     assert server.register_workflows(workflows) == {"bad"}
-    assert {found.name for found in server.limits()} == {"a", "bad", "c", "d"}
+    assert {found.name for found in server.limits()} == {"a", "c", "d"}, "a limit is of a version that is known"
 
 
 def test_a_worker_that_starts_beside_held_rows_serves_and_registers_when_they_are_free(

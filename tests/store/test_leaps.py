@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
 from tests.conftest import Leap
 from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, kinds, record, settle, submitted
 from tests.support.troubles import execute
-from unstuck import clock
+from unstuck import clock, machine
+from unstuck.intake.gates import Gates
+from unstuck.model.errors import InvalidInput, StoreBusy
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Parked
@@ -105,6 +109,33 @@ def test_a_beat_is_the_first_to_notice(ours: SqlStore, ada: WorkerRecord, leap: 
     assert ours.recover_lost(0) == []
 
 
+@only_postgres
+def test_a_lease_is_not_lost_to_a_clock_that_leaps_while_it_is_renewed(ours: SqlStore, leap: Leap) -> None:
+    """There may be another leap between the mend of one and the renewal that follows it."""
+    worker, is_over = a_worker(ours, lease=600.0), threading.Event()
+
+    def sawtooth() -> None:
+        while not is_over.is_set():
+            leap(HOUR)
+            leap(-HOUR)
+
+    def is_alive() -> bool | None:
+        try:
+            return ours.beat(worker.number, 600.0, []).alive
+        except StoreBusy:
+            return None  # it leaps too fast even for that: the worker tries again, its lease stands
+
+    other = threading.Thread(target=sawtooth)
+    other.start()
+    try:
+        answers = {is_alive() for _ in range(60)}
+    finally:
+        is_over.set()
+        other.join()
+    assert False not in answers
+    assert ours.beat(worker.number, 600.0, []).alive
+
+
 @both_ways
 def test_a_retry_that_is_settled_after_the_leap_keeps_its_distance(
     ours: SqlStore, ada: WorkerRecord, leap: Leap, hour: float
@@ -158,6 +189,62 @@ def test_an_appointment_after_the_leap_is_one_of_the_new_clock(ours: SqlStore, a
     assert abs(record(ours, job.id).available_at - wall - timedelta(minutes=10)) < NO_TIME
 
 
+def test_an_appointment_waits_for_its_release_as_an_instant_of_the_clock(
+    ours: SqlStore, ada: WorkerRecord, leap: Leap
+) -> None:
+    """Of a job that is PENDING nothing moves; its release goes by the clock of then, and it follows from there on."""
+    soon = ours.now() + timedelta(minutes=30)
+    first, second = (submitted(ours, start_at=soon, on_hold=True) for _ in range(2))
+    delayed = submitted(ours, delay=1800.0, on_hold=True)
+    leap(-HOUR)
+    ours.now()
+    ours.release_due()
+
+    for job in (first, delayed):
+        ours.release(TENANT, job.id, "dana")
+
+    assert abs(record(ours, first.id).available_at - soon - timedelta(hours=1)) < NO_TIME
+    assert abs(record(ours, delayed.id).available_at - soon) < NO_TIME
+    leap(2 * HOUR)
+    ours.now()
+    assert ours.release_due() == 1, "it is half an hour past it now"
+    ours.release(TENANT, second.id, "dana")
+    assert {job.id for job in claim_all(ours, ada)} == {first.id, second.id}
+    assert record(ours, delayed.id).state is JobState.QUEUED
+
+
+@pytest.mark.parametrize("kind", ["queue", "target"])
+def test_a_pause_until_an_instant_ends_by_the_clock_and_one_for_a_while_keeps_its_length(
+    ours: SqlStore, ada: WorkerRecord, leap: Leap, kind: Literal["queue", "target"]
+) -> None:
+    for name in ("noon", "while"):
+        submitted(ours, queue=name, target=name)
+    gates = Gates(ours)
+    gates.pause(kind, "while", lasting=1800)
+    gates.pause(kind, "noon", until=ours.now() + timedelta(minutes=30))
+
+    def paused() -> list[str]:
+        ours.now()
+        ours.release_due()
+        return sorted(pause.name for pause in ours.pauses())
+
+    assert paused() == ["noon", "while"]
+    leap(HOUR)
+    assert paused() == ["while"]
+
+    with pytest.raises(InvalidInput, match="would have ended already"):
+        gates.pause(kind, "noon", until=ours.now() + timedelta(minutes=30))
+    again = gates.pause(kind, "noon", until=ours.now() + timedelta(minutes=90))
+    assert again.until_at is not None
+    assert abs(again.until_at - ours.now() - timedelta(minutes=30)) < NO_TIME
+    leap(-HOUR)
+    assert paused() == ["noon", "while"]
+    ends = {pause.name: pause.until_at for pause in ours.pauses()}
+    assert ends["noon"] is not None
+    assert ends["while"] is not None
+    assert abs(ends["noon"] - ends["while"] - timedelta(hours=1)) < NO_TIME
+
+
 @both_ways
 def test_who_begins_while_nobody_is_there_knows_what_the_clock_did(
     ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, hour: float
@@ -201,6 +288,57 @@ def test_a_witness_without_a_past_has_no_say_while_others_are_there(
     assert ours.now() - before < NO_TIME
     assert stranger.now() - before < NO_TIME, "and lets itself be told"
     assert ours.clock_stand().leaps == 1
+
+
+@only_postgres
+def test_who_saw_the_time_once_while_it_had_leapt_lets_itself_be_told_however_late(
+    ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that enqueued at that moment, and again much later: two that take the clock from each other would go
+    on for ever."""
+    monkeypatch.setattr("unstuck.store.leaps._YOUTH", 0.0)
+    before = ours.now()
+    leap(HOUR)
+    program = opened()
+    assert program.now() - before > timedelta(minutes=59)
+    assert ours.now() - before < NO_TIME
+    for store in (program, ours, program):
+        assert store.now() - before < NO_TIME
+    assert ours.clock_stand().leaps == 1
+
+
+@only_postgres
+def test_what_an_elder_worker_of_the_machine_saw_decides_between_two_who_disagree(
+    ours: SqlStore, opened: Open, leap: Leap, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the younger one has believed in a clock that had leapt."""
+    monkeypatch.setattr("unstuck.store.leaps._YOUTH", 0.0)
+    elder = a_worker(ours, "elder", boot_id=machine.boot_id())
+    assert ours.beat(elder.number, 30.0, []).alive
+    before = ours.now()
+    leap(HOUR)
+    program = opened()
+    for _ in range(2):
+        assert program.now() - before > timedelta(minutes=59)
+    assert ours.now() - before < NO_TIME
+    for store in (program, ours, program):
+        assert store.now() - before < NO_TIME
+    assert ours.clock_stand().leaps == 1
+
+
+@only_postgres
+def test_a_young_worker_that_others_have_mended_beside_notices_the_next_leap_too(
+    ours: SqlStore, opened: Open, leap: Leap
+) -> None:
+    elder = a_worker(ours, "elder", boot_id=machine.boot_id())
+    assert ours.beat(elder.number, 30.0, []).alive
+    later = opened()
+    before = later.now()
+    leap(HOUR)
+    assert ours.now() - before < NO_TIME
+    leap(-HOUR)
+    assert later.now() - before < NO_TIME, "it has seen the right time, as its elder has"
+    assert ours.clock_stand().leaps == 2
 
 
 @only_sqlite

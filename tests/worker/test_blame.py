@@ -10,7 +10,7 @@ from tests.support.holdings import a_holding, a_post
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import Lost, NotStarted, Outcome, Stuck
 from unstuck.worker import actions as plans
-from unstuck.worker.blame import reports_on_death
+from unstuck.worker.blame import reports_on_death, why_it_went
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import ExecutorDied
 from unstuck.worker.roster import Post
@@ -51,6 +51,13 @@ def test_a_known_culprit_is_charged_and_its_neighbours_are_not_but_learn_its_nam
     outcome = reports_on_death(event, post, [culprit, neighbour])[1].outcome
     assert isinstance(outcome, Lost)
     assert f"w {culprit.job.id}" in outcome.error.message
+
+
+def test_why_a_process_went_names_whose_doing_it_was() -> None:
+    post = a_post(1, stuck := a_holding(Stage.STUCK), a_holding(), killed=plans.STUCK_INSIDE)
+    assert why_it_went(died(post), post) == f"a job in it ignored its request to stop: w {stuck.job.id}"
+    unknown = a_post(1, a_holding(), a_holding(), killed=plans.FROZEN)
+    assert why_it_went(died(unknown), unknown) == plans.FROZEN
 
 
 def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:

@@ -71,6 +71,7 @@ def claimer_on(store: Any, ledger: Ledger, clock: FakeClock | None = None) -> Cl
         Times(),
         clock or FakeClock(),
         SystemChance(),
+        name="ada",
         before_first=lambda: None,
         landed=lambda: None,
     )
@@ -161,6 +162,7 @@ def a_claimer(
         replace(Times(), poll=0.01),
         clock or FakeClock(),
         SystemChance(),
+        name="ada",
         before_first=lambda: None,
         landed=lambda: None,
     )

@@ -13,7 +13,7 @@ from unstuck.telemetry import Subscriber
 
 #: How people read the common events; any other is told by its name and facts.
 SENTENCES = {
-    "acquired": "took {jobs} at once, the first is {workflow} {job}",
+    "acquired": "{worker} took {jobs} at once, the first is {workflow} {job}",
     "blacklisted": "workflow {workflow} of tenant {tenant} is on the blacklist now: {reason}",
     "job_ended": "{workflow} {job}  {state}{took}",
     "beat": "the lease was renewed for {lease:g} s; {held} in hand",
@@ -30,6 +30,7 @@ SENTENCES = {
     "stuck": "job {job} ({workflow}) did not answer its request for the whole grace: stuck",
     "recovered": "job {job} of lost worker {worker} recovered: {state}",
     "neighbour_gone": "worker {worker} (pid {pid}) on this host is gone: its jobs run again",
+    "store.clock_leapt": "the database's clock leapt by {seconds:+,g} s: our time goes on without it",
     "store_trouble": "the database does not answer ({loop}): {error}",
     "store_is_back": "the database is back",
     "lease_lost": "the lease was lost: everything is stopped",
@@ -54,6 +55,7 @@ LOUD = {
     "overdue",
     "blacklisted",
     "unfit",
+    "leapt",
 }
 
 

@@ -46,7 +46,8 @@ class Gates:
         _check_kind(kind, get_args(PauseKind), "a pause")
         name = check_name(name, kind)
         whose, who, why = self._whose("pause", kind, tenant), self._who(by), check_wording(reason, "reason")
-        return self._store.pause(Pause(kind, name, whose, who, until_at=self._end(lasting, until), reason=why))
+        end = self._end(lasting, until)
+        return self._store.pause(Pause(kind, name, whose, who, None, end, why, is_appointed=until is not None))
 
     def unpause(self, kind: PauseKind, name: str, *, tenant: str | None = None) -> bool:
         """False when nothing was paused. UnknownTarget, UnknownTenant for what nobody ever used."""
@@ -72,7 +73,8 @@ class Gates:
             return self._store.now() + timedelta(seconds=lasting)
         if until is None:
             return None
-        end, now = check_instant(until, "until"), self._store.now()
+        end = check_instant(until, "until")
+        now = self._store.now() - timedelta(seconds=self._store.clock_stand().ahead)
         if end <= now:
             raise InvalidInput(
                 f"a pause until {end.isoformat()} would have ended already: the store's clock says {now.isoformat()}"

@@ -37,6 +37,13 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt
     return reports + [Report(holding.ref, NotStarted(why)) for holding in unstarted]
 
 
+def why_it_went(event: ExecutorDied, post: Post) -> str:
+    """For people: what it ended for, and whose doing that was, if it is known."""
+    reason = post.killed or post.reason or event.status
+    names = ", ".join(_named(ref, post) for ref in _culprits(event, post))
+    return f"{reason}: {names}" if names else reason
+
+
 def was_alone(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt]) -> bool:
     """Whether a single job ran in it: then it is that job's doing."""
     return len({h.ref for h in (*_bodies(event, held), *post.bodies)}) == 1

@@ -76,11 +76,13 @@ class Claimer:
         clock: Clock,
         chance: Chance,
         *,
+        name: str,
         before_first: Callable[[], None],
         landed: Callable[[], None],
     ) -> None:
         self._store = store
         self._worker = worker
+        self._name = name
         self._ledger = ledger
         self._pace = pace
         self._times = times
@@ -303,7 +305,8 @@ class Claimer:
             self._landed()
             # A line per claim: at full speed one per job would cost more than running it.
             first = jobs[0]
-            emit("acquired", level=logging.DEBUG, jobs=len(jobs), job=first.id, workflow=first.workflow)
+            facts = {"worker": self._name, "jobs": len(jobs), "job": first.id, "workflow": first.workflow}
+            emit("acquired", level=logging.DEBUG, **facts)
         return jobs
 
     def _mind_held(self, jobs: Claimed) -> None:

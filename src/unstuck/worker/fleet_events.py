@@ -8,7 +8,7 @@ from unstuck.clock import wall
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopped, Stuck
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
-from unstuck.worker.blame import reports_on_death, was_alone
+from unstuck.worker.blame import reports_on_death, was_alone, why_it_went
 from unstuck.worker.claim import Claimer
 from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.ledger import HeldAttempt, Stage
@@ -188,10 +188,8 @@ class FleetEventHandler:
         post = state.roster.close(event.executor)
         if post is None:
             return
-        reason = post.killed or post.reason or event.status
-        state.recycled.append(
-            Recycled(event.pid, post.generation, reason, post.jobs_done, wall().isoformat(timespec="seconds"))
-        )
+        why, at = why_it_went(event, post), wall().isoformat(timespec="seconds")
+        state.recycled.append(Recycled(event.pid, post.generation, why, post.jobs_done, at))
         name = "executor_ended" if event.expected else "executor_died"
         emit(name, executor=event.executor, pid=event.pid, status=event.status)
         ours = [h for h in post.holdings.values() if h.stage < Stage.STUCK]

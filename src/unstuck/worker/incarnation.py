@@ -121,7 +121,7 @@ class Incarnation:
     def _start(self, record: WorkerRecord, heard: list[FleetEvent]) -> None:
         chores = self._chores = self.parts.chores(record)
         self._record = record
-        self._build(record.number, chores)
+        self._build(record, chores)
         self.fleet.lease(self.state.fence.kill_at)
         self._announce(record)
         now = self.clock.boot()
@@ -130,9 +130,10 @@ class Incarnation:
         self._describe(now)
         self._start_loops(chores)
 
-    def _build(self, number: int, chores: Chores) -> None:
+    def _build(self, record: WorkerRecord, chores: Chores) -> None:
         """The other threads' work, and what the main thread has to deal with it."""
         parts, state, mailbox = self.parts, self.state, self.mailbox
+        number = record.number
         self.claimer = Claimer(
             parts.store,
             number,
@@ -141,6 +142,7 @@ class Incarnation:
             self.times,
             self.clock,
             parts.chance,
+            name=record.name,
             before_first=lambda: chores.first_sweep(self._claim.stamp),
             landed=self.nudge,
         )

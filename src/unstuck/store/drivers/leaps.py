@@ -9,7 +9,9 @@ leapt, and everything that is a distance stays what it was. What was written in 
 (a beat at most) keeps it.
 
 Two witnesses are never further apart than a step that is no leap: they follow the clock only as fast as clocks drift,
-and who begins learns from those of his machine, or lets himself be told for a while.
+and who begins learns from those of his machine, or lets himself be told for a while. Of two who disagree all the same
+the one is right with whom a worker of the machine agrees that began before (its row says what it saw, and when by
+BOOTTIME).
 
 Whose own time stood still (a machine that was paused) sees a leap where there is none. A worker of another machine
 that has renewed meanwhile is the voucher against it: then it believes the database.
@@ -25,6 +27,7 @@ from typing import NamedTuple
 from unstuck import machine
 from unstuck.clock import boot
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.rows import span
 from unstuck.telemetry import emit
 
 #: A step below this is no leap: the engine's time follows it, and the margin of a lease covers it. In microseconds.
@@ -62,8 +65,11 @@ class Witness:
 
     def __init__(self) -> None:
         self.name, self.boot_id = machine.host(), machine.boot_id()
+        self.begun = boot()
         self._known: _Reading | None = None
         self._young_until = 0.0
+        #: What it learned has held for a while, or comes from one of this machine.
+        self._is_settled = False
         #: How many leaps were mended before it learned the time; None: it was not told.
         self.leaps: int | None = None
         self._lock = threading.Lock()
@@ -80,22 +86,31 @@ class Witness:
             error = known.error + TOLERANCE + _drift(known, sent)
             if _at(known, sent) - error <= now <= _at(known, received) + error:
                 self._known = _followed(known, _reading(now, sent, received))
+                self._is_settled = self._is_settled or sent >= self._young_until
                 return 0
             return round(now - _at(known, (sent + received) / 2))
 
     def may_err(self, leaps: int) -> bool:
-        """Who has just begun may have learned the time from a clock that had leapt; others have mended that since."""
-        return boot() < self._young_until and leaps != self.leaps
+        """Who has no past may have learned the time from a clock that had leapt; others have mended that since. How
+        old it is says nothing: a program that enqueued once, an hour ago, has seen the time once."""
+        return not self._is_settled and leaps != self.leaps
 
     def believe(self, now: int, sent: float, received: float) -> None:
         with self._lock:
             self._known = _reading(now, sent, received)
 
+    def agrees_with(self, other: _Reading) -> bool:
+        """Whether what it expects is what a neighbour saw, whose BOOTTIME is its own."""
+        with self._lock:
+            known = self._known
+        return known is None or _is_as_seen(known, other)
+
     def inherit(self, now: int, boot_at: int) -> None:
         """What a worker of this boot last saw; who has eyes of his own goes by those."""
         with self._lock:
             if self._known is None:
-                self._known = _Reading(now, boot_at / _MICROSECONDS, LEFT_BEHIND)
+                self._known = _left(now, boot_at)
+                self._is_settled = True
 
     def expected(self) -> tuple[int, int] | None:
         """What the engine's time should be now: not before, and not after."""
@@ -110,6 +125,22 @@ class Witness:
 
 def _reading(now: int, sent: float, received: float) -> _Reading:
     return _Reading(now, (sent + received) / 2, (received - sent) / 2 * _MICROSECONDS)
+
+
+def _left(beat_at: int, boot_at: int, **_: object) -> _Reading:
+    """What a worker of this boot left in its row."""
+    return _Reading(beat_at, boot_at / _MICROSECONDS, LEFT_BEHIND)
+
+
+def _is_of_late(left: _Reading, at: float) -> bool:
+    """What is older tells less than a leap is long."""
+    return _drift(left, at) <= TOLERANCE
+
+
+def _is_as_seen(one: _Reading, other: _Reading) -> bool:
+    """Whether two of one machine tell the same time."""
+    error = one.error + other.error + TOLERANCE + _drift(one, other.boot)
+    return abs(_at(one, other.boot) - other.now) <= error
 
 
 def _drift(known: _Reading, at: float) -> float:
@@ -151,9 +182,7 @@ def mend(database: Database, witness: Witness) -> bool:
         leap = witness.leap(row["reading"], sent, received)
         if not leap:
             return None
-        expected = row["reading"] - leap
-        facts = {"boot_id": witness.boot_id, "expected": expected, "tolerance": TOLERANCE, "settled": _SETTLED}
-        if witness.may_err(row["leaps"]) or t.one("vouchers", **facts) is not None:
+        if _is_mistaken(t, witness, row, row["reading"] - leap, _reading(row["reading"], sent, received)):
             witness.believe(row["reading"], sent, received)
             witness.leaps = row["leaps"]
             return None
@@ -167,6 +196,21 @@ def mend(database: Database, witness: Witness) -> bool:
         leap, ahead, witness.leaps = mended
         tell(leap, ahead, witness.name)
     return mended is not None
+
+
+def _is_mistaken(t: Transaction, witness: Witness, row: Row, expected: int, reading: _Reading) -> bool:
+    """Whether the clock is right, and it is the witness who is not: a worker of another machine vouches for it, or
+    what an elder worker of this machine saw last. Where none says anything, who has no past does not contradict
+    others; nor does anybody else err with whom one of them agrees."""
+    facts = {"boot_id": witness.boot_id, "expected": expected, "tolerance": TOLERANCE, "settled": _SETTLED}
+    if t.one("vouchers", **facts) is not None:
+        return True
+    rows = t.all("last_readings", boot_id=witness.boot_id, besides=witness.name, begun=span(witness.begun))
+    seen = [(left, n["is_elder"]) for n in rows if _is_of_late(left := _left(**n), reading.boot)]
+    if any(witness.agrees_with(left) for left, _ in seen):
+        return False
+    is_right = next((_is_as_seen(reading, left) for left, is_elder in seen if is_elder), False)
+    return is_right or witness.may_err(row["leaps"])
 
 
 def tell(leap: int, ahead: int, by: str) -> None:

@@ -122,6 +122,7 @@ def release(
         changes.rests.append(rest_of(row, JobState.PENDING))
         changes.inbox.append({"target": None, "job": row["number"]})
     else:
+        (row,) = t.all("pending_jobs", jobs=[row["number"]])
         _queue(changes, t, dimensions, row, now, facts)
     woke = changes.write(t)
     t.run("unhold", job=row["number"])
@@ -297,7 +298,8 @@ def _queue(
     changes: Changes, t: Transaction, dimensions: Dimensions, row: Row, now: int, facts: dict[str, Any]
 ) -> None:
     """Released: due at its time, or now if that has passed; its stay in the queue begins then."""
-    available_at = max(now, row["available_at"])
+    appointed = row["appointed"]
+    available_at = max(now, row["available_at"] if appointed is None else appointed + row["ahead"])
     stay = dimensions.policy(t, row["policy"]).expires_after
     expires_at = None if stay is None else available_at + span(stay)
     changes.tell(row["number"], row["event_count"] + 1, now, EventKind.RELEASED, row["run"], row["token"], facts)
@@ -311,6 +313,7 @@ def _queue(
         target=row["target_number"],
         place=place_of(row["priority"]),
         is_locked=False,
+        ahead=None if appointed is None else row["ahead"],
     )
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from unstuck.clock import boot
-from unstuck.model.errors import ErrorType
+from unstuck.model.errors import ErrorType, StoreBusy
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
 from unstuck.store.database import Database, Row, Transaction
@@ -24,6 +24,8 @@ from unstuck.store.port import Beat
 from unstuck.store.rows import asked_of, instant, microseconds, packed, ref_of, span
 
 ANSWER_LOST = "the claim's answer was lost"
+#: So often a renewal is tried while the clock leaps.
+_RENEWALS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,24 @@ class BeatFacts:
 def renew(database: Database, worker: int, holding: BeatFacts) -> Beat:
     info = None if holding.info is None else packed(holding.info)
     facts: dict[str, Any] = {"worker": worker, "lease": span(holding.lease), "state": holding.state, "info": info}
-    row = _renew(database, facts)
-    if row is None:  # the lease is over, or the clock has leapt
-        database.check_clock()
-        row = _renew(database, facts)
-    if row is None:
-        return Beat(alive=False)
-    return Beat(alive=True, lease_until=instant(row["lease_until"]), state=row["state"])
+    for _ in range(_RENEWALS):
+        if (row := _renew(database, facts)) is not None:
+            return Beat(alive=True, lease_until=instant(row["lease_until"]), state=row["state"])
+        if not _stands(database, worker):
+            return Beat(alive=False)
+    raise StoreBusy("the database's clock leaps to and fro; the lease was not renewed")
 
 
 def _renew(database: Database, facts: Mapping[str, Any]) -> Row | None:
     earliest, latest = database.expected_now()
     renewed = database.once("renew_lease", boot_at=span(boot()), earliest=earliest, latest=latest, **facts)
     return renewed[0] if renewed else None
+
+
+def _stands(database: Database, worker: int) -> bool:
+    """Whether it was not for the lease that it could not be renewed: by a clock that was looked at, and mended."""
+    row = database.read(lambda t: t.one("lease_stands", worker=worker))
+    return row is not None and bool(row["stands"])
 
 
 def look(t: Transaction, worker: int) -> dict[AttemptRef, Row]:

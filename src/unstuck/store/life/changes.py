@@ -88,13 +88,15 @@ class Changes:
         target: int | None = None,
         place: int = 0,
         is_locked: bool = True,
+        ahead: int | None = None,
     ) -> None:
         """Claimable now, in the line of its target, or by a timer; its stay in the queue may end by another.
 
         `is_locked`: this transaction holds its target's row and may promote; else the inbox tells somebody who can.
+        `ahead`: of an appointment, how far our time is from the clock; its timers move when that changes.
         """
         if available_at > now:
-            self.timers.append({"kind": "start", "due_at": available_at, "job": job, "route": route})
+            self.timers.append(_timer("start", available_at, job, route, ahead))
         elif target is None:
             self.ready.append(job)
         else:
@@ -104,7 +106,7 @@ class Changes:
             else:
                 self.inbox.append({"target": target, "job": None})
         if expires_at is not None:
-            self.timers.append({"kind": "expire", "due_at": expires_at, "job": job, "route": route})
+            self.timers.append(_timer("expire", expires_at, job, route, ahead if available_at > now else None))
 
     def keep_output(self, job: int, token: int, output: str | None, stack: str | None = None) -> None:
         if output or stack:
@@ -116,6 +118,11 @@ class Changes:
                     "stack": clean_text(stack, MAX_STACK) if stack else None,
                 }
             )
+
+
+def _timer(kind: str, due_at: int, job: int, route: int, ahead: int | None) -> Columns:
+    appointed = None if ahead is None else due_at - ahead
+    return {"kind": kind, "due_at": due_at, "job": job, "route": route, "appointed": appointed}
 
 
 def cleaned(error: ErrorInfo | None) -> tuple[str | None, str | None]:

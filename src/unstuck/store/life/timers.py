@@ -54,13 +54,15 @@ class Timers:
         writing = span(2 * self._database.store_call)
         if (unmoved := self._database.read(lambda t: t.one("clock_unmoved", writing=writing))) is None:
             return
+        if stays_wrong := self._database.read(lambda t: t.one("wrong_pauses")) is not None:
+            self._database.write(lambda t: t.run("move_appointed_pauses"))
         after = 0
         while jobs := self._database.read(partial(leaps.wrong_appointments, after=after, batch=batch)):
             isolation.in_parts(jobs, self._move_appointments)
             after = jobs[-1]
             if enough():
                 return
-        if unmoved["is_settled"] and not after:
+        if unmoved["is_settled"] and not after and not stays_wrong:
             self._database.write(lambda t: t.run("appointments_moved", ahead=unmoved["ahead"]))
 
     def _move_appointments(self, jobs: Sequence[int], patience: float) -> None:

@@ -7,7 +7,7 @@ shut its line, not a route, and are the targets' own business; they are only kep
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
@@ -108,12 +108,14 @@ def pause(t: Transaction, pause: Pause) -> Pause:
     _check_tenant(t, tenant)
     if pause.kind == "target" and targets.pause(t, tenant, pause.name) is None:
         raise UnknownTarget(pause.name)
+    until_at = None if pause.until_at is None else microseconds(pause.until_at)
     row = t.one(
         "set_pause",
         kind=pause.kind,
         name=pause.name,
         tenant=tenant,
-        until_at=None if pause.until_at is None else microseconds(pause.until_at),
+        until_at=until_at,
+        appointed=until_at if pause.is_appointed else None,
         by=clean_text(pause.by, 200),
         reason=clean_text(pause.reason, MAX_MESSAGE) if pause.reason else None,
     )
@@ -252,15 +254,24 @@ class _Write(NamedTuple):
 def register_workflows(
     database: Database, workflows: Sequence[WorkflowRecord], worker: int | None, queues: Sequence[str]
 ) -> frozenset[str]:
-    """Write what differs, and answer of which workflows not all could be written. The worker's own row comes last, so
-    that its beat waits for none of them."""
+    """Write what differs, and answer of which workflows not all could be written. The worker's own row comes behind
+    theirs, so that its beat waits for none of them; the limits last, since whose holds depends on who serves."""
     in_order = sorted(workflows, key=lambda w: (w.name, w.code_version))
     held = _written(database, database.read(lambda t: _lacking(t, in_order)))
     if worker is not None:
         serves = packed({"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})})
         version = version_of(workflows)
         database.write(lambda t: t.run("set_serves", worker=worker, serves=serves, code_version=version))
-    return held
+    _, unkept = keep_code_limits(database)
+    return held | (unkept & {w.name for w in workflows})
+
+
+def keep_code_limits(database: Database) -> tuple[int, frozenset[str]]:
+    """The limits by code become those of the versions that the doors go by: how many were not, and of which workflows
+    somebody holds them."""
+    wrong = database.read(lambda t: t.all("wrong_code_limits", by=BY_CODE))
+    held = _written(database, [_Write(row["name"], partial(_limit_by_code, said=row)) for row in wrong])
+    return len(wrong) - len(held), held
 
 
 def _written(database: Database, writes: Sequence[_Write]) -> frozenset[str]:
@@ -285,15 +296,12 @@ def _lacking(t: Transaction, workflows: Sequence[WorkflowRecord]) -> list[_Write
     if not names:
         return []
     known = {(row["name"], row["code_version"]): row for row in t.all("registered", names=names, versions=versions)}
-    limits = {row["name"]: row for row in t.all("code_limits", names=names)}
     lacking: list[_Write] = []
     for workflow in workflows:
         columns = _columns(workflow)
         row = known.get((workflow.name, workflow.code_version))
         if row is None or not row["is_newest"] or any(row[name] != columns[name] for name in columns):
             lacking.append(_Write(workflow.name, partial(_register, columns=columns, policy=workflow.policy)))
-        if _is_unlike(limits.get(workflow.name), _code_limit(workflow)):
-            lacking.append(_Write(workflow.name, partial(_limit_by_code, workflow=workflow)))
     return lacking
 
 
@@ -327,6 +335,7 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
         "target": workflow.target,
         "limit_key": workflow.limit_key,
         "doc": clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
+        **_code_limit(workflow),
     }
 
 
@@ -335,22 +344,14 @@ def _code_limit(workflow: WorkflowRecord) -> dict[str, int | None]:
     return {"concurrency": workflow.concurrency, "rate": rate, "per_us": None if per is None else span(per)}
 
 
-def _is_unlike(row: Row | None, said: Mapping[str, int | None]) -> bool:
-    """Whether the row says something else of the code; or, being the code's own, of what holds."""
-    if row is None:
-        return any(value is not None for value in said.values())
-    is_own = row["set_by"] == BY_CODE
-    return any(row[f"code_{name}"] != said[name] or (is_own and row[name] != said[name]) for name in said)
-
-
-def _limit_by_code(t: Transaction, workflow: WorkflowRecord) -> bool:
-    """The newest registration counts: a limit that has left the code leaves the table, and does not come back when
-    an operator's is lifted."""
-    if _is_held(t, "free_code_limit", name=workflow.name):
+def _limit_by_code(t: Transaction, said: Row) -> bool:
+    """A limit that has left the code leaves the table, and does not come back when an operator's is lifted."""
+    name = said["name"]
+    if _is_held(t, "free_code_limit", name=name):
         return False
-    if workflow.concurrency is None and workflow.rate is None:
-        t.run("drop_code_limit", name=workflow.name, by=BY_CODE)
-        t.run("forget_code_limit", name=workflow.name, by=BY_CODE)
+    if said["concurrency"] is None and said["rate"] is None:
+        t.run("drop_code_limit", name=name, by=BY_CODE)
+        t.run("forget_code_limit", name=name, by=BY_CODE)
     else:
-        t.run("set_code_limit", name=workflow.name, **_code_limit(workflow), by=BY_CODE)
+        t.run("set_code_limit", **said, by=BY_CODE)
     return True

@@ -32,6 +32,8 @@ class Pause:
     since_at: datetime | None = None
     until_at: datetime | None = None
     reason: str | None = None
+    #: When asked for: `until_at` is an instant of the database's clock; else of our time, which does not leap.
+    is_appointed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

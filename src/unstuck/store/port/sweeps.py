@@ -138,6 +138,10 @@ class SweepsPort(Protocol):
         """The first job of each of the next `limit` routes above `after` on which jobs wait, ready or in a line."""
         ...
 
+    def keep_code_limits(self) -> int:
+        """The limits that workflows declare become those of the versions that the doors go by: how many were not."""
+        ...
+
     def note_known(self) -> int:
         """Remember for each workflow that a worker whose lease holds knows it now."""
         ...

@@ -62,6 +62,9 @@ class SqlSweeps(SqlVerbs):
     def waits(self, after: int = 0, limit: int = 1000) -> WaitingRoutes:
         return self._database.read(lambda t: gates.waits(t, after, limit))
 
+    def keep_code_limits(self) -> int:
+        return gates.keep_code_limits(self._database)[0]
+
     def note_known(self) -> int:
         return self._database.write(orphans.note_known)
 

@@ -100,7 +100,9 @@ CREATE TABLE unstuck_jobs (
     on_hold       SMALLINT NOT NULL DEFAULT 0,
     after_failure TEXT CHECK (after_failure IN ('fail', 'run')),
     -- The job whose call this one repeats.
-    replay_of     TEXT COLLATE "C"
+    replay_of     TEXT COLLATE "C",
+    -- The instant of the clock that was asked for; NULL: a distance. A PENDING job goes by it when it is released.
+    appointed     BIGINT
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX unstuck_jobs_tenant ON unstuck_jobs (tenant, id);
 CREATE INDEX unstuck_jobs_target ON unstuck_jobs (target, id) WHERE target IS NOT NULL;
@@ -236,6 +238,10 @@ CREATE TABLE unstuck_workflows (
     known_at      BIGINT,
     limit_key     TEXT,
     max_timeout   DOUBLE PRECISION,
+    -- What this version declares of its limits: those of the version that the doors go by hold.
+    concurrency   BIGINT,
+    rate          BIGINT,
+    per_us        BIGINT,
     PRIMARY KEY (name, code_version)
 );
 -- A submit asks for the newest: what was looked up before it holds no longer.
@@ -332,6 +338,8 @@ CREATE TABLE unstuck_pauses (
     tenant   TEXT NOT NULL,
     since_at BIGINT NOT NULL,
     until_at BIGINT,
+    -- The instant of the clock that was asked for; NULL: a distance.
+    appointed BIGINT,
     by       TEXT NOT NULL,
     reason   TEXT,
     PRIMARY KEY (kind, name, tenant)

@@ -87,7 +87,9 @@ CREATE TABLE unstuck_jobs (
     on_hold       INTEGER NOT NULL DEFAULT 0,
     after_failure TEXT CHECK (after_failure IN ('fail', 'run')),
     -- The job whose call this one repeats.
-    replay_of     TEXT
+    replay_of     TEXT,
+    -- The instant of the clock that was asked for; NULL: a distance. A PENDING job goes by it when it is released.
+    appointed     INTEGER
 );
 CREATE INDEX unstuck_jobs_tenant ON unstuck_jobs (tenant, id);
 CREATE INDEX unstuck_jobs_target ON unstuck_jobs (target, id) WHERE target IS NOT NULL;
@@ -222,6 +224,10 @@ CREATE TABLE unstuck_workflows (
     known_at      INTEGER,
     limit_key     TEXT,
     max_timeout   REAL,
+    -- What this version declares of its limits: those of the version that the doors go by hold.
+    concurrency   INTEGER,
+    rate          INTEGER,
+    per_us        INTEGER,
     PRIMARY KEY (name, code_version)
 );
 -- A submit asks for the newest: what was looked up before it holds no longer.
@@ -315,6 +321,8 @@ CREATE TABLE unstuck_pauses (
     tenant   TEXT NOT NULL,
     since_at INTEGER NOT NULL,
     until_at INTEGER,
+    -- The instant of the clock that was asked for; NULL: a distance.
+    appointed INTEGER,
     by       TEXT NOT NULL,
     reason   TEXT,
     PRIMARY KEY (kind, name, tenant)

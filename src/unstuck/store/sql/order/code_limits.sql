@@ -1,9 +1,19 @@
 -- Limits that stand in the code.
 
--- name: code_limits
-SELECT name, set_by, concurrency, rate, per_us, code_concurrency, code_rate, code_per_us
-  FROM unstuck_limits
- WHERE kind = 'workflow' AND tenant = '*' AND name {in :names TEXT}
+-- name: wrong_code_limits
+-- Of workflows whose limit by code is not what the version says that the doors go by (see `workflow`): what it says.
+SELECT v.name, v.concurrency, v.rate, v.per_us
+  FROM (SELECT w.name, w.concurrency, w.rate, w.per_us,
+               ROW_NUMBER() OVER (PARTITION BY w.name
+                                  ORDER BY w.is_live DESC, w.registered_at DESC, w.seen_at DESC, w.code_version DESC) AS place
+          FROM unstuck_versions w) AS v
+  LEFT JOIN unstuck_limits l ON l.kind = 'workflow' AND l.tenant = '*' AND l.name = v.name
+ WHERE v.place = 1
+   AND ((COALESCE(v.concurrency, -1), COALESCE(v.rate, -1), COALESCE(v.per_us, -1))
+        <> (COALESCE(l.code_concurrency, -1), COALESCE(l.code_rate, -1), COALESCE(l.code_per_us, -1))
+        OR (l.set_by = :by AND (COALESCE(v.concurrency, -1), COALESCE(v.rate, -1), COALESCE(v.per_us, -1))
+                               <> (COALESCE(l.concurrency, -1), COALESCE(l.rate, -1), COALESCE(l.per_us, -1))))
+ ORDER BY v.name
 
 -- name: set_code_limit
 -- Of all tenants together. What an operator has set stays in force, with the code's beside it; a row that says the same already is not

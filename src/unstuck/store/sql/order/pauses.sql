@@ -1,10 +1,11 @@
 -- Pauses.
 
 -- name: set_pause
-INSERT INTO unstuck_pauses (kind, name, tenant, since_at, until_at, by, reason)
-VALUES (:kind, :name, :tenant, unstuck_now(), :until_at, :by, :reason)
+INSERT INTO unstuck_pauses (kind, name, tenant, since_at, until_at, appointed, by, reason)
+VALUES (:kind, :name, :tenant, unstuck_now(), COALESCE(CAST(:appointed AS BIGINT) + unstuck_ahead(), CAST(:until_at AS BIGINT)),
+        CAST(:appointed AS BIGINT), :by, :reason)
 ON CONFLICT (kind, name, tenant) DO UPDATE
-   SET since_at = excluded.since_at, until_at = excluded.until_at, by = excluded.by, reason = excluded.reason
+   SET since_at = excluded.since_at, until_at = excluded.until_at, appointed = excluded.appointed, by = excluded.by, reason = excluded.reason
 RETURNING kind, name, tenant, since_at, until_at, by, reason
 
 -- name: drop_pause
@@ -34,3 +35,14 @@ SELECT t.id AS target, (SELECT unstuck_now()) AS now
 DELETE FROM unstuck_pauses
  WHERE kind = 'target' AND until_at <= (SELECT unstuck_now())
    AND (name, tenant) IN (SELECT t.name, t.tenant FROM {list :targets AS r (id BIGINT)} {by_key unstuck_targets AS t ON t.id = r.id})
+
+-- name: wrong_pauses
+SELECT 1 FROM unstuck_pauses WHERE until_at <> appointed + (SELECT unstuck_ahead()) LIMIT 1
+
+-- name: move_appointed_pauses
+UPDATE unstuck_pauses
+   SET until_at = appointed + unstuck_ahead()
+ WHERE (kind, name, tenant) IN (SELECT p.kind, p.name, p.tenant
+                                  FROM unstuck_pauses p
+                                 WHERE p.until_at <> p.appointed + (SELECT unstuck_ahead())
+                                 ORDER BY p.kind, p.name, p.tenant {lock FOR NO KEY UPDATE SKIP LOCKED})
