@@ -296,7 +296,7 @@ def test_who_saw_the_time_once_while_it_had_leapt_lets_itself_be_told_however_la
 ) -> None:
     """A program that enqueued at that moment, and again much later: two that take the clock from each other would go
     on for ever."""
-    monkeypatch.setattr("unstuck.store.leaps._YOUTH", 0.0)
+    monkeypatch.setattr("unstuck.store.drivers.leaps._YOUTH", 0.0)
     before = ours.now()
     leap(HOUR)
     program = opened()
@@ -312,7 +312,7 @@ def test_what_an_elder_worker_of_the_machine_saw_decides_between_two_who_disagre
     ours: SqlStore, opened: Open, leap: Leap, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long the younger one has believed in a clock that had leapt."""
-    monkeypatch.setattr("unstuck.store.leaps._YOUTH", 0.0)
+    monkeypatch.setattr("unstuck.store.drivers.leaps._YOUTH", 0.0)
     elder = a_worker(ours, "elder", boot_id=machine.boot_id())
     assert ours.beat(elder.number, 30.0, []).alive
     before = ours.now()
