@@ -1,8 +1,9 @@
-"""The threads that run sync handlers: as few as keep up, at most so many, and never a pool that queues per job.
+"""The worker threads of an executor (`unstuck-job-N`): they run sync handlers, and nothing else.
 
-One thread takes job after job while they are short. Only when the backlog does not move fast enough are more
-recruited, twice as many each time: a burst of short jobs costs no thread switches, a burst of sleeping ones is on
-its way within milliseconds. `feed` and `reinforce` are called by the control thread alone.
+There are as few of them as keep up, at most one per slot. One thread takes job after job while they are short. Only
+when the backlog does not move fast enough are more recruited, twice as many each time: a burst of short jobs costs
+no thread switches, a burst of sleeping ones is on its way within milliseconds. `feed` and `reinforce` are called by
+the control thread alone.
 """
 
 from __future__ import annotations
