@@ -24,7 +24,7 @@ class Rehearsal:
 
     def __init__(self, dialect: str, transaction: Transaction, execute: Callable[[str], object]) -> None:
         self.dialect = dialect
-        self.is_file = dialect == "sqlite"
+        self.is_file = self.split = dialect == "sqlite"
         self.store_call = 3.0
         self._transaction = transaction
         self._execute = execute
@@ -79,6 +79,10 @@ class Rehearsal:
 
     def expected_now(self) -> tuple[int, int]:
         return EVER
+
+    def before_rescue(self) -> None: ...
+
+    def before_timers(self) -> None: ...
 
     def check_clock(self) -> bool:
         return False

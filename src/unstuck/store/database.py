@@ -48,6 +48,7 @@ class Database(Protocol):
 
     dialect: str  # "postgres" | "sqlite"
     is_file: bool  # belongs to those who open it; else a server has it
+    split: bool  # as of its transactions
     store_call: float  # seconds that one call may take
 
     def write(
@@ -83,6 +84,16 @@ class Database(Protocol):
 
     def check_clock(self) -> bool:
         """Look whether the clock has leapt, and take that out of the engine's time: whether it had."""
+        ...
+
+    def before_rescue(self) -> None:
+        """Somebody is about to take jobs from workers that did not renew. A file answers reads while another process
+        keeps its write lock, and then they could not: so it is written to first. A server's answer says enough."""
+        ...
+
+    def before_timers(self) -> None:
+        """Somebody is about to see what is due. The answers of a server tell its time, and are checked; of a file the
+        clock is looked at now."""
         ...
 
     def hint(self) -> None:

@@ -58,6 +58,7 @@ class PostgresDatabase:
 
     dialect = "postgres"
     is_file = False
+    split = False
 
     def __init__(
         self,
@@ -135,6 +136,10 @@ class PostgresDatabase:
 
     def check_clock(self) -> bool:
         return self.witness is not None and leaps.mend(self, self.witness)
+
+    def before_rescue(self) -> None: ...
+
+    def before_timers(self) -> None: ...
 
     def hint(self) -> None:
         """What it belongs to is committed: nothing that goes wrong here, even a lack of threads, is its failure."""

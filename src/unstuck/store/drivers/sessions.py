@@ -1,4 +1,4 @@
-"""Sessions: those of ours on the server's side whose answers nobody reads. SQLite has none."""
+"""Sessions: those of ours on the server's side whose answers nobody reads. A file has none."""
 
 from __future__ import annotations
 
@@ -11,16 +11,12 @@ from unstuck.telemetry import emit
 
 
 def unread(database: Database, unread_for: float) -> list[ServerSession]:
-    if database.dialect == "sqlite":
-        return []
     rows = database.read(lambda t: t.all("unread_sessions", unread_for=span(unread_for)))
     return [ServerSession(row["pid"], instant(row["asked_at"]), row["application"]) for row in rows]
 
 
 def end(database: Database, session: ServerSession) -> bool:
     """Whether it was still the one that was seen, and was told to end."""
-    if database.dialect == "sqlite":
-        return False
     facts = {"pid": session.pid, "asked_at": microseconds(session.asked_at)}
     row = database.read(lambda t: t.one("end_unread_session", **facts))
     ended = row is not None and bool(row["ended"])

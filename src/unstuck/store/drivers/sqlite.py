@@ -52,6 +52,7 @@ class SqliteDatabase:
 
     dialect = "sqlite"
     is_file = True
+    split = True
 
     def __init__(
         self,
@@ -112,6 +113,12 @@ class SqliteDatabase:
                 if not is_busy(error) or boot() >= deadline:
                     raise translated(error) from error
             pause(0.001)  # somebody recovers the WAL after a crash: a matter of moments
+
+    def before_rescue(self) -> None:
+        self.write(lambda t: t.run("probe"))
+
+    def before_timers(self) -> None:
+        self.check_clock()
 
     def hint(self) -> None:
         self.wake.hint()

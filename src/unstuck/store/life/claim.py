@@ -199,7 +199,7 @@ class _Opening:
 
     def _open(self, shares: Sequence[Share]) -> None:
         stop_after = self._pace.stop_after
-        if self._database.dialect == "postgres" and not any(share.is_limited for share in shares):
+        if not self._database.split and not any(share.is_limited for share in shares):
             rows = self._database.once("claim", stop_after=stop_after, **question(self._now(), shares))
             end_stays_alone(self._database, rows)
             self._note((rows, frozenset()))

@@ -23,10 +23,7 @@ class Recovery:
         self._sweep = isolation.Sweep(calls.database, "recover")
 
     def recover_lost(self, lost_grace: float, batch: int, enough: Enough) -> list[Recovered]:
-        if self._database.dialect == "sqlite":
-            # It answers reads while somebody keeps its write lock: a sweep that only looks would miss the outage, and
-            # take jobs from workers that could not renew.
-            self._calls.probe()
+        self._database.before_rescue()
         found: list[Recovered] = []
         after = 0
         while len(found) < batch and (workers := self._lost_workers(lost_grace, after)):

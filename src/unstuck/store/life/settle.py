@@ -73,7 +73,7 @@ def settle(
 def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Report]) -> dict[AttemptRef, Settled]:
     """Attempts that returned without another word, by one statement that is its own transaction: most of all there
     are. What it does not close (stale, asked something, settled before, on a target) is not among the answers."""
-    if database.dialect == "sqlite":
+    if database.split:
         return {}
     first: dict[AttemptRef, Report] = {}
     for report in reports:

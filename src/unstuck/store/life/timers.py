@@ -49,8 +49,7 @@ class Timers:
 
     def _keep_appointments(self, batch: int, enough: Enough) -> None:
         """The clock has leapt: what was to begin or to end at an instant of it does so by the new one."""
-        if self._database.dialect == "sqlite":
-            self._database.check_clock()
+        self._database.before_timers()
         writing = span(2 * self._database.store_call)
         if (unmoved := self._database.read(lambda t: t.one("clock_unmoved", writing=writing))) is None:
             return

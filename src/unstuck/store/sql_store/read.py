@@ -67,8 +67,6 @@ class SqlRead(SqlVerbs):
         return self._database.read(lambda t: why.gate_facts(t, self._dimensions, tenant, job))
 
     def lock_holders(self, longer: float) -> list[LockHolder]:
-        if self._database.dialect != "postgres":
-            return []
         return self._database.read(lambda t: locks.holders(t, longer))
 
     def overdue(self, late: float, backstop: float) -> list[Overdue]:
