@@ -173,6 +173,30 @@ def test_a_held_timer_delays_only_its_own_job(house: House) -> None:
     house.completes(kept)
 
 
+def test_a_held_row_of_the_quarantine_delays_only_its_own_job(house: House) -> None:
+    """Somebody looks after what was set aside, in psql: one that cannot end, and one that cannot have its turn."""
+    house.begin()
+    house.completes(house.send_one("work", "first", target="acme"))
+    (target,) = house.store.targets("default")
+    bad, end = house.running("bad")
+    with (
+        house.raising("unstuck_done", f"NEW.job = {house.number(bad)}"),
+        house.raising("unstuck_targets", f"NEW.id = {target.number}", on="UPDATE"),
+    ):
+        end.touch()
+        kept = house.send_one("work", "kept", target="acme")
+        eventually(lambda: {found.duty for found in house.store.quarantined()} == {"settle", "target"}, timeout=30)
+        with house.held("SELECT 1 FROM unstuck_quarantine FOR UPDATE") as pid:
+            since = boot()
+            others = [house.send_one("work", "other", target=f"other-{n}") for n in range(10)]
+            house.completes(*others, within=TROUBLE)
+            house.endure(since)
+            assert str(pid) in house.complaints()
+
+    house.completes(bad, kept)
+    eventually(lambda: house.store.quarantined() == [], timeout=20)
+
+
 def test_held_events_delay_nobody(house: House) -> None:
     house.begin()
     with house.held("SELECT 1 FROM unstuck_events FOR UPDATE") as pid:

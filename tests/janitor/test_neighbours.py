@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.budgets import endless
 from tests.support.eventually import eventually
+from tests.support.troubles import holding, raising
 from unstuck import machine
 from unstuck.chance import SystemChance
 from unstuck.janitor.neighbours import NeighboursDuty
@@ -70,6 +71,27 @@ def test_a_killed_neighbour_loses_its_lease_even_as_an_unreaped_corpse(store: Sq
         eventually(lambda: look.tick(0.0, endless()) == 1)
     (other,) = [w for w in store.workers() if w.number == worker.number]
     assert other.lease_until <= store.now()
+
+
+def test_one_that_cannot_be_written_keeps_no_other_waiting(
+    store: SqlStore, store_url: str, look: NeighboursDuty
+) -> None:
+    bad, good = (a_worker(store, name, 2**22 + 1, start=1) for name in ("bad", "good"))
+    with raising(store_url, "unstuck_workers", f"NEW.id = {bad.number}", on="UPDATE"):
+        assert look.tick(0.0, endless()) == 1
+        assert {w.name for w in store.workers() if w.lease_until <= store.now()} == {good.name}
+    assert look.tick(0.0, endless()) == 1
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_one_whose_row_somebody_holds_keeps_no_other_waiting(
+    store: SqlStore, store_url: str, look: NeighboursDuty
+) -> None:
+    held, good = (a_worker(store, name, 2**22 + 1, start=1) for name in ("held", "good"))
+    with holding(store_url, "unstuck_workers", f"id = {held.number}"):
+        assert look.tick(0.0, endless()) == 1
+        assert {w.name for w in store.workers() if w.lease_until <= store.now()} == {good.name}
+    assert look.tick(0.0, endless()) == 1
 
 
 def test_a_reused_pid_saves_nobody(store: SqlStore, look: NeighboursDuty) -> None:

@@ -245,6 +245,50 @@ def test_one_held_dependant_keeps_no_other(store: SqlStore, store_url: str) -> N
     assert state(store, jobs[2]) is JobState.QUEUED
 
 
+def test_a_held_place_in_a_line_keeps_no_other_from_its_turn(store: SqlStore, store_url: str) -> None:
+    """Nobody can skip it; but nobody waits long for it, and not for ever."""
+    worker = a_worker(store)
+    (held,) = on_target(store, 1, target="held")
+    others = [on_target(store, 1, target=f"t{n}")[0] for n in range(5)]
+    with holding(store_url, "unstuck_line", f"job = {record(store, held).number}"):
+        store.ingest()
+        assert set(ids(claim(store, worker))) == set(others)
+        store.ingest()
+    sweep(store)
+    assert ids(claim(store, worker)) == [held]
+    assert store.quarantined() == []
+
+
+def test_a_held_word_about_who_waits_for_whom_keeps_no_other_waiting(store: SqlStore, store_url: str) -> None:
+    worker = a_worker(store)
+    first = submitted(store)
+    held, *others = [submitted(store, after=(first.id,)) for _ in range(5)]
+    sweep(store)
+    end(store, worker)
+    with holding(store_url, "unstuck_dependencies", f"job = {record(store, held.id).number}"):
+        store.ingest()
+        assert {state(store, job) for job in others} == {JobState.QUEUED}
+        assert state(store, held) is JobState.PENDING
+    sweep(store)
+    assert state(store, held) is JobState.QUEUED
+    assert store.quarantined() == []
+
+
+def test_the_held_timer_of_a_wait_keeps_no_other_from_its_answer(store: SqlStore, store_url: str) -> None:
+    worker = a_worker(store)
+    held, *others = [claimed(store, worker) for _ in range(4)]
+    for attempt in (held, *others):
+        settle(store, worker, attempt.ref, Parked(PAID))
+        store.signal(TENANT, "paid", "1", "ada", job=attempt.id)
+    with holding(store_url, "unstuck_timers", f"job = {held.ref.job}"):
+        store.ingest()
+        assert {state(store, attempt.id) for attempt in others} == {JobState.QUEUED}
+        assert state(store, held.id) is JobState.WAITING
+    sweep(store)
+    assert state(store, held.id) is JobState.QUEUED
+    assert store.quarantined() == []
+
+
 def test_one_held_wait_keeps_no_other_parent(store: SqlStore, store_url: str) -> None:
     worker = a_worker(store)
     parents = [claimed(store, worker) for _ in range(4)]
@@ -320,6 +364,32 @@ def test_children_that_somebody_holds_keep_no_other_from_its_end(store: SqlStore
     store.tend_children()
     assert {state(store, kid.id) for kid in free} <= {JobState.CANCELLED, JobState.RUNNING}
     assert store.tend_children() == 0
+
+
+# --- what is forgotten --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["unstuck_keys", "unstuck_orders", "unstuck_audit"])
+def test_one_that_somebody_holds_keeps_no_other_from_being_forgotten(
+    store: SqlStore, store_url: str, clock: StoreClock, table: str
+) -> None:
+    worker = a_worker(store)
+    for pid in ("1", "2"):
+        store.submit([a_job(key=f"key-{pid}", fingerprint="f")])
+        store.give_order(worker.number, "recycle", pid, "me")
+    for attempt in claim(store, worker):
+        settle(store, worker, attempt.ref)
+    clock.advance(days=400)
+    forgets: dict[str, Callable[[], int]] = {
+        "unstuck_keys": store.forget_keys,
+        "unstuck_orders": lambda: store.forget_orders(3600.0),
+        "unstuck_audit": lambda: store.forget_audit(3600.0),
+    }
+    forget = forgets[table]
+    oldest = "key = 'key-1'" if table == "unstuck_keys" else f"id = (SELECT MIN(id) FROM {table})"
+    with holding(store_url, table, oldest):
+        assert forget() == 1
+    assert forget() == 1
 
 
 # --- addresses ----------------------------------------------------------------------------------------------------

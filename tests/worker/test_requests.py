@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import a_worker
+from tests.support.troubles import holding
 from unstuck.clock import FakeClock
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.store.port import Asked, Verdict, WorkerOrder
+from unstuck.store.sql_store import SqlStore
 from unstuck.worker.loops import Loop
 from unstuck.worker.requests import PendingRequest, Requests
 
@@ -173,3 +176,24 @@ def test_an_answer_that_no_store_can_take_does_not_hold_up_the_others() -> None:
     requests.answer(2, "two")
     requests.tick()
     assert desk.answers == [(2, "two", False)]
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_an_order_whose_row_somebody_holds_does_not_hold_up_the_answers_of_others(
+    store: SqlStore, store_url: str
+) -> None:
+    worker = a_worker(store)
+    held, other = (store.give_order(worker.number, "recycle", pid, "me") for pid in ("1", "2"))
+    clock = FakeClock()
+    requests = requests_on(store, clock, lambda asked: None, is_busy=False)
+    requests.answer(held.number, "one")
+    requests.answer(other.number, "two")
+
+    with holding(store_url, "unstuck_orders", f"id = {held.number}"):
+        for _ in range(2):
+            requests.tick()
+        assert [order.number for order in store.orders(worker.number)] == [held.number]
+
+    requests.tick()
+    assert store.orders(worker.number) == []
+    assert requests.unanswered == 0

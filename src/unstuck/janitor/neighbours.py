@@ -13,6 +13,7 @@ from typing import Any
 
 from unstuck import machine
 from unstuck.janitor.budget import Budget
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreLocked, StoreUnavailable
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Store
@@ -67,8 +68,15 @@ class NeighboursDuty:
         return True
 
     def _expire(self, worker: WorkerRecord) -> bool:
+        """One whose row somebody holds, or that cannot be written, keeps the jobs of no other waiting."""
         reason = f"process {worker.pid} of worker {worker.name} is gone from {worker.host}"
-        expired = self._store.expire_worker(worker.number, worker.lease_until, reason)
+        try:
+            expired = self._store.expire_worker(worker.number, worker.lease_until, reason)
+        except (StoreUnavailable, StoreLocked, OutcomeUnknown, SchemaMismatch):
+            raise
+        except Exception as error:
+            emit("neighbour_not_expired", level=logging.WARNING, worker=worker.name, error=str(error))
+            return False
         if expired:
             emit("neighbour_gone", level=logging.WARNING, worker=worker.name, pid=worker.pid)
         return expired

@@ -31,6 +31,7 @@ UnstuckError
 ├── StoreError
 │   ├── StoreUnavailable   not reached; nothing was written
 │   ├── StoreBusy          reached, refused for now; nothing was written
+│   │   └── StoreLocked    another process keeps everybody from writing
 │   ├── OutcomeUnknown     the answer was lost: it may have been written; safe to repeat
 │   └── SchemaMismatch     the database's schema is older or newer than this code can use
 ├── JobFailed              `job.result()` of a job that did not complete; carries the record
@@ -449,6 +450,10 @@ class StoreUnavailable(StoreError):
 
 class StoreBusy(StoreError):
     """Reached, but refused for now (a lock, a full disk, read-only); nothing was written."""
+
+
+class StoreLocked(StoreBusy):
+    """Another process keeps everybody from writing, as SQLite's one lock allows: no item is to blame for it."""
 
 
 class OutcomeUnknown(StoreError):

@@ -8,7 +8,7 @@ from typing import Any
 from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob
 from unstuck.store.database import Database, Row, T, Transaction
-from unstuck.store.guard import audit, quarantine
+from unstuck.store.guard import audit, isolation
 from unstuck.store.life.settling import Settling
 from unstuck.store.life.submit import expect
 from unstuck.store.order.dimensions import Numbers, StaleNames
@@ -94,12 +94,11 @@ class Calls:
         """Write nothing, as every write does: fails when the store cannot be written to."""
         self.database.write(lambda t: t.run("probe"))
 
-    def set_aside(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
-        if errors:
-            self.database.write(lambda t: quarantine.put(t, duty, errors, by))
+    def set_aside(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
+        return isolation.set_aside(self.database, duty, errors, by)
 
     def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
-        self.database.write(lambda t: t.run("leave_quarantine", duty=duty, item=item))
+        isolation.leave(self.database, duty, item)
 
     def quarantine_due(self, duty: QuarantineDuty, batch: int) -> list[int]:
         rows = self.database.read(lambda t: t.all("quarantine_due", duty=duty, batch=batch))

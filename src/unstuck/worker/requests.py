@@ -155,14 +155,15 @@ class Requests:
             return Verdict.DONE
 
     def _write_answers(self) -> None:
-        """An answer that the store could not take is kept for the next poll; the person who gave the order waits no
-        longer than that."""
+        """An answer that the store could not take is kept for the next poll, behind the others: its row may be held.
+        The person who gave the order waits no longer than that."""
         for _ in range(min(_ASKS, len(self._answers))):
             answer = self._answers[0]
             try:
                 self._store.answer_order(answer.order, answer.text, refused=answer.refused)
             except StoreError as error:
                 emit("order_not_answered", level=logging.WARNING, order=answer.order, error=str(error))
+                self._answers.rotate(-1)
                 return
             except Exception as error:
                 emit("order_not_answered", level=logging.ERROR, order=answer.order, error=repr(error))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from unstuck.clock import Clock
-from unstuck.model.errors import ErrorType, StoreError
+from unstuck.model.errors import ErrorType, StoreError, StoreLocked
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.model.trouble import Trouble
@@ -303,15 +303,14 @@ class Settler:
 
     def _record(self, refused: dict[int, str]) -> None:
         """For people: the reports are safe here whether or not this can be written."""
-        is_told = True
         try:
-            self._store.quarantine("settle", refused, by=f"worker {self._worker}")
+            untold = self._store.quarantine("settle", refused, by=f"worker {self._worker}")
         except Exception as error:
-            is_told = False
+            untold = frozenset(refused)
             emit("quarantine_failed", level=logging.WARNING, jobs=len(refused), error=str(error))
         for ref, aside in self._aside.items():
             if ref.job in refused:
-                aside.untold = "" if is_told else refused[ref.job]
+                aside.untold = refused[ref.job] if ref.job in untold else ""
 
     def _leave_quarantine(self, job: int) -> None:
         """What is left there by mistake goes with a sweep."""
@@ -323,6 +322,8 @@ class Settler:
     def _doubt(self, report: Report, error: Exception) -> None:
         """It failed all by itself. If the store answers others, it is this report that no call can carry: it must not
         keep those behind it waiting. A large result is given up in the end, rather than its job left RUNNING."""
+        if isinstance(error, StoreLocked):
+            return  # it may be over by now, and says nothing about this one
         try:
             self._store.probe()
         except StoreError:

@@ -23,6 +23,8 @@ from unstuck.telemetry import emit
 
 CHANNEL = "unstuck"
 DEAF = 5.0  # how long not to try again after listening was refused
+#: A mark is a hint: nobody needs it to be durable, and who waits for work does not wait for somebody who holds it.
+_LISTENING = "SET synchronous_commit = off; SET lock_timeout = 50"
 
 _chance = SystemChance()
 _never = threading.Event()
@@ -121,7 +123,7 @@ class Listener:
         if self._connection is None:
             connection = self._late.pop() if self._late else self._dialler.dial(deadline, self._keep)
             self._connection = connection
-            self._watch(connection, lambda: connection.driver.execute("SET synchronous_commit = off"))
+            self._watch(connection, lambda: connection.driver.execute(_LISTENING))
             self._watch(connection, lambda: connection.driver.execute(f"LISTEN {CHANNEL}"))
         return self._connection
 

@@ -8,7 +8,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from unstuck.clock import boot
-from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
+from unstuck.model.errors import (
+    OutcomeUnknown,
+    SchemaMismatch,
+    StoreBusy,
+    StoreError,
+    StoreLocked,
+    StoreUnavailable,
+)
 from unstuck.store.database import Row, T
 from unstuck.store.drivers import migrations
 from unstuck.store.drivers.statements import Statements
@@ -97,7 +104,7 @@ def translated(error: BaseException) -> BaseException:
 def _in_our_words(error: sqlite3.Error) -> BaseException:
     name = name_of(error)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreBusy("another process holds the SQLite file's lock; nothing was written")
+        return StoreLocked("another process holds the SQLite file's lock; nothing was written")
     if name.startswith(("SQLITE_FULL", "SQLITE_READONLY")):
         return StoreBusy(f"the SQLite file cannot be written: {error}; nothing was written")
     if name.startswith("SQLITE_INTERRUPT"):

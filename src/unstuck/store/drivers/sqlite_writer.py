@@ -14,7 +14,7 @@ from typing import Any
 
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
-from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
+from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreLocked, StoreUnavailable
 from unstuck.store.drivers.sqlite_session import (
     SqliteTransaction,
     is_busy,
@@ -99,7 +99,7 @@ class Task:
             if self.begun:
                 raise OutcomeUnknown("the SQLite file did not answer in time: it may have been written")
         if blocked:
-            raise StoreBusy("another process holds the SQLite file's write lock; nothing was written")
+            raise StoreLocked("another process holds the SQLite file's write lock; nothing was written")
         raise StoreUnavailable("the SQLite file's writer did not get to it in time; nothing was written")
 
 

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import TypeVar
 
 from unstuck.clock import boot
-from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreLocked, StoreUnavailable
 
 K = TypeVar("K", bound=Hashable)
 
 #: Of these no item is to blame, and each further call would cost as much again: they are the caller's.
-AWAY = (StoreUnavailable, OutcomeUnknown, SchemaMismatch)
+AWAY = (StoreUnavailable, StoreLocked, OutcomeUnknown, SchemaMismatch)
 #: Where so many single ones fail, likely all do: the rest stays where it is until these are set aside.
 MOST_FAILURES = 20
 #: What fails slowly, for locks say, must not keep its caller from everything else.

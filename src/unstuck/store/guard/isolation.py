@@ -12,6 +12,7 @@ it again takes that row first. So a try comes after such a batch, and sees all t
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from unstuck.store.database import Database, Transaction
 from unstuck.store.guard import quarantine
 from unstuck.store.guard.halves import AWAY, in_halves
 from unstuck.store.port import HELD, QuarantineDuty
+from unstuck.telemetry import emit
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,6 +39,8 @@ AT_ONCE = 100
 RETRIED = 20
 #: How many of those that met a lock get another, longer try: most locks pass, and are no news.
 _SECOND_CHANCES = 3
+#: How many that could not even be set aside are told of, each time.
+_TOLD = 5
 BY = "sweep"
 
 
@@ -73,6 +77,40 @@ def is_about_data(error: BaseException) -> bool:
     return isinstance(error, UnicodeError | OverflowError) or any(
         cls.__name__ == "DataError" for cls in type(error).__mro__
     )
+
+
+def set_aside(database: Database, duty: QuarantineDuty, problems: Mapping[int, str], by: str) -> frozenset[int]:
+    """Those that could not even be set aside, because somebody holds their row in the quarantine, or the database
+    refuses that too: they stay where they are and come again, and nobody else waits for them."""
+
+    def put(items: Sequence[int], patience: float, *, is_news: bool = True) -> None:
+        some = {item: problems[item] for item in items}
+        database.write(lambda t: quarantine.put(t, duty, some, by, is_news=is_news), patience=patience)
+
+    if not problems:
+        return frozenset()
+    failed: Mapping[int, Exception] = {}
+    try:
+        failed = in_parts(sorted(problems), put)
+        # It may be the news that is refused.
+        failed = in_parts(list(failed), lambda items, _: put(items, IMPATIENCE, is_news=False))
+    except AWAY:
+        raise
+    except Exception as error:
+        failed = failed or dict.fromkeys(problems, error)
+    for item, problem in itertools.islice(failed.items(), _TOLD):
+        emit("quarantine_failed", level=logging.WARNING, duty=duty, item=item, error=problem_of(problem))
+    return frozenset(failed)
+
+
+def leave(database: Database, duty: QuarantineDuty, item: int) -> None:
+    """It is done. If somebody holds its row there, a sweep takes it away later."""
+    try:
+        database.write(lambda t: t.run("leave_quarantine", duty=duty, item=item), patience=IMPATIENCE)
+    except AWAY:
+        raise
+    except Exception as error:
+        emit("quarantine_failed", level=logging.WARNING, duty=duty, item=item, error=problem_of(error))
 
 
 class Sweep:
@@ -132,7 +170,7 @@ class Sweep:
         return moved
 
     def leave(self, job: int) -> None:
-        self._database.write(lambda t: t.run("leave_quarantine", duty=self._duty, item=job))
+        leave(self._database, self._duty, job)
 
     def _write(self, act: Move[I, T], items: Sequence[I], patience: float) -> list[T]:
         try:
@@ -144,8 +182,7 @@ class Sweep:
         return answers
 
     def _set_aside(self, problems: Mapping[int, str]) -> None:
-        if problems:
-            self._database.write(lambda t: quarantine.put(t, self._duty, problems, BY))
+        set_aside(self._database, self._duty, problems, BY)
 
 
 #: Over some of the items, in one transaction: how many moved, and whether somebody idle should look.
@@ -175,8 +212,7 @@ class Isolation:
     def sweep(self, duty: QuarantineDuty, items: Sequence[int], act: Act[int], by: str) -> int:
         """How many moved; those that failed alone are set aside."""
         moved, errors = self.each(items, act)
-        if errors:
-            self._database.write(lambda t: quarantine.put(t, duty, errors, by))
+        set_aside(self._database, duty, errors, by)
         return moved
 
     def try_again(self, duty: QuarantineDuty, act: Act[int], by: str, batch: int) -> int:

@@ -25,11 +25,11 @@ def reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split()) or 'it said nothing'}"
 
 
-def put(t: Transaction, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
+def put(t: Transaction, duty: QuarantineDuty, errors: Mapping[int, str], by: str, *, is_news: bool = True) -> None:
     rows = [{"item": item, "error": clean_text(error, _MAX_ERROR)} for item, error in sorted(errors.items())]
     put_now = t.all("quarantine", duty=duty, rows=packed(rows), by=clean_text(by, 200))
     for row in put_now:
-        if row["is_new"]:
+        if is_news and row["is_new"]:
             _notify(t, duty, row["item"])
 
 

@@ -27,9 +27,8 @@ from unstuck.clock import boot
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.store.database import Database, Row, StoreSlow, Transaction
-from unstuck.store.guard import quarantine
 from unstuck.store.guard.halves import AWAY, PIECES, SLOW, in_halves
-from unstuck.store.guard.isolation import IMPATIENCE, RETRIED, problem_of
+from unstuck.store.guard.isolation import IMPATIENCE, RETRIED, problem_of, set_aside
 from unstuck.store.life.opening import (
     _BEGINNING,
     _END,
@@ -286,15 +285,12 @@ class _Opening:
 
     def _set_aside(self, blamed: Mapping[int, Exception]) -> bool:
         """What is opened must reach its worker, whether or not this can be written."""
-        if not blamed:
-            return True
         errors = {job: problem_of(error) for job, error in blamed.items()}
         try:
-            self._database.write(lambda t: quarantine.put(t, DUTY, errors, f"worker {self._ask.worker}"))
+            return not set_aside(self._database, DUTY, errors, f"worker {self._ask.worker}")
         except Exception as error:
             emit("quarantine_failed", level=logging.WARNING, jobs=len(errors), error=str(error))
             return False
-        return True
 
 
 def _read_on(database: Database, worker: int, claim: str, rows: list[Row]) -> tuple[list[Row], list[Row]]:

@@ -8,17 +8,18 @@ from the inbox to quarantine, so that the inbox itself never jams, and is tried 
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from unstuck.clock import boot
-from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable
-from unstuck.store.database import Database, Row, Transaction
+from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreUnavailable
+from unstuck.store.database import Database, Row, StoreSlow, Transaction
 from unstuck.store.flow import pending, waking
 from unstuck.store.guard import quarantine
-from unstuck.store.guard.halves import in_halves
-from unstuck.store.guard.isolation import Isolation
+from unstuck.store.guard.halves import AWAY, in_halves
+from unstuck.store.guard.isolation import IMPATIENCE, PATIENCE, Isolation, set_aside
 from unstuck.store.life.settling import Settling
 from unstuck.store.order import targets
 from unstuck.store.port import Ingested, QuarantineDuty
@@ -29,6 +30,8 @@ BY = "inbox"
 MOST = 1000
 #: Whoever ingests before he claims must get to his claims; and one transaction of many should take half of that.
 WITHIN = 0.5
+#: Of a store call, for one statement: as everywhere else.
+STOP_SHARE = 0.8
 #: As long as others have a target for a settle.
 A_MOMENT = 0.01
 
@@ -120,7 +123,9 @@ class Inbox:
             found = self._batch(after, batch)
         except Exception as problem:
             self._most = max(1, batch // 4)
-            is_too_much = isinstance(problem, StoreUnavailable) or boot() - began >= WITHIN
+            is_too_much = isinstance(problem, StoreUnavailable) or (
+                boot() - began >= WITHIN and not self._is_held(problem)
+            )
             if isinstance(problem, SchemaMismatch | OutcomeUnknown) or (is_too_much and batch > 1):
                 raise
             emit("store.ingest.refused", entries=batch, problem=str(problem)[:200])
@@ -132,12 +137,24 @@ class Inbox:
         self._most = min(MOST, 2 * batch) if boot() - began < WITHIN / 2 else max(1, batch // 2)
         return found
 
+    def _is_held(self, problem: Exception) -> bool:
+        """Somebody holds a row that one of the entries needs, however few there are. SQLite has none to hold."""
+        is_lock = isinstance(problem, StoreBusy) and not isinstance(problem, StoreSlow)
+        return is_lock and self._database.dialect != "sqlite"
+
     def _batch(self, after: int, batch: int) -> Ingested:
         is_careful = self._is_something_aside
-        done, woke = self._database.write(lambda t: ingest(t, self._tools, after, batch, is_careful=is_careful))
+        done, woke = self._write(lambda t: ingest(t, self._tools, after, batch, is_careful=is_careful), PATIENCE)
         if woke:
             self._database.hint()
         return done
+
+    def _write(self, work: Callable[[Transaction], tuple[Ingested, bool]], patience: float) -> tuple[Ingested, bool]:
+        """Few locks here cannot be skipped (of a place in a line, of who waits for whom), and nobody waits long for
+        them. What takes long for another reason has the time that it always has."""
+        if self._database.dialect == "sqlite":
+            return self._database.write(work)
+        return self._database.write(work, patience=patience, stop_after=STOP_SHARE * self._database.store_call)
 
     # --- what fails -----------------------------------------------------------------------------------------------
 
@@ -147,7 +164,7 @@ class Inbox:
 
         def write(some: Sequence[InboxEntry]) -> None:
             nonlocal done, woke
-            found, has_woken = self._database.write(lambda t: _ingest_these(t, self._tools, some))
+            found, has_woken = self._write(lambda t: _ingest_these(t, self._tools, some), IMPATIENCE)
             done, woke = _sum(done, found), woke or has_woken
 
         failed = in_halves(self._entries(after, batch), write, within=2 * WITHIN)
@@ -180,8 +197,27 @@ class Inbox:
                 moved, errors["dependants"] = self._isolation.each(some, self._look_at)
                 awake, errors["wait"] = self._isolation.each([job], self._wake)
                 moved += awake
-        self._database.write(lambda t: _leave(t, entry, errors, later))
+        self._leave(entry, errors, later)
         return moved
+
+    def _leave(self, entry: InboxEntry, errors: Errors, later: Sequence[int]) -> None:
+        """First what failed is set aside. What cannot even be, and an entry that cannot be taken out, stay in the
+        inbox and come with the next sweep: nobody else waits for them."""
+        untold = [set_aside(self._database, duty, said, BY) for duty, said in errors.items() if said]
+        if any(untold):
+            return
+
+        def work(t: Transaction) -> None:
+            if later:
+                t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in later]))
+            t.all("take_entries", entries=[entry.seq])
+
+        try:
+            self._database.write(work)
+        except AWAY:
+            raise
+        except Exception as error:
+            emit("store.ingest.kept", level=logging.WARNING, entry=entry.seq, problem=quarantine.reason(error)[:200])
 
     def _look_at(self, t: Transaction, jobs: Sequence[int]) -> tuple[int, bool]:
         return pending.look_at(t, self._tools, jobs)
@@ -213,15 +249,6 @@ class Inbox:
         late, is_late = waking.expire(t, self._tools, waking.due_of(t, jobs))
         awake, woke = self._wake(t, jobs)
         return late + awake, is_late or woke
-
-
-def _leave(t: Transaction, entry: InboxEntry, errors: Errors, later: Sequence[int]) -> None:
-    for duty, said in errors.items():
-        if said:
-            quarantine.put(t, duty, said, BY)
-    if later:
-        t.run("add_inbox", rows=packed([{"target": None, "job": job} for job in later]))
-    t.all("take_entries", entries=[entry.seq])
 
 
 def _sum(one: Ingested, other: Ingested) -> Ingested:

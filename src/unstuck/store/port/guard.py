@@ -90,8 +90,9 @@ class GuardPort(Protocol):
 
     def ack_notification(self, number: int, by: str) -> Notification: ...
 
-    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
-        """Set these items aside, each with its error; the first of a workflow and duty makes a notification."""
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
+        """Set these items aside, each with its error; the first of a workflow and duty makes a notification. The
+        answer: those that could not even be set aside."""
         ...
 
     def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:

@@ -55,8 +55,8 @@ class SqlGuard(SqlVerbs):
     def ack_notification(self, number: int, by: str) -> Notification:
         return self._database.write(lambda t: audit.ack(t, number, by))
 
-    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> None:
-        self._calls.set_aside(duty, errors, by)
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
+        return self._calls.set_aside(duty, errors, by)
 
     def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
         self._calls.leave_quarantine(duty, item)

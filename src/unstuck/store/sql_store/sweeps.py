@@ -8,7 +8,7 @@ from datetime import datetime
 from unstuck.model.payload import clean_text
 from unstuck.store.drivers import sessions
 from unstuck.store.flow import waking
-from unstuck.store.guard import breaker
+from unstuck.store.guard import breaker, isolation
 from unstuck.store.life import orphans, sweep
 from unstuck.store.order import gates, targets
 from unstuck.store.port import FIRST_ENDED, Ended, Enough, NameKind, Recovered, ServerSession, WaitingRoutes, never
@@ -26,7 +26,7 @@ class SqlSweeps(SqlVerbs):
 
     def expire_worker(self, worker: int, seen_lease_until: datetime, reason: str) -> bool:
         facts = {"worker": worker, "seen": microseconds(seen_lease_until), "reason": clean_text(reason, 1000)}
-        return self._database.write(lambda t: t.run("expire_worker", **facts)) == 1
+        return self._database.write(lambda t: t.run("expire_worker", **facts), patience=isolation.PATIENCE) == 1
 
     def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
         return self._timers.release_due(batch, enough)
@@ -41,7 +41,7 @@ class SqlSweeps(SqlVerbs):
         return self._timers.lift_body_marks(margin, batch)
 
     def lift_body_mark(self, worker: int, job: int) -> bool:
-        return self._calls.waking(lambda t: targets.lift_body_mark(t, worker, job)) == 1
+        return self._calls.waking(lambda t: targets.lift_body_mark(t, worker, job), isolation.IMPATIENCE) == 1
 
     def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
         return self._database.read(lambda t: sweep.ended_before(t, retention, after, limit))

@@ -169,7 +169,9 @@ class SqlWorker(SqlVerbs):
         return self._database.read(lambda t: worker_orders.waiting(t, worker))
 
     def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
-        self._database.write(lambda t: worker_orders.answer(t, number, answer, refused))
+        self._database.write(
+            lambda t: worker_orders.answer(t, number, answer, refused), patience=isolation.IMPATIENCE
+        )
 
     def unregister_worker(self, worker: int) -> None:
         self._recovery.leave(worker)

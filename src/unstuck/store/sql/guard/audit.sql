@@ -15,4 +15,7 @@ SELECT * FROM unstuck_audit
 
 -- name: forget_audit
 DELETE FROM unstuck_audit
- WHERE id IN (SELECT id FROM unstuck_audit WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch)
+ WHERE id {among}
+       SELECT id FROM unstuck_audit WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch
+          {lock FOR UPDATE SKIP LOCKED}
+       {end}

@@ -22,7 +22,7 @@ UPDATE unstuck_orders
 
 -- name: forget_orders
 DELETE FROM unstuck_orders
- WHERE id IN (SELECT id FROM unstuck_orders
-               WHERE given_at <= (SELECT unstuck_now() - :retention)
-               ORDER BY given_at
-               LIMIT :batch)
+ WHERE id {among}
+       SELECT id FROM unstuck_orders WHERE given_at <= (SELECT unstuck_now() - :retention) ORDER BY given_at LIMIT :batch
+          {lock FOR UPDATE SKIP LOCKED}
+       {end}

@@ -1,8 +1,6 @@
--- A key lives until its end and never less than its job. The end is asked for twice: while this waits for a submit that takes the
--- key over, the row becomes young, and only conditions on the row itself are looked at again.
+-- A key lives until its end and never less than its job.
 DELETE FROM unstuck_keys
- WHERE expires_at <= (SELECT unstuck_now())
-   AND (tenant, key) IN (SELECT k.tenant, k.key
+ WHERE (tenant, key) IN (SELECT k.tenant, k.key
                            FROM unstuck_keys k
                           WHERE k.expires_at <= (SELECT unstuck_now())
                             AND NOT EXISTS (SELECT 1 FROM unstuck_jobs j
