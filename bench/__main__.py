@@ -63,6 +63,9 @@ def main() -> None:
     fair = commands.add_parser("fairness", help="a tenant with 10 jobs beside one with 1 000 000")
     fair.add_argument("--stores", default="postgres,sqlite")
     fair.add_argument("--rounds", type=int, default=7)
+    forgetting = commands.add_parser("retention", help="how many old jobs go while a worker drains at full speed")
+    forgetting.add_argument("--stores", default="postgres,sqlite")
+    forgetting.add_argument("--rounds", type=int, default=3)
     ships = commands.add_parser("bulkheads", help="how long others wait while one thing is in trouble")
     ships.add_argument("--stores", default="postgres,sqlite")
     ships.add_argument("--rounds", type=int, default=3)
@@ -95,6 +98,10 @@ def main() -> None:
             from bench import bulkheads
 
             sys.exit(not bulkheads.run(asked.stores.split(","), asked.rounds))
+        case "retention":
+            from bench import retention
+
+            sys.exit(not retention.run(asked.stores.split(","), asked.rounds))
         case "flow":
             from bench import flow
 

@@ -2,7 +2,8 @@
 `python -m bench growth`.
 
 One thing at a time: a database for each size, all open at once; a repeat does each of the five in every one of them,
-beginning with another one each time. Figures are ratios to the smallest size.
+beginning with another one each time. The jobs have to do with the thing: they name a key, a target, an end of their
+stay. Figures are ratios to the smallest size.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from bench import environment, limits, postgres, processes, worlds
 from bench.contender import StoreKind
 from bench.worlds import COPY_DONE, COPY_EVENTS, COPY_JOBS, TENANT, Workshop, chance
-from unstuck.model.job import ClaimedJob
+from unstuck.model.job import ClaimedJob, NewJob
+from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
 from unstuck.observe.why import why
-from unstuck.store.port import JobFilter, Limit, Share
+from unstuck.store.port import Limit, NameKind, Share
+from unstuck.store.sql_store import SqlStore
 
 RESULTS = environment.ROOT / "bench" / "results" / "growth.jsonl"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -31,40 +35,94 @@ QUICK = (1_000, 100_000)
 BOUND = 1.5
 WARM_UP = 10
 CLAIMED = "claimed"
+#: More than are claimed: on one target nobody comes to the job that `why` is asked about.
+WAITING = 1_000
 #: Older than any clock: all that has ended may go.
 EVERYTHING = -3600.0
 
 _SERIES = "WITH RECURSIVE copy (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM copy WHERE i < {size})"
 _LIMITS = "INSERT INTO unstuck_limits (kind, name, tenant, concurrency, set_at, set_by) "
-FILLS: dict[str, tuple[str, ...]] = {
+#: Names that nobody has meant for so many microseconds may go.
+_LONG_AGO = "unstuck_now() - 864000000000"
+_PER_DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What grows. `fill` makes so many of it, `job` is what a job must say to have to do with it, `limit` makes it
+    count, `forget` has one of it go."""
+
+    fill: tuple[str, ...]
+    job: dict[str, Any] = field(default_factory=dict)
+    limit: Limit | None = None
+    forget: Callable[[SqlStore], int] | None = None
+
+
+def _forget_name(kind: NameKind) -> Callable[[SqlStore], int]:
+    return lambda store: store.forget_names(kind, store.now(), 1)
+
+
+THINGS: dict[str, Thing] = {
     # As the store keeps them: a hundred slices to a window.
-    "starts in a window": (limits.SPREAD.format(slices=limits.SLICES - 2, each="{size} / 98"),),
-    "limit keys": (
-        f"INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key) {_SERIES}"
-        " SELECT 'default', 'default', 'keyed', 'key:' || copy.i FROM copy",
-        f"{_LIMITS}{_SERIES} SELECT 'key', 'key:' || copy.i, '*', 10, 0, 'bench' FROM copy",
+    "starts in a window": Thing(
+        (limits.SPREAD.format(slices=limits.SLICES - 2, each="{size} / 98"),),
+        limit=Limit("workflow", CLAIMED, "*", "bench", rate=10_000_000, per=_PER_DAY),
     ),
-    "routes": (
-        f"INSERT INTO unstuck_routes (tenant, queue, workflow) {_SERIES}"
-        " SELECT 'tenant-' || (copy.i / 20), 'default', 'workflow-' || (copy.i % 20) FROM copy",
+    "starts of keys": Thing(
+        (
+            f"INSERT INTO unstuck_starts (limit_id, bucket, at, job, starts, until_at) {_SERIES}"
+            " SELECT l.id, 'key:' || copy.i, unstuck_now() + 1000000, 0, 1, unstuck_now() + l.per_us"
+            " FROM copy CROSS JOIN unstuck_limits l",
+        ),
+        {"limit_key": "key:7"},
+        Limit("key", "key:*", "*", "bench", rate=10_000_000, per=_PER_DAY),
     ),
-    "targets": (
-        f"INSERT INTO unstuck_targets (tenant, name) {_SERIES} SELECT 'default', 'target-' || copy.i FROM copy",
+    "limit keys": Thing(
+        (
+            f"INSERT INTO unstuck_routes (tenant, queue, workflow, limit_key) {_SERIES}"
+            " SELECT 'default', 'default', 'keyed', 'key:' || copy.i FROM copy",
+            f"{_LIMITS}{_SERIES} SELECT 'key', 'key:' || copy.i, '*', 10, 0, 'bench' FROM copy",
+        ),
+        {"limit_key": "key:0"},
+        Limit("key", "key:0", "*", "bench", concurrency=1_000),
     ),
-    "timers": (
-        f"INSERT INTO unstuck_timers (kind, due_at, job) {_SERIES}"
-        " SELECT CASE copy.i % 2 WHEN 0 THEN 'start' ELSE 'expire' END, unstuck_now() + 86400000000 + copy.i, -copy.i"
-        " FROM copy",
+    "routes": Thing(
+        (
+            f"INSERT INTO unstuck_routes (tenant, queue, workflow, named_at) {_SERIES}"
+            " SELECT 'tenant-' || (copy.i / 20), 'default', 'workflow-' || (copy.i % 20), "
+            + _LONG_AGO
+            + " FROM copy",
+        ),
+        forget=_forget_name("routes"),
     ),
-    "gone workers": (
-        "INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues,"
-        f" code_version, state, started_at, beat_at, lease_until, ended_at, info) {_SERIES}"
-        " SELECT 'gone-' || copy.i, 'gone', 'h', 'bench', 'bench', copy.i, 1, '[]', 'v', 'lost',"
-        ' now.at, now.at, now.at, now.at, \'{{"executors": [{{"pid": 1, "jobs": []}}], "slots": 10}}\''
-        " FROM copy CROSS JOIN (SELECT unstuck_now() - 7200000000 AS at) AS now",
+    "targets": Thing(
+        (
+            f"INSERT INTO unstuck_targets (tenant, name, named_at) {_SERIES}"
+            " SELECT 'default', 'target-' || copy.i, " + _LONG_AGO + " FROM copy",
+        ),
+        {"target": "target-0"},
+        forget=_forget_name("targets"),
     ),
-    "ended jobs": (COPY_JOBS, COPY_DONE, COPY_EVENTS),
-    "inbox": (f"INSERT INTO unstuck_inbox (job) {_SERIES} SELECT -copy.i FROM copy",),
+    "timers": Thing(
+        (
+            f"INSERT INTO unstuck_timers (kind, due_at, job) {_SERIES}"
+            " SELECT CASE copy.i % 2 WHEN 0 THEN 'start' ELSE 'expire' END,"
+            " unstuck_now() + 86400000000 + copy.i, -copy.i FROM copy",
+        ),
+        {"policy": Policy(retries=0, expires_after=_PER_DAY)},
+    ),
+    "gone workers": Thing(
+        (
+            "INSERT INTO unstuck_workers (incarnation, name, host, boot_id, pid_namespace, pid, pid_start, queues,"
+            f" code_version, state, started_at, beat_at, lease_until, ended_at, info) {_SERIES}"
+            " SELECT 'gone-' || copy.i, 'gone', 'h', 'bench', 'bench', copy.i, 1, '[]', 'v', 'lost',"
+            ' now.at, now.at, now.at, now.at, \'{{"executors": [{{"pid": 1, "jobs": []}}], "slots": 10}}\''
+            " FROM copy CROSS JOIN (SELECT unstuck_now() - 7200000000 AS at) AS now",
+        ),
+        forget=lambda store: store.forget_workers(3600.0, 1),
+    ),
+    "ended jobs": Thing((COPY_JOBS, COPY_DONE, COPY_EVENTS)),
+    "inbox": Thing((f"INSERT INTO unstuck_inbox (job) {_SERIES} SELECT -copy.i FROM copy",)),
 }
 
 
@@ -73,11 +131,17 @@ class World:
     """A database with so many of one thing, and what the next act needs."""
 
     size: int
+    thing: Thing
     shop: Workshop
     route: int
     is_limited: bool
     waits: str
     claimed: ClaimedJob | None = None
+
+    def ready(self) -> None:
+        """Whoever claims has looked first; what that costs beside much is bench flat's."""
+        if "target" in self.thing.job:
+            self.shop.store.ingest()
 
 
 @dataclass(frozen=True)
@@ -95,8 +159,12 @@ class Line:
     busy_cores: float
 
 
+def a_job(thing: Thing, workflow: str = CLAIMED) -> NewJob:
+    return replace(worlds.a_job(workflow), **thing.job)
+
+
 def submit(world: World) -> None:
-    world.shop.store.submit([worlds.a_job(CLAIMED)])
+    world.shop.store.submit([a_job(world.thing)])
 
 
 def claim(world: World) -> None:
@@ -110,7 +178,10 @@ def settle(world: World) -> None:
 
 
 def retention(world: World) -> None:
+    """One job that has ended, and one of the thing itself where things of its kind are forgotten."""
     assert world.shop.store.forget_ended(EVERYTHING, 1) == 1
+    if world.thing.forget is not None:
+        assert world.thing.forget(world.shop.store) == 1
 
 
 def ask_why(world: World) -> None:
@@ -132,7 +203,7 @@ def run(stores: Sequence[StoreKind], only: Sequence[str], repeats: int, keep: bo
     sizes = QUICK if quick else SIZES
     lines: list[Line] = []
     for store in stores:
-        for thing in (name for name in FILLS if not only or name in only):
+        for thing in (name for name in THINGS if not only or name in only):
             with opened(store, thing, sizes) as those:
                 lines += measure(store, thing, those, repeats)
             print(table([line for line in lines if (line.store, line.thing) == (store, thing)], sizes), flush=True)
@@ -155,32 +226,36 @@ def opened(store: StoreKind, thing: str, sizes: Sequence[int]) -> Iterator[list[
         found = []
         for size, url in zip(sizes, urls, strict=True):
             began = time.monotonic()
-            found.append(make(thing, size, url))
+            found.append(make(THINGS[thing], size, url))
             stack.callback(found[-1].shop.store.close)
             print(f"{store}: {size:,} {thing} made in {time.monotonic() - began:.0f} s", flush=True)
         yield found
 
 
-def make(thing: str, size: int, url: str) -> World:
+def make(thing: Thing, size: int, url: str) -> World:
     shop = Workshop(url)
-    if thing == "starts in a window":
-        shop.store.set_limit(Limit("workflow", CLAIMED, "*", "bench", rate=10_000_000, per=86400.0))
-    shop.submit(CLAIMED)
+    if thing.limit is not None:
+        shop.store.set_limit(thing.limit)
+    fill(shop, thing, 1)
     (front,) = shop.store.open_routes()
-    (first,) = shop.store.claim(
-        shop.worker.number, chance.nonce(), [Share(front.route, 1, is_limited=front.is_limited)]
-    )
+    share = Share(front.route, 1, is_limited=front.is_limited)
+    (first,) = shop.store.claim(shop.worker.number, chance.nonce(), [share])
     worlds.settle(shop.store, shop.worker, first.ref, Returned('"ok"'))
     with worlds.by_hand(url) as execute:
-        for text in FILLS[thing]:
+        for text in thing.fill:
             execute(text.format(size=size, copies=size, job=first.ref.job))
-    shop.submit(CLAIMED, 100)
+    fill(shop, thing, WAITING)
     with worlds.by_hand(url) as execute:
         # What autovacuum would have done by itself after a while.
         execute("VACUUM ANALYZE" if url.startswith("postgresql:") else "ANALYZE")
-    shop.submit("waits")
-    (waits,) = (job.id for job in shop.store.jobs(TENANT, JobFilter(workflow="waits"), 1).jobs)
-    return World(size, shop, front.route, front.is_limited, waits)
+    (waits,) = shop.store.submit([a_job(thing, "waits")])
+    return World(size, thing, shop, front.route, front.is_limited, waits.id)
+
+
+def fill(shop: Workshop, thing: Thing, jobs: int) -> None:
+    shop.store.submit([a_job(thing) for _ in range(jobs)])
+    if "target" in thing.job:
+        shop.store.ingest()
 
 
 def measure(store: StoreKind, thing: str, those: Sequence[World], repeats: int) -> list[Line]:
@@ -191,6 +266,7 @@ def measure(store: StoreKind, thing: str, those: Sequence[World], repeats: int) 
         turn = number % len(those)
         for world in [*those[turn:], *those[:turn]]:
             for name, act in ACTS.items():
+                world.ready()
                 start = time.perf_counter()
                 act(world)
                 if number >= WARM_UP:

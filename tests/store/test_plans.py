@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -229,22 +229,53 @@ def test_a_hot_statement_touches_as_many_rows_as_it_returns(
 
 
 def test_sqlite_searches_what_it_touches_and_reads_a_batch_once(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
-        connection.create_function("unstuck_now", 0, lambda: 0)
-        connection.create_function("unstuck_ahead", 0, lambda: 0)
-        connection.executescript(sqlite_schema())
-        statements = Statements("sqlite")
-        for name in set(statements.names()) - WALKS:
-            if "unstuck_" not in statements[name] or re.search("migration|repeatable|schema_version", name):
+    with migrated(tmp_path / "empty.db") as connection:
+        for name, steps in sqlite_plans(connection):
+            if name in WALKS:
                 continue
-            values = dict.fromkeys(re.findall(r":(\w+)", statements[name]))
-            steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statements[name]}", values)]
             for table in BIG:
                 whole = [step for step in steps if re.match(rf"SCAN {table}\b", step) and _ACTIVE not in step]
                 assert not whole, f"{name}: {steps}"
             batch = next((place for place, step in enumerate(steps) if step.startswith("SCAN r VIRTUAL")), 0)
             before = " ".join(steps[:batch])
             assert not re.search(r"(SEARCH|SCAN) [aej] ", before), f"{name} reads its batch once per row: {steps}"
+
+
+def test_sqlite_reads_no_whole_table_for_a_few_rows_once_it_knows_that_there_are_many(tmp_path: Path) -> None:
+    """Who runs ANALYZE tells it so: then it may put all keys of a table into a filter before it looks up three."""
+    with migrated(tmp_path / "full.db") as connection:
+        connection.execute("ANALYZE")
+        connection.execute("DELETE FROM sqlite_stat1")
+        connection.execute(
+            "INSERT INTO sqlite_stat1 (tbl, idx, stat)"
+            " SELECT m.tbl_name, m.name, '1000000' || (SELECT GROUP_CONCAT(' 10', '') FROM pragma_index_info(m.name))"
+            " FROM sqlite_master m WHERE m.type = 'index' AND m.tbl_name LIKE 'unstuck%'"
+        )
+    with closing(sqlite3.connect(tmp_path / "full.db")) as connection:
+        told(connection)
+        filters = {name: steps for name, steps in sqlite_plans(connection) if "BLOOM FILTER" in str(steps)}
+    assert not filters
+
+
+@contextmanager
+def migrated(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        told(connection)
+        connection.executescript(sqlite_schema())
+        yield connection
+
+
+def told(connection: sqlite3.Connection) -> None:
+    connection.create_function("unstuck_now", 0, lambda: 0)
+    connection.create_function("unstuck_ahead", 0, lambda: 0)
+
+
+def sqlite_plans(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str]]]:
+    statements = Statements("sqlite")
+    for name in statements.names():
+        if "unstuck_" in statements[name] and not re.search("migration|repeatable|schema_version", name):
+            values = dict.fromkeys(re.findall(r":(\w+)", statements[name]))
+            yield name, [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statements[name]}", values)]
 
 
 #: The index of what is on the blacklist now, beside a history that only grows.

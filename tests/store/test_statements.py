@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from unstuck.store.drivers.macros import BadMacro
 from unstuck.store.drivers.statements import MARK, Statements, UnknownStatement, translate
+from unstuck.store.life import sweep
 
 
 @pytest.mark.parametrize(
@@ -142,3 +144,15 @@ def test_a_macro_is_what_each_database_spells_its_own_way(text: str, postgres: s
 def test_a_macro_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(BadMacro, match="cannot be read"):
         translate(text, "sqlite")
+
+
+def test_both_databases_forget_the_same_of_a_job() -> None:
+    """One statement on PostgreSQL, one per table on SQLite."""
+
+    def tables(text: str) -> set[str]:
+        return set(re.findall(r"DELETE FROM (\w+)", text))
+
+    names = [f"forget_{table}" for table in sweep.FORGOTTEN] + ["forget_jobs"]
+    on_sqlite = set[str]().union(*(tables(Statements("sqlite")[name]) for name in names))
+    assert tables(Statements("postgres")["forget_jobs"]) == on_sqlite
+    assert len(on_sqlite) == len(names)

@@ -1,7 +1,9 @@
 """What nobody needs any more -> gone. Each kind of thing has turns of its own, so that one that fails stops no other.
 
-A turn is some batches within a time, and the next one comes soon while there is more: jobs must go as fast as they
-end. A batch aims at a fraction of a store call and is as large as that allows. One that fails is halved, down to the
+Jobs must go as fast as they end, and not at the price of those that run. So a turn is one batch, and a rest in
+proportion comes after it: others get to write, whatever the machine is busy with. A batch is larger than what a
+worker settles between two of them. How long it took says little about its size, for most of that may be waiting: it
+gets smaller only when it comes near to what a store call may take. One that fails is cut to a quarter, down to the
 single thing; that one is passed by until the next round, and the rest goes on.
 """
 
@@ -21,13 +23,14 @@ from unstuck.model.times import Times
 from unstuck.store.port import FIRST_ENDED, NameKind, Store
 from unstuck.telemetry import emit
 
-_FIRST_BATCH = 500
-_MOST = 10_000
+#: SQLite's writer, which serves nobody else meanwhile, needs about 20 microseconds of CPU for each.
+_MOST = 1_000
 _LEAST = 10
-#: What a batch aims at, of a store call: others want to write too.
-_AIM = 1 / 30
+#: What a batch may take, of a store call.
+_AIM = 1 / 3
 _EVERY = 60.0
-_HURRIED = 0.2
+#: How long the rest after a batch is while there is more, of what the batch took.
+_REST = 1 / 2
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
 AUDIT_KEPT = 365 * 86400.0
@@ -134,42 +137,39 @@ class RetentionDuty:
         self._forget = forget
         self._times = times
         self._clock = clock
-        self._batch = Batch(_MOST, _FIRST_BATCH, _LEAST)
+        self._batch = Batch(_MOST, least=_LEAST)
         self._has_more = False
+        self._took = 0.0
 
     @property
     def every(self) -> float:
-        return _HURRIED if self._has_more else _EVERY
+        return self._took * _REST if self._has_more else _EVERY
 
     def tick(self, now: float, budget: Budget) -> int:
-        gone = 0
-        self._has_more = True
-        while self._has_more:
-            gone += self._forget_some()
-            if budget.is_over():
-                break
-        return gone
+        began = self._clock.boot()
+        some = self._forget_some()
+        self._has_more, self._took = some.has_more, self._clock.boot() - began
+        return some.gone
 
-    def _forget_some(self) -> int:
+    def _forget_some(self) -> Forgotten:
         began = self._clock.boot()
         try:
             some = self._forget.batch(self._batch.size)
         except StoreBusy as problem:
             return self._failed(problem)
         except StoreError:
-            raise  # the store is away: smaller batches would not help
+            self._batch.failed()  # in case the store is not away and this was more than one call can do
+            raise
         except Exception as problem:  # a row that the database refuses to give up
             return self._failed(problem)
-        self._has_more = some.has_more
         if some.has_more:
             self._batch.took(self._clock.boot() - began, self._times.store_call * _AIM)
-        return some.gone
+        return some
 
-    def _failed(self, problem: Exception) -> int:
+    def _failed(self, problem: Exception) -> Forgotten:
         """Fewer next time; of a single one that fails, the next."""
         if self._batch.size > 1:
             self._batch.failed()
-        else:
-            self._has_more = self._forget.pass_by()
-            emit("not_forgotten", level=logging.WARNING, duty=self.name, problem=str(problem)[:200])
-        return 0
+            return Forgotten(0, has_more=True)
+        emit("not_forgotten", level=logging.WARNING, duty=self.name, problem=str(problem)[:200])
+        return Forgotten(0, has_more=self._forget.pass_by())

@@ -67,6 +67,16 @@ def in_parts(items: Sequence[K], act: Callable[[Sequence[K], float], object]) ->
     return in_halves(items, lambda some: act(some, next(waits)), within=LONGEST)
 
 
+def written(
+    database: Database, act: Callable[[Transaction, Sequence[K]], tuple[R, bool]], items: Sequence[K], patience: float
+) -> R:
+    """What `act` answered, in one transaction; somebody idle looks, if it said so."""
+    answer, woke = database.write(lambda t: act(t, items), patience=patience)
+    if woke:
+        database.hint()
+    return answer
+
+
 def problem_of(error: Exception) -> str:
     """An error as people may read it, on one line."""
     return clean_text(quarantine.reason(error), 500)
@@ -149,37 +159,20 @@ class Sweep:
                 self._set_aside({item.job: problem_of(error)})
                 continue
             if answers:
-                self.leave(item.job)
+                self._leave(item.job)
                 moved += answers
             else:
                 self._set_aside({item.job: HELD})
         return moved
 
-    def each(self, items: Mapping[int, R], act: Callable[[R], T], *, is_again: bool = False) -> list[T]:
-        """For what `act` needs a transaction each. `is_again`: these were set aside."""
-        moved: list[T] = []
-        for job, item in items.items():
-            try:
-                moved.append(act(item))
-                if is_again:
-                    self.leave(job)
-            except AWAY:
-                raise
-            except Exception as error:
-                self._set_aside({job: problem_of(error)})
-        return moved
-
-    def leave(self, job: int) -> None:
-        leave(self._database, self._duty, job)
-
     def _write(self, act: Move[I, T], items: Sequence[I], patience: float) -> list[T]:
         try:
-            answers, woke = self._database.write(lambda t: act(t, items), patience=patience)
+            return written(self._database, act, items, patience)
         except Undone:
             return []
-        if woke:
-            self._database.hint()
-        return answers
+
+    def _leave(self, job: int) -> None:
+        leave(self._database, self._duty, job)
 
     def _set_aside(self, problems: Mapping[int, str]) -> None:
         set_aside(self._database, self._duty, problems, BY)
@@ -190,24 +183,16 @@ Act = Callable[[Transaction, Sequence[K]], tuple[int, bool]]
 
 
 class Isolation:
+    """For the inbox, and for what only has numbers: see the header about how these are tried again."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def each(self, items: Sequence[K], act: Act[K]) -> tuple[int, dict[K, str]]:
         """How many moved, and of those that failed alone what was said."""
-        moved, woke = 0, False
-
-        def write(some: Sequence[K], patience: float) -> None:
-            nonlocal moved, woke
-            done, has_woken = self._database.write(lambda t: act(t, some), patience=patience)
-            moved, woke = moved + done, woke or has_woken
-
-        try:
-            failed = in_parts(items, write)
-        finally:
-            if woke:
-                self._database.hint()
-        return moved, {item: problem_of(problem) for item, problem in failed.items()}
+        moved: list[int] = []
+        failed = in_parts(items, lambda some, patience: moved.append(written(self._database, act, some, patience)))
+        return sum(moved), {item: problem_of(problem) for item, problem in failed.items()}
 
     def sweep(self, duty: QuarantineDuty, items: Sequence[int], act: Act[int], by: str) -> int:
         """How many moved; those that failed alone are set aside."""

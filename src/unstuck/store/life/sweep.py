@@ -27,8 +27,8 @@ from unstuck.store.rows import packed, span
 #: A worker that had announced its end, or fenced itself because the store was away, costs its jobs nothing.
 _UNCHARGED = frozenset({"draining", "fenced", "gone"})
 
-#: All that goes with a job, beside its own row.
-_FORGOTTEN = (
+#: All that goes with a job, beside its own row; PostgreSQL's forget_jobs names the same.
+FORGOTTEN = (
     *("events", "outputs", "progress", "past_runs", "tags"),
     *("steps", "waits", "unclaimed_of_jobs", "children", "usage", "parts"),
 )
@@ -208,8 +208,9 @@ def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
     if not found:
         return 0
     gone = [row["job"] for row in t.all("forget_done", jobs=found, retention=span(retention))]
-    for table in _FORGOTTEN:
-        t.run(f"forget_{table}", jobs=gone)
+    if t.split:
+        for table in FORGOTTEN:
+            t.run(f"forget_{table}", jobs=gone)
     return t.run("forget_jobs", jobs=gone)
 
 

@@ -49,15 +49,16 @@ SELECT l.*,
             SELECT MIN(route) FROM unstuck_running
              UNION ALL
             SELECT (SELECT MIN(a.route) FROM unstuck_running a WHERE a.route > busy.route) FROM busy WHERE busy.route IS NOT NULL)
-        SELECT COALESCE(SUM((SELECT COUNT(*) FROM unstuck_running a WHERE a.route = m.id)), 0)
-          FROM busy CROSS JOIN unstuck_routes m ON m.id = busy.route
-         WHERE l.tenant IN (m.tenant, '*')
-           AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
-                                      WHEN 'tenant' THEN m.tenant ELSE m.limit_key END)
-       + (SELECT COUNT(*) FROM unstuck_body_marks h CROSS JOIN unstuck_jobs j ON j.id = h.job CROSS JOIN unstuck_routes m ON m.id = j.route
-           WHERE l.tenant IN (m.tenant, '*')
-             AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
-                                        WHEN 'tenant' THEN m.tenant ELSE m.limit_key END) END AS running,
+        SELECT COALESCE(SUM(CASE WHEN l.tenant IN (m.tenant, '*')
+                                  AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
+                                                             WHEN 'tenant' THEN m.tenant ELSE m.limit_key END
+                                 THEN (SELECT COUNT(*) FROM unstuck_running a WHERE a.route = m.id) END), 0)
+          FROM busy CROSS JOIN unstuck_routes m ON m.id = busy.route)
+       + (SELECT COUNT(CASE WHEN l.tenant IN (m.tenant, '*')
+                             AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
+                                                        WHEN 'tenant' THEN m.tenant ELSE m.limit_key END
+                            THEN 1 END)
+            FROM unstuck_body_marks h CROSS JOIN unstuck_jobs j ON j.id = h.job CROSS JOIN unstuck_routes m ON m.id = j.route) END AS running,
        (SELECT COALESCE(SUM(s.starts), 0) FROM unstuck_starts s
          WHERE s.limit_id = l.limit_id AND s.bucket = l.bucket AND s.at > (SELECT unstuck_now()) - l.per_us) AS started,
        (SELECT MIN(later.at)
