@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -284,6 +285,31 @@ def test_jobs_without_a_place_do_not_hide_a_newcomer(store: Store) -> None:
     assert rounds(claimer, ledger, 2) == []
 
     comes_at_once(store, claimer, ledger, clock)
+
+
+class RoomComes(FakeClock):
+    """While somebody waits by this clock, a slot becomes free."""
+
+    ledger: Ledger
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        self.ledger.publish(FreeRoom(4, solo=1))
+        return super().wait(event, seconds)
+
+
+def test_a_slot_that_becomes_free_is_used_at_once_beside_room_that_nobody_wants(store: Store) -> None:
+    """A worker has room for jobs that want a process each nearly always: it must not hide that all else is full."""
+    store.submit([a_job(workflow="w") for _ in range(4)])
+    ledger, clock = Ledger(), RoomComes()
+    clock.ledger = ledger
+    claimer, before = a_claimer(store, ledger, "w", clock=clock), clock.boot()
+    ledger.publish(FreeRoom(0, solo=1))
+
+    claimer.tick()
+    claimer.tick()
+
+    assert len(ledger.take_fresh()) == 4
+    assert clock.boot() == before
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

@@ -60,8 +60,9 @@ _HELD_FOR = 0.002
 _HELD_FOR_LONG = 0.25
 #: So often in vain, about two seconds: no claim holds a limit for that long.
 _HELD_TOO_OFTEN = 14
-#: How often the room is looked at while all known work waits for room of another kind.
+#: How often newcomers are listened for, and how long, while all known work waits for room of another kind.
 _STAND_BY = 0.05
+_LISTEN_FOR = 0.02
 _LAST = 1 << 62
 
 
@@ -373,9 +374,16 @@ class Claimer:
             raise
 
     def _stand_by(self) -> None:
-        """There is work, but not for the kind of room we have, or its limit is held: it must not hide newcomers."""
-        held_for = self._held_until - self._clock.boot()
-        if self._store.wait_for_work(min(held_for, _STAND_BY) if held_for > 0 else _STAND_BY):
+        """There is work, but not for the kind of room we have, or its limit is held. Room of another kind ends it at
+        once; newcomers must not be hidden by what we know."""
+        held_for = min(self._held_until - self._clock.boot(), _STAND_BY) if self._held else 0.0
+        if held_for > 0:
+            is_news = self._store.wait_for_work(held_for)
+        elif self._clock.wait(self._ledger.has_room, _STAND_BY):
+            return
+        else:
+            is_news = self._store.wait_for_work(_LISTEN_FOR)
+        if is_news:
             self._bids = {}
 
     def _idle(self) -> None:

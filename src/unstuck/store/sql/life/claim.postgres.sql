@@ -18,8 +18,8 @@ WITH clock AS MATERIALIZED (
              FROM json_to_recordset(CAST(:shares AS json)) AS share (route BIGINT, most BIGINT, rank BIGINT, job BIGINT, last_rank BIGINT, last_job BIGINT,
                                                                            counted BOOLEAN)
             CROSS JOIN LATERAL (
-                  SELECT CASE WHEN (SELECT entries FROM guard) <> 0
-                                OR EXISTS (SELECT 1 FROM unstuck_pauses) OR EXISTS (SELECT 1 FROM unstuck_limits)
+                  SELECT CASE WHEN (SELECT entries FROM guard) <> 0 OR EXISTS (SELECT 1 FROM unstuck_pauses)
+                                OR (NOT share.counted AND EXISTS (SELECT 1 FROM unstuck_limits))
                               THEN unstuck_passes(share.route, share.counted, (SELECT entries FROM guard) <> 0) END AS job) AS gate
             CROSS JOIN LATERAL (
                   SELECT ready.ctid, ready.job
