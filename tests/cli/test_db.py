@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,24 @@ def test_migrate_sql_prints_the_statements_and_runs_none(bare: Command, tmp_path
         assert "CREATE TABLE" in answer.out
         assert answer.out.rstrip().endswith("COMMIT;")
     assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_database_of_before_the_first_release_is_refused_whatever_is_asked(
+    unstuck: Command, tmp_path: Path
+) -> None:
+    unstuck.enqueue("add", "1")
+    with closing(sqlite3.connect(tmp_path / "unstuck.db", isolation_level=None)) as file:
+        [(view,)] = file.execute("SELECT sql FROM sqlite_master WHERE name = 'unstuck_job_rows'").fetchall()
+        file.execute("DROP VIEW unstuck_job_rows")
+        file.execute(view.replace("AS event_count", "AS n"))
+        file.execute("UPDATE unstuck_migrations SET name = 'jobs', checksum = 'old'")
+
+    for words in (["jobs", "list"], ["db", "check"], ["db", "migrate"], ["enqueue", "add", "1", "--app", APP]):
+        answer = unstuck(*words)
+        assert (answer.code, answer.out) == (6, ""), answer
+        assert "was made before the first release of unstuck" in answer.err
+        assert "Traceback" not in answer.err
 
 
 def test_an_empty_database_fails_the_check_and_names_the_remedy(bare: Command, tmp_path: Path) -> None:

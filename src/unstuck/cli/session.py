@@ -26,6 +26,7 @@ from unstuck.model.errors import (
     StoreError,
     StoreUnavailable,
     UnknownWorkflowName,
+    UnstuckError,
 )
 from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
 from unstuck.model.spelling import given
@@ -200,6 +201,13 @@ def session_on(settings: Settings, *, missing: Missing = "refuse") -> Iterator[S
         yield session
     except SchemaMismatch as error:
         raise _remedy(session) or error from None
+    except UnstuckError:
+        raise
+    except Exception as error:
+        # A row of another schema looks like a bug of ours.
+        if (remedy := _remedy(session)) is not None:
+            raise remedy from error
+        raise
     finally:
         store.close()
 

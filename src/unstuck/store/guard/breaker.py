@@ -1,4 +1,4 @@
-"""Guard: the breaker that trips inside a settlement, the blacklist, its gate at every door, and the settings of both.
+"""Breaker: it trips inside a settlement; and the blacklist, its gate at every door, and the settings of both.
 
 Theory of operation. A settlement that brings marks against workflows locks their breakers when all else of it is
 written, counts in a later statement (the first took its snapshot before it waited), and makes the entry, its

@@ -39,8 +39,8 @@ class Reports:
         return [answers.get(report.ref) or settle.waiting(report.ref, problem="") for report in reports]
 
     def _refuse(self, worker: int, report: Report, error: Exception) -> Settled:
-        """What no database can take fails its job at once; about anything else the report may be right, and the
-        trouble may pass: it stays with its worker."""
+        """A result that no database can store fails its job at once. After any other error the report stays with its
+        worker, who sends it again: the trouble may pass."""
         problem = isolation.problem_of(error)
         emit("store.settle.refused", level=logging.DEBUG, job=report.ref.job, problem=problem)
         if not isolation.is_about_data(error):

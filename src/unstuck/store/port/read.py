@@ -125,7 +125,7 @@ class ClockStand:
 
 @dataclass(frozen=True, slots=True)
 class InboxStand:
-    """Since when its oldest entry has stood there, and how many there are, up to a ceiling."""
+    """When the oldest entry came, and how many entries there are, up to a ceiling."""
 
     since_at: datetime | None
     entries: int

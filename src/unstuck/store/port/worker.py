@@ -52,8 +52,8 @@ class OpenRoute:
 
 
 class OpenRoutes(list[OpenRoute]):
-    """One page of a look. `looked_to`: the route to go on from; 0 when there is none beyond. A page may be short, or
-    empty, and yet not the last: routes with a shut gate are looked at and left out."""
+    """One page of them. `looked_to`: the route to go on from; 0 if this page is the last. A page may be short or
+    empty and yet not the last: routes with a shut gate are left out."""
 
     def __init__(self, routes: Iterable[OpenRoute] = (), looked_to: int = 0) -> None:
         super().__init__(routes)
@@ -62,8 +62,8 @@ class OpenRoutes(list[OpenRoute]):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many a claim may take from a route. `floor` (rank, number): look from there on; what
-    others took a moment ago need not be walked over again. `last`: look no further than there."""
+    """How many jobs a claim may take from a route. `floor` (rank, number): look from there on, and do not walk over
+    what others took a moment ago. `last`: look no further than there."""
 
     route: int
     limit: int
@@ -73,9 +73,9 @@ class Share:
 
 
 class Claimed(list[ClaimedJob]):
-    """What a claim opened. `held`: routes that gave nothing because somebody else holds a limit of theirs, who most
-    often just claims: worth asking again soon. `left_out`: opened as well, but their payloads could not be read in
-    time, or were too much at once; they are on their way back, and whoever asks for fewer gets them."""
+    """The jobs that a claim opened. `held`: routes that gave nothing because another claim holds one of their limits;
+    ask again soon. `left_out`: attempts that were opened too, whose payloads could not be read in time or were too
+    large together; they were given back, and a smaller claim gets them."""
 
     def __init__(
         self,
@@ -135,8 +135,8 @@ class NewChild:
 
 
 class Verdict(StrEnum):
-    """What became of one report. BUSY: nothing was written, and it still counts: somebody holds one of its rows, or
-    the database refuses it alone. Keep it, and come again."""
+    """What became of one report. BUSY: nothing was written, because another session holds one of its rows or the
+    database refuses this report alone. Keep the report and send it again."""
 
     DONE = "done"
     FENCED = "fenced"
@@ -149,8 +149,8 @@ HELD: Final = "another session of the database holds one of its rows"
 
 @dataclass(slots=True)
 class Settled:
-    """`wait_ends_in`: of one that parks, in how many seconds somebody has to look after its wait; 0 where that is not
-    known any more. `problem`: why it is BUSY; "" if nobody got to it."""
+    """`wait_ends_in`: seconds until the wait's deadline (parked attempts only); 0 if that is not known any more.
+    `problem`: why the report is BUSY; "" if the batch ended before it was tried."""
 
     ref: AttemptRef
     verdict: Verdict
@@ -170,10 +170,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What a beat learned. `alive` False: the lease is gone, stop everything. `gone`: attempts held here that the
-    database no longer grants. `unheld`: attempts it grants that are not held here; they were given back. `unstarted`:
-    jobs whose start could not be written now; say it again. Where the lease was renewed and the rest failed, all but
-    that is empty."""
+    """What a beat learned. `alive` False: the lease has ended, stop everything. `gone`: attempts that the worker has
+    and the database no longer grants. `unheld`: attempts that the database granted and the worker does not hold; they
+    were given back. `unstarted`: jobs whose start could not be written; send it with the next beat. If the lease was
+    renewed and the rest failed, everything else is empty."""
 
     alive: bool
     lease_until: datetime | None = None
@@ -186,8 +186,8 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """How many entries an ingest took, how many jobs became ready by it, and the last entry's number. `held`: targets
-    that somebody had at that instant, whose entries went back."""
+    """How many entries an ingest took, how many jobs became ready, and the last entry's number. `held`: targets that
+    another session held, whose entries went back into the inbox."""
 
     entries: int
     woken: int
