@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.builders import a_worker, claim_all, settle
+from tests.support.tables import ask
+from tests.support.troubles import execute
 from unstuck import App, NoAnswer, NoStack, UnknownProcess, UnknownWorker
 from unstuck.model.settlement import ErrorInfo, Raised
 
@@ -25,6 +27,23 @@ def test_workers_are_listed_recycled_and_drained(store_url: str) -> None:
             app.workers.recycle(1)
         with pytest.raises(UnknownWorker):
             app.workers.drain("bob")
+
+
+def test_whoever_is_silent_for_as_long_as_the_app_says_is_offline(store_url: str) -> None:
+    with App(store_url) as app, App(store_url, offline=30) as impatient:
+        a_worker(app.store, lease=600.0)
+        execute(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - 60000000")
+        assert [[w.state for w in each.workers.list()] for each in (app, impatient)] == [["active"], ["offline"]]
+
+
+def test_keys_live_as_long_as_the_app_says(store_url: str) -> None:
+    with App(store_url, key_retention=3 * 86400) as app:
+
+        @app.workflow
+        def greet() -> None: ...
+
+        greet.using(key="once").enqueue()
+    assert ask(store_url, "SELECT (expires_at - created_at) / 1000000 FROM unstuck_keys") == [(3 * 86400,)]
 
 
 def test_a_job_shows_its_live_stack_or_the_one_it_left(store_url: str) -> None:

@@ -91,6 +91,15 @@ def test_every_preset_keeps_its_promises(name: str, folder: Path) -> None:
 def test_presets_carry_their_numbers() -> None:
     told = {name: load({"preset": name}, environ={}, directory="/nonexistent") for name in PRESETS}
 
+    assert {name: sorted(numbers) for name, numbers in PRESETS.items()} == {
+        "retry_first": ["beat", "drain", "lease", "lost_grace", "on_drain_timeout"],
+        "production": ["beat", "drain", "lease", "lost_grace", "on_drain_timeout"],
+        "development": ["beat", "lease"],
+        "high_reliability": ["beat", "lease"],
+        "signed_remote": ["beat", "lease"],
+        "human_gate": ["beat", "on_drain_timeout", "on_lost", "retries", "store_call"],
+        "stuck_guard": ["grace"],
+    }, "the numbers of their documents, and no others"
     assert (told["retry_first"].times.lease, told["retry_first"].times.beat) == (300, 30)
     assert (told["retry_first"].times.lost_grace, told["retry_first"].times.drain) == (60, 30)
     assert told["retry_first"].policy.on_drain_timeout == "expire"

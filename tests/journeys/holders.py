@@ -47,6 +47,11 @@ def stops_itself() -> None:
 
 
 @app.workflow(retries=0)
+def stops_once() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@app.workflow(retries=0)
 def stops_again_and_again() -> None:
     while True:
         os.kill(os.getpid(), signal.SIGSTOP)

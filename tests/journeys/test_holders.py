@@ -149,6 +149,22 @@ def test_who_stops_its_process_costs_nobody_else_anything(start: Start, jobs: Jo
 
 
 @only_sqlite
+def test_many_who_stop_their_process_once_cost_nobody_anything(start: Start, jobs: Jobs) -> None:
+    """One after the other in the same process, more often than one of them would be put up with."""
+    worker = begin(start, jobs)
+    warm_up(jobs)
+    for _ in range(4):
+        innocents = accompany(jobs, seconds=50.0)
+        jobs.until(jobs.enqueue("stops_once"), JobState.COMPLETED, within=30)
+        for job in innocents:
+            jobs.store.cancel("default", job, "the test")
+        ended_so = [jobs.until(job, JobState.CANCELLED, within=30) for job in innocents]
+        assert charges(ended_so) == {(0, 0, 0)}
+        assert {tuple(turns(jobs, job)) for job in innocents} == {("submitted", "claimed", "requested", "cancelled")}
+    assert worker.log.read_text().count("executor_continued") == 4
+
+
+@only_sqlite
 def test_who_stops_its_process_again_and_again_counts_from_the_second_time_on(start: Start, jobs: Jobs) -> None:
     """Nothing shows who does it: its neighbours run again alone, and its workflow is known."""
     worker = begin(start, jobs)

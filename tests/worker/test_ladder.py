@@ -433,6 +433,22 @@ def test_it_is_not_continued_too_early_too_often_or_too_late(facts: dict[str, An
     assert only(Continue, planned(stopped(running(), running(), **facts), now=100.0)) == []
 
 
+def test_it_is_continued_again_once_nobody_is_left_who_was_there_each_time() -> None:
+    """Jobs that stop it once each, one after the other, are not one that does it for ever."""
+    first, second, long = running(), running(), running()
+    post = stopped(first, second)
+    for now in (97.0, 98.0, 99.0):
+        post.note_continued(now)
+    assert only(Continue, planned(post, now=101.0)) == []
+
+    post.holdings = {h.ref: h for h in (second, long)}
+    assert only(Continue, planned(post, now=101.0)) == [], "one of them was there each time"
+    post.holdings = {h.ref: h for h in (long, running())}
+    assert only(Continue, planned(post, now=101.0)) == [Continue(1)]
+    post.note_continued(101.0)
+    assert post.continued == 1
+
+
 def test_a_job_that_stops_the_process_it_has_to_itself_is_left_to_its_own_limit() -> None:
     assert only(Continue, planned(stopped(running()), now=100.0)) == []
 

@@ -100,7 +100,7 @@ class ActionRunner:
 
     def _continue(self, executor: int, now: float) -> None:
         if post := self._state.roster.posts.get(executor):
-            post.continued, post.continued_at = post.continued + 1, now
+            post.note_continued(now)
             emit("executor_continued", level=logging.WARNING, executor=executor, pid=post.pid, times=post.continued)
             self._fleet.resume(executor)
 

@@ -113,7 +113,7 @@ def may_be_kept(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
 def may_be_continued(view: FleetView, post: Post) -> bool:
     """It was stopped, and more than one job suffers. If it is stopped again and again, the verdict comes."""
     is_stopped = post.is_stopped and view.is_silent(post) and not post.killed
-    return is_stopped and post.continued < MOST_CONTINUED and post.has_neighbours
+    return is_stopped and post.times_continued < MOST_CONTINUED and post.has_neighbours
 
 
 def is_excused(view: FleetView, post: Post, holding: HeldAttempt) -> bool:

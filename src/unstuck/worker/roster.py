@@ -36,9 +36,11 @@ class Post:
     killed_at: float = 0.0
     culprit: AttemptRef | None = None
     terminated_at: float | None = None
-    #: How often it was continued after it had been stopped, and when last.
+    #: How often in a row it was continued after it had been stopped, and when last.
     continued: int = 0
     continued_at: float = 0.0
+    #: Who was there each of these times: only one of them can be doing it again and again.
+    continued_with: frozenset[AttemptRef] | None = None
     #: What jobs of it left running behind them: why it is to be replaced, and how much there is.
     left_behind: str = ""
     leftovers: int = 0
@@ -70,6 +72,17 @@ class Post:
     def has_neighbours(self) -> bool:
         """Whether there is more than one body in it; asked often, so it counts no further."""
         return len(list(islice((h for h in self.holdings.values() if h.has_body), 2))) > 1
+
+    @property
+    def times_continued(self) -> int:
+        """In a row, that is: if nobody in it was there each of these times, the last stop was another's doing."""
+        is_others = self.continued_with is not None and self.continued_with.isdisjoint(h.ref for h in self.bodies)
+        return 0 if is_others else self.continued
+
+    def note_continued(self, now: float) -> None:
+        present, before = frozenset(h.ref for h in self.bodies), self.times_continued
+        self.continued, self.continued_at = before + 1, now
+        self.continued_with = present & (self.continued_with or present) if before else present
 
     @property
     def has_leftovers(self) -> bool:
