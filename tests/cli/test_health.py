@@ -283,6 +283,19 @@ def test_a_sqlite_file_that_somebody_has_locked_is_told_and_why_answers(
     assert unstuck("health", "--no-workers").code == 0
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_while_nothing_can_be_written_nobody_is_said_to_take_a_job_soon(
+    unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord
+) -> None:
+    submitted(store)
+    by_hand(store_url, "UPDATE unstuck_jobs SET available_at = available_at - %s", MINUTE)
+    with closing(sqlite3.connect(sqlite_path(store_url), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        found = asked(unstuck)
+    assert not found["writes"]["ok"]
+    assert found["queue"]["detail"].startswith("the oldest due job waits 1m")
+
+
 @pytest.fixture
 def server_url(postgres_server: PostgresServer) -> Iterator[str]:
     url = postgres_server.create()

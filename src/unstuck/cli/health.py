@@ -89,7 +89,8 @@ def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator
     if worker is not None:  # a probe of one worker is not to fail for what others do
         yield _one_worker(session, worker)
         return
-    yield from checks.writes(session)
+    unwritable = list(checks.writes(session))
+    yield from unwritable
     found, now = list(session.workers()), session.now()
     yield from checks.leaps(session, now)
     yield from _workers(found, need_workers, now)
@@ -98,7 +99,9 @@ def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator
         yield from checks.roles(alive, now)
         yield from checks.sweeps(session, now)
         yield from checks.inbox(session, now)
-    yield checks.queue(session, _has_room(found), now, WAITS_TOO_LONG.total_seconds())
+    # Where nothing can be written, that is why nobody takes them.
+    has_room = _has_room(found) and not unwritable
+    yield checks.queue(session, has_room, now, WAITS_TOO_LONG.total_seconds())
     yield from _targets(session)
     yield from checks.quarantine(session, now)
     yield from checks.notifications(session, now)
