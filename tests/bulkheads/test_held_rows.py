@@ -7,6 +7,7 @@ import pytest
 from tests.bulkheads.conftest import TIMES, TROUBLE, WELL_WITHIN, House, boot, only_postgres
 from tests.support.eventually import eventually
 from unstuck.model.lifecycle import JobState
+from unstuck.model.times import Times
 
 pytestmark = [only_postgres, pytest.mark.timeout(120)]
 
@@ -174,26 +175,23 @@ def test_a_held_timer_delays_only_its_own_job(house: House) -> None:
 
 
 def test_a_held_row_of_the_quarantine_delays_only_its_own_job(house: House) -> None:
-    """Somebody looks after what was set aside, in psql: one that cannot end, and one that cannot have its turn."""
-    house.begin()
-    house.completes(house.send_one("work", "first", target="acme"))
-    (target,) = house.store.targets("default")
+    """Somebody looks after what was set aside, in psql: one that cannot end, and one that cannot be queued. With the
+    times that everybody has: who waited for a lock here would wait longer than a poll."""
+    house.begin(times=Times())
     bad, end = house.running("bad")
+    late = house.send_one("work", "late", delay=1.0)
     with (
         house.raising("unstuck_done", f"NEW.job = {house.number(bad)}"),
-        house.raising("unstuck_targets", f"NEW.id = {target.number}", on="UPDATE"),
+        house.raising("unstuck_ready", f"NEW.job = {house.number(late)}"),
     ):
         end.touch()
-        kept = house.send_one("work", "kept", target="acme")
-        eventually(lambda: {found.duty for found in house.store.quarantined()} == {"settle", "target"}, timeout=30)
+        eventually(lambda: {found.duty for found in house.store.quarantined()} == {"settle", "start"}, timeout=30)
         with house.held("SELECT 1 FROM unstuck_quarantine FOR UPDATE") as pid:
-            since = boot()
-            others = [house.send_one("work", "other", target=f"other-{n}") for n in range(10)]
-            house.completes(*others, within=TROUBLE)
-            house.endure(since)
+            house.endure(boot())
+            house.endure(boot())
             assert str(pid) in house.complaints()
 
-    house.completes(bad, kept)
+    house.completes(bad, late, within=Times().sweep + WELL_WITHIN)
     eventually(lambda: house.store.quarantined() == [], timeout=20)
 
 
