@@ -109,6 +109,19 @@ def test_many_timers_due_at_once_keep_no_turn_longer_than_its_budget_and_nobody_
     assert max(gaps, default=0.0) <= times.sweep + longest_turn + 0.5
 
 
+def test_a_timer_that_comes_due_behind_thousands_of_others_does_not_wait_for_them(
+    store: SqlStore, clock: StoreClock
+) -> None:
+    store.submit([a_job(delay=60.0) for _ in range(500)])
+    late = a_job(delay=61.0, tenant="late")
+    store.submit([late])
+    clock.advance(seconds=62)
+
+    assert store.release_due(batch=100) == 200
+
+    assert late.id in {job.id for job in claim_all(store, a_worker(store))}
+
+
 def test_a_worker_with_thousands_of_jobs_that_died_is_recovered_turn_by_turn(
     store: SqlStore, clock: StoreClock
 ) -> None:

@@ -139,6 +139,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("orphan_jobs", {"jobs": list(range(70000, 70100)), "age": 1, "targets": [1]}, 110),
     ("lock_targets_of_queued", {"jobs": list(range(70000, 70100))}, 110),
     ("due_timers", {"kind": "start", "after_due": 0, "after_job": 0, "batch": 100}, 110),
+    ("latest_due_timers", {"kind": "start", "batch": 100}, 110),
     ("aside_timers", {"kind": "start", "batch": 20}, 20),
     ("release_due", {"rows": packed(TIMERS), "first": -(1 << 62)}, 110),
     ("expiring_jobs", {"rows": packed(TIMERS), "targets": [1, 2]}, 110),

@@ -30,7 +30,10 @@ class Timers:
         self._keep_appointments(batch, enough)
         # Two transactions: targets are locked before timers, by everybody.
         released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
-        released += len(self._ring("start", sweep.release_due, batch, rounds=1))
+        started = self._ring("start", sweep.release_due, batch, rounds=1)
+        if len(started) >= batch:
+            started += self._ring_latest("start", sweep.release_due, batch)
+        released += len(started)
         expired = self._ring(
             "expire",
             lambda t, some: sweep.expire_stays(t, self._calls.tools, some),
@@ -99,6 +102,18 @@ class Timers:
             after = found[-1]
             found = self._database.read(look)
         return moved + sweeping.again(aside, act)
+
+    def _ring_latest(
+        self,
+        kind: Literal["start", "expire"],
+        act: Callable[[Transaction, Sequence[sweep.Timer]], tuple[list[T], bool]],
+        batch: int,
+    ) -> list[T]:
+        """There is a backlog: thousands came due at one instant. The timers that came due last must not wait for all
+        of it, so each call also takes a batch of them."""
+        rows = self._database.read(lambda t: t.all("latest_due_timers", kind=kind, batch=batch))
+        found = sorted(sweep.Timer(row["due_at"], row["job"]) for row in rows)
+        return isolation.Sweep(self._database, kind).move(found, act, at_once=batch)
 
     def _sweep(self, duty: QuarantineDuty, look: Callable[..., list[int]], act: Act[int], batch: int) -> int:
         """Batch after batch, up to a bound, each behind the last: what somebody holds is left for another time, and
