@@ -12,7 +12,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_races import together
 from tests.support.builders import (
     TENANT,
@@ -27,6 +26,7 @@ from tests.support.builders import (
 )
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers
 from unstuck.chance import SystemChance
 from unstuck.model.errors import WorkflowBlacklisted

@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_pending import claim, end, folds, state, work_off
 from tests.store.test_races import together
 from tests.support.builders import TENANT, a_job, a_worker, chance, settle_all, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, UnknownJob
 from unstuck.model.job import NewJob

@@ -12,7 +12,6 @@ import psycopg
 import pytest
 
 from tests.conftest import StoreClock
-from tests.store.test_locks_postgres import waits_for_a_lock
 from tests.store.test_pending import claim, folds, state, work_off
 from tests.store.test_pending_races import under_way
 from tests.store.test_races import together
@@ -20,6 +19,7 @@ from tests.store.test_waits import PAID, PUSH, check_invariant, parked, rows_of,
 from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, settle, settle_all
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, NotWaiting
 from unstuck.model.job import ClaimedJob, WorkerRecord

@@ -92,3 +92,11 @@ def holding(url: str, table: str, condition: str) -> Iterator[psycopg.Connection
         assert found, f"nothing in {table} is {condition}"
         yield person
         person.rollback()
+
+
+def waits_for_a_lock(url: str) -> bool:
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        ).fetchone()
+    return row is not None and row[0] > 0
