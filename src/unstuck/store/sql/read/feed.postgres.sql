@@ -1,11 +1,11 @@
 -- The feed's positions.
 
 -- name: sequence
--- Only here: SQLite's ids are in the order of the commits already. See schema/postgres/0007_feed.sql.
+-- Only here: SQLite's ids are in the order of the commits already. See schema/postgres/repeatable/5_feed.sql.
 SELECT unstuck_sequence(:most, :kept) AS taken
 
 -- name: feed_is_restored
--- Only here: see schema/postgres/0007_feed.sql.
+-- Only here: see schema/postgres/repeatable/5_feed.sql.
 SELECT pg_snapshot_xmax(pg_current_snapshot()) < since AS is_restored FROM unstuck_sequencer
 
 -- name: feed_reach
