@@ -159,9 +159,9 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.janitor.alerts import AlertsDuty
+    from unstuck.janitor.body_marks import BodyMarksDuty
     from unstuck.janitor.children import ChildrenDuty
     from unstuck.janitor.guard import GuardDuty
-    from unstuck.janitor.holds import HoldsDuty
     from unstuck.janitor.inbox import InboxDuty
     from unstuck.janitor.janitor import Janitor
     from unstuck.janitor.limits import LimitsDuty
@@ -186,7 +186,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         InboxDuty(store, times),
         ChildrenDuty(store, times),
     ]
-    keeping += [HoldsDuty(store, times), *retention(store, times, clock)]
+    keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
     keeping += [GuardDuty(store, times), LimitsDuty(store, times), OrphansDuty(store, times)]
     keeping.append(AlertsDuty(store, times, _reasons(store, times)))
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)

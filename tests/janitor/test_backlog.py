@@ -91,7 +91,7 @@ def test_many_timers_due_at_once_keep_no_turn_longer_than_its_budget_and_nobody_
     times = replace(TIMES, sweep=0.2)
     for _ in range(due // 1000):
         store.submit([a_job(delay=60.0) for _ in range(1000)])
-    rescue, other = Note("zombies", every=0.5), Note("holds", every=0.5)
+    rescue, other = Note("zombies", every=0.5), Note("body_marks", every=0.5)
     timers = Watched(TimersDuty(store, times))
     janitor = Janitor(store.probe, times, MachineClock(), SystemChance(), sweeps=[rescue], keeping=[timers, other])
     clock.advance(seconds=61)

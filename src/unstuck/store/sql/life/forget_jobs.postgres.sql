@@ -1,5 +1,5 @@
--- With all that hangs on them, in one round trip: a thread that waits for its turn in a busy worker does so once. Tags and letters
--- are found by the jobs' own words; all parts see the same snapshot, in which the jobs are still there.
+-- With all that hangs on them, in one round trip: a thread that waits for its turn in a busy worker does so once. Tags and unclaimed
+-- events are found by the jobs' own words; all parts see the same snapshot, in which the jobs are still there.
 WITH events AS (DELETE FROM unstuck_events WHERE job {in :jobs BIGINT}),
      outputs AS (DELETE FROM unstuck_outputs WHERE job {in :jobs BIGINT}),
      progress AS (DELETE FROM unstuck_progress WHERE job {in :jobs BIGINT}),
@@ -10,7 +10,7 @@ WITH events AS (DELETE FROM unstuck_events WHERE job {in :jobs BIGINT}),
                WHERE j.id {in :jobs BIGINT} AND t.tenant = j.tenant AND t.tag = tag.value AND t.job = j.id),
      steps AS (DELETE FROM unstuck_steps WHERE job {in :jobs BIGINT}),
      waits AS (DELETE FROM unstuck_waits WHERE job {in :jobs BIGINT}),
-     letters AS (DELETE FROM unstuck_unclaimed_events
+     unclaimed AS (DELETE FROM unstuck_unclaimed_events
                   WHERE id {among}
                         SELECT sent.id
                           FROM unstuck_jobs j

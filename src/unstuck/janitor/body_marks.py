@@ -1,4 +1,4 @@
-"""Holds whose incarnation is gone, its self-fence margin passed -> lifted."""
+"""Body marks whose incarnation is gone, its self-fence margin passed -> lifted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unstuck.store.port import Store
 BATCH = 500
 
 
-class HoldsDuty:
-    name = "holds"
+class BodyMarksDuty:
+    name = "body_marks"
 
     def __init__(self, store: Store, times: Times) -> None:
         self._store = store
