@@ -1,4 +1,4 @@
-"""The request table of BLUEPRINT §3 and the budgets, one line per rule."""
+"""The table of outcomes and requests, and the budgets, one line per rule."""
 
 from __future__ import annotations
 

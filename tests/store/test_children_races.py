@@ -108,7 +108,7 @@ def test_a_spawn_that_waited_for_the_parents_end_is_fenced(one: SqlStore, other:
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: settling.settle(t, other._tools, worker.number, "ada", [report])):
             spawning = thread.submit(one.spawn, draft)
-            with pytest.raises(StoreBusy):  # its errand is tried again, and keeps nobody waiting meanwhile
+            with pytest.raises(StoreBusy):  # its flow call is tried again, and keeps nobody waiting meanwhile
                 spawning.result(15)
         assert one.spawn(draft) is None
 

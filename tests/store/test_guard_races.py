@@ -37,7 +37,7 @@ from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.guard import blacklist_sweep, breaker
 from unstuck.store.life import submit
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.dimensions import Dimensions
 from unstuck.store.port import Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore

@@ -92,7 +92,7 @@ def test_one_hold_that_cannot_be_lifted_stops_no_other(store: SqlStore, store_ur
     assert bad is not None
     with raising(store_url, "unstuck_targets", f"NEW.id = {bad.number}", "UPDATE"):
         assert store.lift_body_marks(8.0) == 4
-        assert [one[0] for one in set_aside(store)] == ["hold"]
+        assert [one[0] for one in set_aside(store)] == ["body_mark"]
         assert store.lift_body_marks(8.0) == 0
     assert store.lift_body_marks(8.0) == 1
     assert store.quarantined() == []

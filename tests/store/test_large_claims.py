@@ -17,7 +17,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.observe.why import why
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.statements import Statements
-from unstuck.store.life.opening import CLAIM_BYTES, ClaimAsk, question
+from unstuck.store.life.claim_step import CLAIM_BYTES, ClaimAsk, question
 from unstuck.store.port import Share
 from unstuck.store.sql_store import SqlStore
 

@@ -158,7 +158,7 @@ class Runnable(RuleBasedStateMachine):
 
     @rule(
         place=st.integers(0, 1000),
-        duty=st.sampled_from(["settle", "recover", "start", "expire", "wait", "orphan", "children", "hold"]),
+        duty=st.sampled_from(["settle", "recover", "start", "expire", "wait", "orphan", "children", "body_mark"]),
         is_over=st.booleans(),
     )
     @precondition(lambda self: self.jobs)

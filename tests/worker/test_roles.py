@@ -28,7 +28,7 @@ def test_what_fails_for_longer_than_a_moment_is_shown_the_longest_first() -> Non
     troubles = {
         "claim": a_trouble(AWAY, 3.0),
         "settle": a_trouble(SCHEMA, 8.04, failures=12),
-        "errands": a_trouble(AWAY, 1.0),
+        "flow_calls": a_trouble(AWAY, 1.0),
         "janitor/retention": a_trouble(AWAY, 60.0, failures=1),
     }
     assert describe_roles(troubles, NOW) == [

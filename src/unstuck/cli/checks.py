@@ -37,7 +37,7 @@ ASKED = 5
 #: Seconds for which a leap of the clock is told.
 LEAP_IS_NEWS = 86400.0
 
-#: In these a job that is due waits for no gate that people set or time opens: somebody must look.
+#: Codes that mean a fault, and not a pause, a limit or a timer: somebody must look.
 TROUBLES = frozenset(
     {
         Code.ROW_LOCKED,

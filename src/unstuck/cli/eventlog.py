@@ -40,7 +40,7 @@ SENTENCES = {
     "worker_left": "worker {worker} has left",
 }
 #: Said all the time: only with --verbose, and to machines.
-ROUTINE = {"acquired", "beat", "job_ended", "duty_done", "claim_repeated", "stray_given_back"}
+ROUTINE = {"acquired", "beat", "job_ended", "duty_done", "claim_repeated", "unheld_given_back"}
 LOUD = {
     "died",
     "failed",

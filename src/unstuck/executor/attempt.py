@@ -85,7 +85,7 @@ class Attempt:
 
     @property
     def is_here(self) -> bool:
-        """Not in what its handler has forked: threads that are no more may hold every lock there."""
+        """False in a process that the handler forked: locks there may be of threads that the fork did not copy."""
         return os.getpid() == self.pid
 
     @property

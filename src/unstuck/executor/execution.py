@@ -12,10 +12,10 @@ from unstuck.executor.attempts import Attempts
 from unstuck.executor.children import Children
 from unstuck.executor.collecting import CollectorPause
 from unstuck.executor.context import running
-from unstuck.executor.execute import execute
 from unstuck.executor.leftovers import Leftovers
 from unstuck.executor.named_steps import end_if_copied
 from unstuck.executor.outbox import Outbox
+from unstuck.executor.run_handler import execute
 from unstuck.executor.setup import ExecutorSetup
 from unstuck.executor.surroundings import Surroundings
 from unstuck.model.workflow import Registry
@@ -94,7 +94,7 @@ class Execution:
             self._surroundings.disarm()
 
     def _tell_end(self, attempt: Attempt, end: End) -> None:
-        """Nothing of it runs any more, so the next attempt has what this one had for itself."""
+        """Report the end. An executor for one job at a time stops its loop: the main thread takes the next job."""
         self._attempts.tell_end(attempt, end)
         is_awaited = self._alone and attempt.is_async and threading.get_ident() != self._main_thread
         attempt.let_go()

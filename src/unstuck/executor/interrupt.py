@@ -47,11 +47,11 @@ from typing import Any
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
-from unstuck.executor.execute import enter_handler, enter_handler_async
 from unstuck.executor.flow.step_function import enter_step, enter_step_async
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehindMessage
 from unstuck.executor.named_steps import NamedSteps
 from unstuck.executor.page import SharedPage
+from unstuck.executor.run_handler import enter_handler, enter_handler_async
 from unstuck.model.errors import Cancelled
 
 INTERRUPTED = "interrupted: it held the main thread of its process"

@@ -17,8 +17,8 @@ from typing import Any
 
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.describe import MAX_FRAMES, MAX_STACK
-from unstuck.executor.execute import enter_handler, enter_handler_async
 from unstuck.executor.named_steps import NamedSteps
+from unstuck.executor.run_handler import enter_handler, enter_handler_async
 from unstuck.model.payload import clean_text
 
 #: Longer chains of awaits are not followed to their end.

@@ -24,13 +24,13 @@ from unstuck.executor.attempts import Attempts
 from unstuck.executor.capture import route_logging
 from unstuck.executor.describe import describe
 from unstuck.executor.event_loop import cancel_leftovers, make_loop
-from unstuck.executor.execute import execute_async
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import watch_threads
 from unstuck.executor.messages import LeftBehindMessage
 from unstuck.executor.named_steps import NamedSteps, end_if_copied
 from unstuck.executor.outbox import Outbox
+from unstuck.executor.run_handler import execute_async
 from unstuck.executor.setup import ExecutorSetup
 from unstuck.executor.surroundings import Surroundings
 from unstuck.model.workflow import Hook, Registry

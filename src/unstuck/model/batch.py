@@ -16,7 +16,7 @@ class Batch:
 
     most: int
     size: int = 0
-    #: For slowness alone it gets no smaller.
+    #: A slow call never makes the batch smaller than this; a failed one may.
     least: int = 0
 
     def __post_init__(self) -> None:

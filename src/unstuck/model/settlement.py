@@ -1,9 +1,9 @@
 """settle(standing, outcome): what an attempt's end means for its job.
 
 Theory of operation. An attempt ends in one of a few ways (Outcome). A request may be pending (cancel, interrupt,
-timeout, …), made durable before the handler heard of it. The table of BLUEPRINT §3 crosses the two, so that a
-request is never lost, however it is settled: the worker's report, a stuck verdict and a janitor's recovery all come
-through here. Pure: the store reads the standing and applies the settlement in one transaction.
+timeout, …), made durable before the handler heard of it. `settle` crosses the two, so that a request is never lost,
+however it is settled: the worker's report, a stuck verdict and a janitor's recovery all come through here. Pure: the
+store reads the standing and applies the settlement in one transaction.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.guard import audit, isolation
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.submit import expect
 from unstuck.store.order.dimensions import Numbers, StaleNames
 from unstuck.store.port import EVERY, QuarantineDuty

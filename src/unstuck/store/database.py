@@ -25,7 +25,7 @@ class Transaction(Protocol):
 
     @property
     def split(self) -> bool:
-        """No statement of this database can write to several tables: what is one there is several here."""
+        """Whether a write to several tables needs several statements, as it does on SQLite."""
         ...
 
     def all(self, statement: str, /, **values: Any) -> list[Row]: ...

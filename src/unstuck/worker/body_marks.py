@@ -9,7 +9,7 @@ from collections.abc import Callable
 from unstuck.clock import Clock
 from unstuck.store.port import Store
 from unstuck.telemetry import emit
-from unstuck.worker.retries import STORE_AWAY, pause_after
+from unstuck.worker.write_retries import STORE_AWAY, pause_after
 
 
 class BodyMarkLifter:
@@ -47,7 +47,7 @@ class BodyMarkLifter:
                 raise
             except Exception as error:
                 self._retries[job] = self._clock.boot() + pause_after(tries), tries + 1
-                emit("hold_not_lifted", level=logging.WARNING, job=job, error=str(error))
+                emit("body_mark_not_lifted", level=logging.WARNING, job=job, error=str(error))
                 continue
             self._retries.pop(job, None)
             with self._lock:

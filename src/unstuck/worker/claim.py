@@ -44,7 +44,7 @@ _LOOKS_APART = 8.0
 #: A look reads so many routes at a time, and so many times at most, until it meets a route that we serve.
 _PAGE = 1000
 _PAGES = 20
-#: For so long, too.
+#: One look over the routes takes at most so many seconds.
 _LOOK_FOR = 0.25
 #: So many routes that gave jobs lately are looked at first, if a look is not over all of them.
 _FAMILIAR = 100

@@ -15,7 +15,7 @@ from unstuck.clock import Clock
 from unstuck.model.job import AttemptRef
 from unstuck.store.port import AttemptOutput, Store, Verdict
 from unstuck.telemetry import emit
-from unstuck.worker.retries import TRIES, pause_after
+from unstuck.worker.write_retries import TRIES, pause_after
 
 
 class HandlerOutputWriter:

@@ -62,7 +62,7 @@ class Heartbeat:
             return self._times.beat
         self._ledger.starts_known(ref for ref in reported if ref.job not in beat.unstarted)
         for stray in beat.unheld:
-            emit("stray_given_back", job=stray.job, claim=stray.claim)
+            emit("unheld_given_back", job=stray.job, claim=stray.claim)
         emit("beat", level=logging.DEBUG, held=len(snapshot.held), lease=self._times.lease)
         self._renewed(before, beat)
         return max(0.0, before + self._times.beat - self._clock.boot())

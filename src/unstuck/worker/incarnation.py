@@ -1,9 +1,10 @@
 """One incarnation of a worker, from its registration to its leave: the loop that looks, plans and acts.
 
 The main thread owns the executors and the state about them; it never waits for the database. Beside it: the
-claimer, the settler, the flow calls, the requests and the janitor on one store, the beat on a store of its own. They
-talk to the main thread by its mailbox and a nudge, and it to them by their few methods. Everything is bounded: slots
-bound the ledger, and the ledger bounds the reports that wait for a settle and the flow calls under way.
+claimer, the settler, the flow calls, the requests and the janitor on one store, the beat on a store of its own, and
+the watchdog, which ends the process when one of them stops (`_start_loops` is the list). They talk to the main thread
+by its mailbox and a nudge, and it to them by their few methods. Everything is bounded: slots bound the ledger, and
+the ledger bounds the reports that wait for a settle and the flow calls under way.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class Incarnation:
         self._others = [
             self._claim,
             Loop("settle", self.settler.tick, self.clock, silence=3.0 + 10 * call),
-            Loop("errands", self.flow_calls.tick, self.clock, silence=3.0 + 10 * call),
+            Loop("flow_calls", self.flow_calls.tick, self.clock, silence=3.0 + 10 * call),
             Loop("requests", self.requests.tick, self.clock, silence=3 * t.cancel_poll + 10 * call),
             self._janitor,
         ]

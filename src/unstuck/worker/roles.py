@@ -1,6 +1,6 @@
 """Roles: what a worker does beside running jobs, which of it fails, and what follows from that. Pure.
 
-Theory of operation. A role is a loop ("settle"), a chore of one ("claim/ingest") or a duty of the janitor
+Theory of operation. A role is a loop ("settle"), a chore of one ("claim/inbox") or a duty of the janitor
 ("janitor/timers"). A role that fails is shown with the beat. A worker that cannot settle claims nothing new and is
 not ready: it could not finish what it took. An outage of the store is no role's fault, and the lease decides what it
 means. What else fails for longer than a lease, a schema that changed under us or a mistake of ours, fails for good:
@@ -20,7 +20,7 @@ from unstuck.model.trouble import Trouble
 #: The exit code of a worker that left because a role of its own failed for good.
 UNFIT = 69
 #: Without these a worker is none.
-VITAL = frozenset({"beat", "settle", "claim", "errands", "requests"})
+VITAL = frozenset({"beat", "settle", "claim", "flow_calls", "requests"})
 SETTLE = "settle"
 #: What passes by itself need not be shown.
 _FAILURES, _MOMENT = 2, 2.0

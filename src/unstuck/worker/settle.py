@@ -29,7 +29,7 @@ from unstuck.telemetry import emit, wants_every_job
 from unstuck.worker.body_marks import BodyMarkLifter
 from unstuck.worker.handler_output import HandlerOutputWriter
 from unstuck.worker.ledger import Ledger
-from unstuck.worker.retries import SOON, STORE_AWAY, TRIES, pause_after
+from unstuck.worker.write_retries import SOON, STORE_AWAY, TRIES, pause_after
 
 BATCH = 400
 _REST = 1.0

@@ -16,12 +16,12 @@ _SHORTEST_TRIAL = 0.5
 
 
 def never_began(event: ExecutorDied, post: Post) -> bool:
-    """By our own memory: what its state was last tells of a kill as well, ours or the fleet's."""
+    """Whether the executor died before it was ready, and neither we nor the fleet killed it."""
     return post.ready_at is None and not post.killed and not event.expected
 
 
 def died_young(event: ExecutorDied, post: Post, now: float) -> bool:
-    """And nobody is known to have done it."""
+    """Whether the executor died soon after it was ready, had finished no job, and no kill or culprit explains it."""
     if post.ready_at is None or post.has_finished or now >= post.ready_at + YOUNG:
         return False
     is_our_doing = bool(post.killed) or post.terminated_at is not None or event.expected

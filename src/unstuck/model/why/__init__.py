@@ -2,14 +2,16 @@
 
 Theory of operation. The store reads the `Facts` about one job in one statement (`facts.py`; on PostgreSQL it reads
 the locks right after): the same rows, and for the gates of a route the very same view `unstuck_gates`, that a claim
-looks at. So `why` and the claim cannot disagree. `explain` (`verdict.py`) asks every rule that applies to the job's
-state. A rule that finds its gate shut says so in a sentence: since when, until when, who must act, and the command to
-type. A QUEUED job that no gate shuts out is *runnable*: a claim that looked at it first would return it (after an
-ingest, which gives each target its head). "All slots are busy" and "others go first" are details of runnable
-(`runnable.py`), not gates. What a person must do stands before what passes by itself.
+looks at. `tests/store/test_runnable.py` holds the two to one answer. `explain` (`verdict.py`) asks every rule that
+applies to the job's state. A rule that finds its gate shut says so in a sentence: since when, until when, who must
+act, and the command to type. A QUEUED job that no gate shuts out is *runnable*: a claim that looked at it first would
+return it (after an ingest, which gives each target its head). "All slots are busy" and "others go first" are details
+of runnable (`runnable.py`), not gates. What a person must do stands before what passes by itself.
 
 A new gate: its code in `codes.py`, its rule in the file of its noun, its place in the table of `verdict.py`, what it
-looks at in `facts.py` and in the store's read of it. Then `python docs/draw_why.py` draws docs/why.md from RULES.
+looks at in `facts.py` and in the store's read of it; in SQL the views `unstuck_gates` and `unstuck_gates_in_use`, and
+on PostgreSQL the short cut of `claim.postgres.sql`, which asks no gate where nothing is paused or blacklisted. Then
+`python docs/draw_why.py` draws docs/why.md from RULES.
 """
 
 from unstuck.model.why.codes import Actor, Code

@@ -138,7 +138,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class FailingRole:
-    """What a worker says cannot be done there beside running jobs: `settle`, `claim/ingest`, `janitor/timers`, …"""
+    """What a worker says cannot be done there beside running jobs: `settle`, `claim/inbox`, `janitor/timers`, …"""
 
     name: str
     failing_for: float

@@ -25,7 +25,7 @@ _SET_ASIDE = {
     "children": "what the end of its parent means for it cannot be written",
     "dependants": "what it came after has ended, and what that means cannot be written",
     "target": "the turn on its target cannot be given to anybody",
-    "hold": "its old body is gone, and that cannot be noted",
+    "body_mark": "its old body is gone, and that cannot be noted",
 }
 _OF_ATTEMPTS = {"settle", "recover", "overdue"}
 

@@ -50,7 +50,7 @@ class CallWatchdog:
             line.deadline = deadline
             self._lines.add(line)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="unstuck-watchdog", daemon=True)
+                self._thread = threading.Thread(target=self._loop, name="unstuck-call-deadline", daemon=True)
                 self._thread.start()
             elif deadline < self._sleeps_until:
                 # Rare: the thread sleeps until the oldest deadline it knew, and new calls end after that.

@@ -26,7 +26,7 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import waking
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import Changes, done_of, moment, rest_of
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.dimensions import Dimensions
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import job_of, packed, span

@@ -29,7 +29,7 @@ from unstuck.store.flow.waits import (
     take_unclaimed,
 )
 from unstuck.store.life.changes import MAX_MESSAGE, Changes, done_of, rest_of
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.targets import take_turn
 from unstuck.store.rows import packed, span, wait_of
 

@@ -16,7 +16,7 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, pending
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import Changes, done_of, moment, rest_of
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.sweep import lock_of_queued, take_from_queue
 from unstuck.store.order.targets import take_turn
 from unstuck.store.rows import packed

@@ -12,7 +12,7 @@ from unstuck.store.database import Transaction
 from unstuck.store.guard import blacklist_sweep, isolation
 from unstuck.store.guard.blacklist_sweep import BlacklistedJob
 from unstuck.store.guard.halves import AWAY
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.port import Enough, never
 from unstuck.telemetry import emit
 

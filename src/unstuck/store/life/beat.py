@@ -17,8 +17,8 @@ from unstuck.model.errors import ErrorType, StoreBusy
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.life.closing import close, report_of
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.apply_settlement import close, report_of
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.line import lock_of_jobs
 from unstuck.store.port import Beat
 from unstuck.store.rows import asked_of, instant, microseconds, packed, ref_of, span

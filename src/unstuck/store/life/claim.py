@@ -29,7 +29,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.store.database import Database, Row, StoreSlow, Transaction
 from unstuck.store.guard.halves import AWAY, PIECES, SLOW, in_halves
 from unstuck.store.guard.isolation import IMPATIENCE, RETRIED, problem_of, set_aside
-from unstuck.store.life.opening import (
+from unstuck.store.life.claim_step import (
     _BEGINNING,
     _END,
     CLAIM_BYTES,
@@ -51,7 +51,7 @@ NOT_READ = "its payload could not be read in time"
 #: How long a claim may take, where most take milliseconds, before one of its jobs must be what takes so long; twice
 #: that where it is about a single job. So the others are with their worker within a second.
 QUICK = 0.25
-#: For so long more is allowed where nobody in particular was slow.
+#: If all claims are slow, and not one job, the limit stays raised for so many seconds.
 _LENIENT_FOR = 60.0
 #: How long finding it may take, and how many are blamed at a time: where so many fail, likely all do.
 _WITHIN = 1.0

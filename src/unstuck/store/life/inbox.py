@@ -20,7 +20,7 @@ from unstuck.store.flow import pending, waking
 from unstuck.store.guard import quarantine
 from unstuck.store.guard.halves import AWAY, in_halves
 from unstuck.store.guard.isolation import IMPATIENCE, PATIENCE, Isolation, set_aside
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order import targets
 from unstuck.store.port import Ingested, QuarantineDuty
 from unstuck.store.rows import packed
@@ -32,7 +32,7 @@ MOST = 1000
 WITHIN = 0.5
 #: Of a store call, for one statement: as everywhere else.
 STOP_SHARE = 0.8
-#: As long as others have a target for a settle.
+#: About as long as a settle keeps a target locked.
 A_MOMENT = 0.01
 
 _pause = threading.Event().wait

@@ -10,7 +10,7 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.guard import isolation
 from unstuck.store.life.changes import Changes
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.sweep import Queued, fail_in_queue, lock_of_queued, take_from_queue
 from unstuck.store.rows import instant, span
 

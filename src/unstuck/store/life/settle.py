@@ -1,4 +1,4 @@
-"""Settle: the one way an attempt ends, whoever ends it.
+"""Settle: what workers report about the ends of their attempts (all other ends: see `apply_settlement`).
 
 Theory of operation. Attempts that returned and were asked nothing close in one statement; its WHERE is the fence.
 Everything else takes the general path: lock the running rows, read where each job stands, let the model decide, write
@@ -29,9 +29,9 @@ from unstuck.store.database import Database, Transaction
 from unstuck.store.flow import waits
 from unstuck.store.guard import breaker
 from unstuck.store.life import fence
+from unstuck.store.life.apply_settlement import Outcomes, close
 from unstuck.store.life.changes import Changes
-from unstuck.store.life.closing import Outcomes, close
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.line import lock_of_jobs
 from unstuck.store.order.targets import take_turn
 from unstuck.store.port import HELD, Report, Settled, Verdict

@@ -16,9 +16,9 @@ from unstuck.model.target import FIRST, place_of, turn_after
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.guard import breaker
+from unstuck.store.life.apply_settlement import Outcomes, close, report_of
 from unstuck.store.life.changes import Changes, done_of, moment
-from unstuck.store.life.closing import Outcomes, close, report_of
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.line import end_stays, lock_of_jobs
 from unstuck.store.order.targets import take_turn
 from unstuck.store.port import FIRST_ENDED, Ended, NameKind, Recovered

@@ -48,7 +48,9 @@ class Timers:
             return targets.lift_body_marks(t, margin, jobs)
 
         liftable = partial(targets.liftable_body_marks, margin=margin, batch=batch)
-        return self._isolation.try_again("hold", lift, BY_JANITOR, batch) + self._sweep("hold", liftable, lift, batch)
+        return self._isolation.try_again("body_mark", lift, BY_JANITOR, batch) + self._sweep(
+            "body_mark", liftable, lift, batch
+        )
 
     def _keep_appointments(self, batch: int, enough: Enough) -> None:
         """The clock has leapt: what was to begin or to end at an instant of it does so by the new one."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from unstuck.store.database import Transaction
 from unstuck.store.rows import packed
 
-#: When a stay in the queue would have ended, if that was said, and whose it was.
+#: When a stay in the queue would have ended (None: it has no end), and the job that stayed.
 Stay = tuple[int | None, int]
 
 

@@ -56,8 +56,8 @@ def _place(row: Row) -> _Place:
 
 
 def _running(t: Transaction, places: set[_Place]) -> Counter[_Place]:
-    """Bodies: open attempts, and jobs under a hold, whose old body may still live. Those of a route are counted only
-    if one of the limits counts them."""
+    """Bodies: open attempts, and jobs under a body mark, whose old body may still live. Those of a route are counted
+    only if one of the limits counts them."""
     running: Counter[_Place] = Counter()
     if not places:
         return running

@@ -50,7 +50,7 @@ def ingest(t: Transaction, targets: Iterable[int | None], *, is_careful: bool = 
     many became ready, and how many went back."""
     locked, held = lock_free(t, targets)
     if is_careful and locked:
-        # Behind the locks, which who tries them again needs too: he comes after us, and sees what we see.
+        # Read after the targets are locked: a retry locks the same targets, so it runs after us.
         aside = {row["item"] for row in t.all("lock_quarantined", duty="target", items=locked)}
         locked = [target for target in locked if target not in aside]
     if locked:

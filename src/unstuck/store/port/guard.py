@@ -24,7 +24,7 @@ QuarantineDuty = Literal[
     "children",
     "dependants",
     "target",
-    "hold",
+    "body_mark",
     "retention",
 ]
 

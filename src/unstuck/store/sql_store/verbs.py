@@ -17,7 +17,7 @@ from unstuck.store.life.claim import Claims
 from unstuck.store.life.inbox import Inbox
 from unstuck.store.life.recovery import Recovery
 from unstuck.store.life.reports import Reports
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.timers import Timers
 from unstuck.store.order.dimensions import Dimensions
 from unstuck.store.read import lookup

@@ -3,8 +3,8 @@
 -- estimating the LIMIT at a tenth of the table. The wide jobs row is read, never written. Gates: the worker's lease holds, this
 -- claim id has not been answered before (but for what this very call has :opened), no pause or blacklist shuts the route and no limit counts it (unless this transaction
 -- has counted and holds the limits' locks), no body mark of the job and nothing set aside that could
--- not be claimed (such rows stay in ready). The guard is passed once, and looked
--- behind only when there are entries.
+-- not be claimed (such rows stay in ready). The guard's lock is taken
+-- once, in shared mode; the blacklist is read only if it has entries.
 -- Rows are sent before the commit, and whoever does not read them would keep them from everybody. So an answer above :room bytes
 -- comes without its texts (payload IS NULL), and claimed_jobs reads those afterwards. octet_length reads no text that is stored apart.
 WITH clock AS MATERIALIZED (

@@ -1,5 +1,5 @@
 -- Everything that the gates of the claim look at, for one job, in one statement: under READ COMMITTED two would see two
--- moments. On SQLite :route and :head come from standing_of: a value from outside finds its way into a view, one from a
+-- moments. On SQLite :route and :head come from gate_facts_of: a value from outside finds its way into a view, one from a
 -- row reads all of it.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now

@@ -1,4 +1,11 @@
-"""Closing: let the model decide what an attempt's end means for its job, and write what it says."""
+"""Let the model decide what an attempt's end means for its job, and write what it says.
+
+What may end a RUNNING job: the report of its worker (`settle`, which has a short cut for attempts that returned and
+were asked nothing), the end of its worker's lease (`sweep.recover_lost`), the backstop (`sweep.convict_overdue`), a
+worker that does not hold what the database grants it (`beat.give_back`), and the leave of its worker
+(`beat.leave_behind`). All of them come here. A request (cancel, interrupt, timeout, budget, drain) ends nothing: it
+changes what the end means.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +36,7 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import Changes, cleaned, done_of
-from unstuck.store.life.settling import Settling
+from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.targets import place_after, take_turn
 from unstuck.store.port import Report
 from unstuck.store.rows import ref_of, span

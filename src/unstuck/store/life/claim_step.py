@@ -38,7 +38,7 @@ ANSWER_BYTES = 128 << 10
 CLAIM_BYTES = 16 << 20
 
 
-#: Under which what cannot be claimed is set aside.
+#: The quarantine duty under which jobs that cannot be claimed are listed.
 DUTY: QuarantineDuty = "claim"
 
 
@@ -72,7 +72,7 @@ def _stays(rows: Iterable[Row]) -> Iterable[Stay]:
 def open_counted(t: Transaction, ask: ClaimAsk, shares: list[Share]) -> tuple[list[Row], frozenset[int]]:
     """What was opened, and the routes that got no room because somebody else holds one of their limits."""
     routes = sorted(share.route for share in shares)
-    # Of one writer nobody holds anything.
+    # SQLite has a single writer, so no other session can hold the row of a limit.
     locked = None if t.split else {row["id"] for row in t.all("lock_limits", routes=routes)}
     rooms = rooms_of(t, routes)
     # One that was set after we locked is not ours either.
@@ -86,7 +86,7 @@ def open_counted(t: Transaction, ask: ClaimAsk, shares: list[Share]) -> tuple[li
         if rows := open_some(t, ask, granted):
             _note_starts(t, rows, rooms)
             return rows, held
-        # All the room went to routes that had nothing to give, such as a job under a hold: to the others, then.
+        # All the room went to routes that had nothing to give, such as a job under a body mark: to the others, then.
         shares = [share for share in shares if share.route not in left]
     return [], held
 
