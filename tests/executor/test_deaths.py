@@ -426,6 +426,22 @@ def test_a_supervisor_that_is_frozen_past_its_lease_runs_nothing(mode: str) -> N
     eventually(lambda: is_gone(told["pids"][-1]))
 
 
+def test_a_zygote_that_was_stopped_does_not_stay_behind_its_killed_supervisor(mode: str) -> None:
+    """The signal of its supervisor's death waits until an executor, which ends without it, has continued it."""
+    script = SUPERVISOR.replace("print(", "from unstuck.clock import boot; watch.fleet.lease(boot() + 2.0); print(")
+    supervisor = subprocess.Popen([sys.executable, "-c", script, mode], stdout=subprocess.PIPE, text=True)
+    try:
+        assert supervisor.stdout is not None
+        told = json.loads(supervisor.stdout.readline())
+        os.kill(told["pids"][-1], signal.SIGSTOP)
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+        if supervisor.stdout:
+            supervisor.stdout.close()
+    eventually(lambda: all(is_gone(pid) for pid in told["pids"]), timeout=20.0)
+
+
 def test_a_storm_of_deaths_loses_and_doubles_nothing(watch: Watch) -> None:
     """Every attempt that was fed is answered for exactly once: finished, or named by the death."""
     fed = set()

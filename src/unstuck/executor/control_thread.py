@@ -13,7 +13,8 @@ import resource
 import select
 import signal
 import threading
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
@@ -189,7 +190,7 @@ class ControlThread:
             self._page.fence(now)
             self._flush()
             kill_where(self._is_descendant)
-            os._exit(FENCED_STATUS)
+            _give_up(FENCED_STATUS)
 
     def _is_descendant(self, found: Descendant) -> bool:
         owner = executor_of(found.pid, self._tag.incarnation)
@@ -214,7 +215,7 @@ class ControlThread:
             data = b""
         if not data:
             # The supervisor is gone or has given us up; nobody would hear of what runs here.
-            os._exit(69)
+            _give_up(69)
         try:
             messages = self._inbox.take(data)
         except BadFrame:
@@ -300,7 +301,7 @@ class ControlThread:
         except BlockingIOError:
             return
         except OSError:
-            os._exit(69)
+            _give_up(69)
         del self._unsent[:sent]
 
 
@@ -334,3 +335,11 @@ def _question_weight(question: Question) -> int:
             return len(question.job.payload)
         case _:
             return 16
+
+
+def _give_up(status: int) -> NoReturn:
+    """The supervisor is gone, or its lease. A zygote that somebody stopped is continued: it would never hear of its
+    supervisor's death, and stay with all that it has adopted."""
+    with suppress(OSError):
+        os.kill(os.getppid(), signal.SIGCONT)
+    os._exit(status)
