@@ -19,7 +19,7 @@ from bench.worlds import TENANT, Workshop, World, a_job, by_hand, open_store
 from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.drivers.sqlite_session import SqliteTransaction
 from unstuck.store.drivers.statements import Statements
-from unstuck.store.order.rooms import rooms_of
+from unstuck.store.order.limit_room import rooms_of
 from unstuck.store.port import EVERY, Limit, Share
 
 PER_DAY = 86400.0

@@ -139,7 +139,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             fleet=fleet,
             prepare=store.prepare_schema,
             last_store=lambda: open_store(options.database, times, application=f"unstuck end {incarnation[:8]}"),
-            chores=lambda me: build_janitor(store, times, me),
+            duties=lambda me: build_janitor(store, times, me),
             clock=clock,
             chance=chance,
             times=times,

@@ -467,9 +467,9 @@ def test_more_flow_calls_than_an_executor_of_ours_sends_are_a_bad_frame(watch: F
     (number,) = member.fed
     frame = pack([FlowCallMessage(number, 100 + n, LoadJournal(0)) for n in range(MAX_FLOW_CALLS)])
     for message in member.inbox.take(frame)[: MAX_FLOW_CALLS - 1]:
-        watch.fleet._talk._take(member, message)
+        watch.fleet._channel._take(member, message)
     with pytest.raises(Exception, match="flow calls"):
-        watch.fleet._talk._take(member, FlowCallMessage(number, 999, LoadJournal(0)))
+        watch.fleet._channel._take(member, FlowCallMessage(number, 999, LoadJournal(0)))
     watch.fleet.kill(own, "enough")
 
 

@@ -88,7 +88,7 @@ def test_a_parent_ends_only_after_the_spawn_under_way(one: SqlStore, other: SqlS
     parent = claimed(one, worker)
     one.cancel(TENANT, parent.id, "ada")
     draft = NewChild(parent.ref, "greet", 1, a_job())
-    numbers = other._dimensions.ensure(other._database, [draft.job])
+    numbers = other._name_ids.ensure(other._database, [draft.job])
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: spawn.spawn(t, draft, numbers, 86400.0)):
             ending = thread.submit(settle, one, worker, parent.ref, Stopped())
@@ -175,7 +175,7 @@ def test_a_cancel_of_a_child_under_way_while_its_parent_parks_is_not_missed(one:
     worker = a_worker(one)
     parent = claimed(one, worker)
     child = spawned(one, parent, workflow="x")
-    verb = Control(other._dimensions, TENANT, child.id, "ada")
+    verb = Control(other._name_ids, TENANT, child.id, "ada")
     with under_way(other, lambda t: verb.stop(t, Move.CANCEL, None)):
         settle(one, worker, parent.ref, gathering(child))
         one.ingest()

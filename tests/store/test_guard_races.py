@@ -38,7 +38,7 @@ from unstuck.store.drivers.connect import open_database
 from unstuck.store.guard import blacklist_sweep, breaker
 from unstuck.store.life import submit
 from unstuck.store.life.settle_tools import Settling
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.port import Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
 
@@ -308,7 +308,7 @@ def test_a_submit_beside_an_entry_that_is_being_made_is_met_at_the_gate(pg: SqlS
     submitted(pg, workflow=BAD)
     ada, slipped = a_worker(pg), a_job(workflow=BAD)
     database = open_database(pg_url)
-    numbers = Dimensions().ensure(database, [slipped])
+    numbers = NameIds().ensure(database, [slipped])
     database.close()
     with pausing(pg_url, lambda t: submit.submit(t, [slipped], numbers, 86400.0)) as submitting:
         pg.blacklist_add(TENANT, BAD, "x", "kim")
@@ -323,7 +323,7 @@ def test_who_lifts_an_entry_waits_for_those_that_are_just_being_held_and_frees_t
 ) -> None:
     job = submitted(pg, workflow=BAD, on_blacklist="hold")
     pg.blacklist_add(TENANT, BAD, "x", "kim")
-    tools = Settling(Dimensions(), SystemChance())
+    tools = Settling(NameIds(), SystemChance())
 
     def hold(t: Transaction) -> object:
         return blacklist_sweep.refuse(t, tools, blacklist_sweep.at_the_gate(t, 100, aside=False))
@@ -340,7 +340,7 @@ def test_who_lifts_an_entry_waits_for_those_that_are_just_being_held_and_frees_t
 def test_nobody_is_held_for_an_entry_that_was_lifted_meanwhile(pg: SqlStore, pg_url: str) -> None:
     job, ada = submitted(pg, workflow=BAD, on_blacklist="hold"), a_worker(pg)
     pg.blacklist_add(TENANT, BAD, "x", "kim")
-    tools = Settling(Dimensions(), SystemChance())
+    tools = Settling(NameIds(), SystemChance())
     with pausing(pg_url, lambda t: breaker.lift(t, None, BAD, "kim")) as lifting, ThreadPoolExecutor(1) as threads:
         holding = threads.submit(pg.tend_guard)
         eventually(lambda: waits_for_a_lock(pg_url), timeout=10)

@@ -138,7 +138,7 @@ def test_a_key_that_a_submit_has_just_taken_over_is_not_forgotten(
     settle(store, worker, claimed(store, worker, key="k", fingerprint="f").ref)
     clock.advance(hours=25)
     new = a_job(key="k", fingerprint="f")
-    numbers = other._dimensions.ensure(other._database, [new])
+    numbers = other._name_ids.ensure(other._database, [new])
     inside, go = threading.Event(), threading.Event()
 
     def submit_slowly(t: Transaction) -> list[Submitted]:

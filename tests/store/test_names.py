@@ -22,8 +22,8 @@ from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.store.database import Database
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.life import submit, sweep
-from unstuck.store.order import dimensions
-from unstuck.store.order.dimensions import StaleNames
+from unstuck.store.order import name_ids
+from unstuck.store.order.name_ids import StaleNames
 from unstuck.store.port import NameKind, Pause, Report
 from unstuck.store.sql_store import SqlStore
 
@@ -113,7 +113,7 @@ def test_a_submit_that_was_stopped_on_its_way_for_days_writes_nothing(
 ) -> None:
     gone(store, workflow="w", target="t")
     job = a_job(workflow="w", target="t")
-    numbers = store._dimensions.ensure(database, [job])
+    numbers = store._name_ids.ensure(database, [job])
     clock.advance(days=8)
     forget(store)
 
@@ -126,7 +126,7 @@ def test_a_submit_that_was_stopped_on_its_way_for_days_writes_nothing(
 
 def test_a_process_looks_its_names_up_again_after_an_hour(store: SqlStore, database: Database) -> None:
     clock = FakeClock()
-    memory = dimensions.Dimensions(clock.boot)
+    memory = name_ids.NameIds(clock.boot)
     first = memory.ensure(database, [a_job()])
     assert memory.ensure(database, [a_job()]).as_of == first.as_of
     clock.advance(LIFE + 1)
@@ -156,8 +156,8 @@ def test_submits_and_forgetting_at_once_leave_no_job_without_its_names(
 ) -> None:
     """A day is half a second here: names die and are made anew all the time."""
     monkeypatch.setattr(sweep, "KEPT", 3.0)
-    monkeypatch.setattr(dimensions, "NAMED_EVERY", 0.5)
-    monkeypatch.setattr(dimensions, "LIFE", 0.5)
+    monkeypatch.setattr(name_ids, "NAMED_EVERY", 0.5)
+    monkeypatch.setattr(name_ids, "LIFE", 0.5)
     stores = [SqlStore(open_database(store_url, application="unstuck-test")) for _ in range(4)]
     until = boot() + seconds
     made: list[str] = []

@@ -111,7 +111,7 @@ def test_an_end_beside_one_that_somebody_holds_is_not_missed(
 
 def test_a_cancel_under_way_while_the_newcomer_is_looked_at_is_not_missed(one: SqlStore, other: SqlStore) -> None:
     first = submitted(one)
-    verb = Control(other._dimensions, TENANT, first.id, "ada")
+    verb = Control(other._name_ids, TENANT, first.id, "ada")
     with under_way(other, lambda t: verb.stop(t, Move.CANCEL, None)):
         job = submitted(one, after=(first.id,))
         one.ingest()
@@ -126,7 +126,7 @@ def test_a_submit_under_way_while_what_it_waits_for_ends_is_not_missed(one: SqlS
     worker = a_worker(one)
     first = submitted(one)
     job = a_job(after=(first.id,))
-    numbers = other._dimensions.ensure(other._database, [job])
+    numbers = other._name_ids.ensure(other._database, [job])
     with under_way(other, lambda t: submit.submit(t, [job], numbers, 86400.0)):
         end(one, worker)
         work_off(one)
@@ -187,7 +187,7 @@ def test_a_job_that_a_submit_under_way_waits_for_is_not_forgotten(one: SqlStore,
     first = submitted(one)
     end(one, worker)
     job = a_job(after=(first.id,))
-    numbers = other._dimensions.ensure(other._database, [job])
+    numbers = other._name_ids.ensure(other._database, [job])
     with under_way(other, lambda t: submit.submit(t, [job], numbers, 86400.0)):
         assert one.forget_ended(0) == 0
     assert one.forget_ended(0) == 0

@@ -28,7 +28,7 @@ from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.store.order import dimensions
+from unstuck.store.order import name_ids
 from unstuck.store.port import Report, Submitted
 from unstuck.store.sql_store import SqlStore
 
@@ -300,7 +300,7 @@ def test_a_thousand_new_targets_at_once_do_not_deadlock(store: SqlStore) -> None
 
 
 def test_names_that_memory_forgot_are_found_again(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dimensions, "MOST_KEPT", 3)
+    monkeypatch.setattr(name_ids, "MOST_KEPT", 3)
     for round in range(2):
         store.submit([a_job(target=f"t{n}", limit_key=f"k{n}", retries=n) for n in range(5)])
         assert len(store.targets(TENANT)) == 5, round

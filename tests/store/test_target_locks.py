@@ -125,7 +125,7 @@ def test_a_submit_that_commits_after_the_settle_is_not_forgotten(server: SqlStor
     on_target(server, 1)
     (first,) = take(server, worker)
     late = a_job(target="acme")
-    numbers = server._dimensions.ensure(server._database, [late])
+    numbers = server._name_ids.ensure(server._database, [late])
     with uncommitted(server, lambda t: submit.submit(t, [late], numbers, 86400.0)) as commit:
         settle_all(server, worker.number, [Report(first.ref, Returned("1"), duration_ms=1)])
         assert take(server, worker) == []

@@ -153,7 +153,7 @@ def test_an_event_goes_to_the_other_waiter_when_the_first_is_being_cancelled(
     worker = a_worker(one)
     wait = replace(PAID, topic="orders")
     first, second = parked(one, worker, wait), parked(one, worker, wait)
-    verb = Control(other._dimensions, TENANT, first.id, "ada")
+    verb = Control(other._name_ids, TENANT, first.id, "ada")
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: verb.stop(t, Move.CANCEL, None)):
             sending = thread.submit(one.signal, TENANT, "paid", "1", "ada", topic="orders")
@@ -166,7 +166,7 @@ def test_an_event_sent_while_its_job_is_interrupted_is_kept_for_the_next_run(
 ) -> None:
     worker = a_worker(one)
     attempt = parked(one, worker)
-    verb = Control(other._dimensions, TENANT, attempt.id, "ada")
+    verb = Control(other._name_ids, TENANT, attempt.id, "ada")
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: verb.stop(t, Move.INTERRUPT, None)):
             sending = thread.submit(send, one, attempt.id, payload='"late"')

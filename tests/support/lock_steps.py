@@ -56,8 +56,8 @@ class _Kept:
         self._inner, self._sent = inner, sent
 
     @property
-    def split(self) -> bool:
-        return self._inner.split
+    def one_table_per_statement(self) -> bool:
+        return self._inner.one_table_per_statement
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
         self._sent.append(statement)

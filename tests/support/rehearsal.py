@@ -24,7 +24,7 @@ class Rehearsal:
 
     def __init__(self, dialect: str, transaction: Transaction, execute: Callable[[str], object]) -> None:
         self.dialect = dialect
-        self.is_file = self.split = dialect == "sqlite"
+        self.is_file = self.one_table_per_statement = dialect == "sqlite"
         self.store_call = 3.0
         self._transaction = transaction
         self._execute = execute

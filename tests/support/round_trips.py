@@ -15,8 +15,8 @@ class _Counted:
         self._away = away
 
     @property
-    def split(self) -> bool:
-        return self._inner.split
+    def one_table_per_statement(self) -> bool:
+        return self._inner.one_table_per_statement
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
         self._away.travel(statement)

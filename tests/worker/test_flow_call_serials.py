@@ -26,7 +26,7 @@ class Talker:
         (self.number,) = self.member.fed
 
     def ask(self, serial: int) -> None:
-        self._watch.fleet._talk._take(self.member, FlowCallMessage(self.number, serial, LoadJournal(0)))
+        self._watch.fleet._channel._take(self.member, FlowCallMessage(self.number, serial, LoadJournal(0)))
 
     def heard(self) -> list[int]:
         self._watch.hear_for(0.1)

@@ -62,7 +62,7 @@ class Shop:
             store=store,
             beat_store=store,
             fleet=self.fleet,
-            chores=lambda me: build_janitor(store, TIMES, me),
+            duties=lambda me: build_janitor(store, TIMES, me),
             clock=MachineClock(),
             chance=SystemChance(),
             times=TIMES,

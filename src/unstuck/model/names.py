@@ -1,4 +1,4 @@
-"""Names: for how long routes and targets that nobody means any more are kept. See `store/order/dimensions.py`."""
+"""Names: for how long routes and targets that nobody means any more are kept. See `store/order/name_ids.py`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Transaction(Protocol):
     """
 
     @property
-    def split(self) -> bool:
+    def one_table_per_statement(self) -> bool:
         """Whether a write to several tables needs several statements, as it does on SQLite."""
         ...
 
@@ -48,7 +48,7 @@ class Database(Protocol):
 
     dialect: str  # "postgres" | "sqlite"
     is_file: bool  # belongs to those who open it; else a server has it
-    split: bool  # as of its transactions
+    one_table_per_statement: bool  # as of its transactions
     store_call: float  # seconds that one call may take
 
     def write(

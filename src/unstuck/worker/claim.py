@@ -29,11 +29,11 @@ from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
 from unstuck.store.port import Claimed, OpenRoute, OpenRoutes, Share, Store
 from unstuck.telemetry import emit
-from unstuck.worker.asides import Asides
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.served import RouteBook, Served
 from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
+from unstuck.worker.side_tasks import SideTasks
 
 BATCH = 400
 _LOOK_EVERY = 0.5
@@ -111,7 +111,7 @@ class Claimer:
         self._barren_since = float("-inf")
         self._in_vain = 0
         self._most = BATCH
-        self._asides = Asides(clock)
+        self._side_tasks = SideTasks(clock)
         #: Routes whose limits another session held, when to ask for them again, and how often that was in vain.
         self._held: frozenset[int] = frozenset()
         self._held_until = float("-inf")
@@ -136,7 +136,7 @@ class Claimer:
     @property
     def troubles(self) -> dict[str, Trouble]:
         """What does not work beside the claim: its name and its last error, until it works again."""
-        return self._asides.troubles
+        return self._side_tasks.troubles
 
     # --- the loop -----------------------------------------------------------------------------------------------
     def tick(self) -> float:
@@ -144,7 +144,7 @@ class Claimer:
         try:
             return self._round()
         except StoreUnavailable:
-            self._asides.forgive()
+            self._side_tasks.forgive()
             raise
 
     def _round(self) -> float:
@@ -177,10 +177,10 @@ class Claimer:
             self._is_registered = False
         if not self._is_registered:
             # What could not be written stands as another worker wrote it, and we serve by that.
-            self._is_registered = self._asides.do("registration", lambda: self._register(served)) is not None
+            self._is_registered = self._side_tasks.do("registration", lambda: self._register(served)) is not None
         if self._is_first:
             # A contended first sweep must not keep us from working; a store that is away is waited for.
-            self._asides.do("first sweep", self._before_first, sparing=StoreBusy)
+            self._side_tasks.do("first sweep", self._before_first, sparing=StoreBusy)
             self._is_first = False
 
     def _register(self, served: Served) -> bool:
@@ -196,7 +196,7 @@ class Claimer:
         """The janitor does it as well; here it lets delayed jobs and retries start on time."""
         if now - self._released_at >= min(0.5, self._times.poll):
             self._released_at = now
-            self._asides.do("timers", self._store.release_due)
+            self._side_tasks.do("timers", self._store.release_due)
 
     # --- the look -----------------------------------------------------------------------------------------------
     def _look(self, now: float, served: Served) -> None:
@@ -204,8 +204,8 @@ class Claimer:
         every = min(turn, _LOOK_EVERY) if self._looked_to else _LOOK_EVERY
         if self._bids and now - self._looked_at < every:
             return
-        self._asides.do("inbox", self._ingest)
-        self._asides.do("weights", lambda: self._weigh(now))
+        self._side_tasks.do("inbox", self._ingest)
+        self._side_tasks.do("weights", lambda: self._weigh(now))
         if now - self._barren_since >= _BARREN_FOR:
             self._barren.clear()
         began = self._clock.boot()
@@ -283,7 +283,7 @@ class Claimer:
         limited = [share for share in shares if share.is_limited]
         jobs = self._take(free) if free else Claimed()
         if limited:
-            counted = self._asides.do("limited claim", lambda: self._take(limited))
+            counted = self._side_tasks.do("limited claim", lambda: self._take(limited))
             if counted is None:
                 counted = Claimed(held=frozenset(share.route for share in limited))
             self._mind_held(counted)
@@ -315,7 +315,7 @@ class Claimer:
         soon, at another moment than the others do. A limit that is kept locked must not be asked all the time."""
         self._collisions = self._collisions + 1 if jobs.held and not jobs else 0
         self._held = jobs.held
-        self._asides.tell("limits", self._whose_limits() if self._collisions >= _HELD_TOO_OFTEN else None)
+        self._side_tasks.tell("limits", self._whose_limits() if self._collisions >= _HELD_TOO_OFTEN else None)
         rest = min(_HELD_FOR_LONG, self._times.poll, _HELD_FOR * 2 ** min(self._collisions, 10))
         self._held_until = self._clock.boot() + rest * (0.5 + self._chance.fraction())
 

@@ -1,6 +1,6 @@
 """The fleet: executor processes, started, fed, heard, stopped and replaced.
 
-The supervisor's thread alone touches it. Whatever an executor says is checked (talk.py). Death is seen by pidfd
+The supervisor's thread alone touches it. Whatever an executor says is checked (channel.py). Death is seen by pidfd
 within milliseconds; ExecutorDied follows when the zygote has reaped the process and killed its descendants, after
 every frame it had sent was read.
 """
@@ -35,13 +35,13 @@ from unstuck.model.lifecycle import RequestKind
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.worker import endings, signals
+from unstuck.worker.executor_channel import ExecutorChannel
+from unstuck.worker.fleet_selector import FleetSelector
 from unstuck.worker.member import Member
 from unstuck.worker.memory import oom_counters, oom_kills
 from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.pending_forks import PendingFork, PendingForks, close_all, prepare_fork
 from unstuck.worker.processes import ExecutorDied, ExecutorView, FleetEvent, Recalled
-from unstuck.worker.talk import Talk
-from unstuck.worker.wires import Wires
 from unstuck.worker.zygote_link import ZygoteLink
 
 #: How long a dead executor may wait for its status; after that it is reported without one.
@@ -78,10 +78,12 @@ class Fleet:
         self._serial = 0
         self._lease_until = 0.0
         self._events: list[FleetEvent] = []
-        self._wires = Wires()
+        self._selector = FleetSelector()
         self._guard_fd = memory_file("unstuck-lease", HEADER)
         self._guard_page = SharedPage(self._guard_fd)
-        self._talk = Talk(kill_grace, wires=self._wires, clock=self._clock, say=self._say, kill=self._kill)
+        self._channel = ExecutorChannel(
+            kill_grace, selector=self._selector, clock=self._clock, say=self._say, kill=self._kill
+        )
         setup = ZygoteSetup(
             app,
             incarnation,
@@ -96,7 +98,7 @@ class Fleet:
         self._zygote = ZygoteLink(
             setup,
             import_limit,
-            wires=self._wires,
+            selector=self._selector,
             clock=self._clock,
             say=self._say,
             heard=self._on_zygote_message,
@@ -131,23 +133,23 @@ class Fleet:
             raise ValueError(f"executor {executor} has room for {len(member.places)} more jobs, not {len(jobs)}")
         runs = [member.deal(number, job) for number, job in enumerate(jobs, self._serial + 1)]
         self._serial += len(runs)
-        self._talk.feed(member, runs)
+        self._channel.feed(member, runs)
 
     def cancel(self, executor: int, ref: AttemptRef, kind: RequestKind | None, reason: str) -> None:
         for member, number in self._find(executor, [ref]):
-            self._talk.tell(member, Cancel(number, kind, clean_text(reason, 1000)))
+            self._channel.tell(member, Cancel(number, kind, clean_text(reason, 1000)))
 
     def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
         for member, number in self._find(executor, [ref]):
             member.fed[number].flow_calls -= 1
-            self._talk.tell(member, Answered(number, serial, answer))
+            self._channel.tell(member, Answered(number, serial, answer))
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         member = self._members.get(executor)
         if member is None:
             return
         if numbers := member.withdraw(refs, self._clock.boot()):
-            self._talk.tell(member, RecallMessage(numbers))
+            self._channel.tell(member, RecallMessage(numbers))
 
     def interrupt(self, executor: int, ref: AttemptRef) -> None:
         for member, number in self._find(executor, [ref]):
@@ -159,7 +161,7 @@ class Fleet:
         if numbers:
             member = self._members[executor]
             member.dumps.ask(numbers, member.page.loop_job)
-            self._talk.tell(member, Show(numbers))
+            self._channel.tell(member, Show(numbers))
             _force_dump(member)
 
     def stack(self, executor: int, ref: AttemptRef) -> str | None:
@@ -180,8 +182,8 @@ class Fleet:
         member.is_drained = True
         member.reason = reason
         member.state = "draining"
-        self._talk.tell(member, DrainMessage())
-        self._talk.limit_stop(member)
+        self._channel.tell(member, DrainMessage())
+        self._channel.limit_stop(member)
 
     def kill(self, executor: int, reason: str) -> None:
         if (member := self._members.get(executor)) is not None:
@@ -194,12 +196,12 @@ class Fleet:
             member.page.grant(until)
 
     def nudge(self) -> None:
-        self._wires.nudge()
+        self._selector.nudge()
 
     def hear(self, timeout: float) -> list[FleetEvent]:
         self._keep_house()
         wait = 0.0 if self._events else max(0.0, min(timeout, self._next_duty() - self._clock.boot()))
-        self._wires.hear(wait)
+        self._selector.hear(wait)
         self._keep_house()
         events, self._events = self._events, []
         return events
@@ -225,7 +227,7 @@ class Fleet:
         self._zygote.sweep()
         for member in tuple(self._members.values()):
             self._release(member)
-        self._wires.close()
+        self._selector.close()
         self._guard_page.close()
         os.close(self._guard_fd)
 
@@ -245,8 +247,8 @@ class Fleet:
         member, output_pipe = fork.member, fork.member.output_pipe
         self._members[member.number] = member
         try:
-            self._wires.watch(member.wire, lambda mask: self._talk.converse(member, mask))
-            self._wires.watch(output_pipe.fd, lambda _: self._drain_output(output_pipe))
+            self._selector.watch(member.wire, lambda mask: self._channel.converse(member, mask))
+            self._selector.watch(output_pipe.fd, lambda _: self._drain_output(output_pipe))
         except OSError:
             self._release(member)
             close_all(fork.descriptors)
@@ -280,7 +282,7 @@ class Fleet:
             # Already reaped? Then its Exited is on the way. No descriptor left? Exited will do as well.
             with contextlib.suppress(OSError):
                 member.pidfd = os.pidfd_open(member.pid)
-                self._wires.watch(member.pidfd, lambda _: self._seen_dead(member))
+                self._selector.watch(member.pidfd, lambda _: self._seen_dead(member))
         if member.killed:
             signals.kill(member)
 
@@ -295,8 +297,8 @@ class Fleet:
                 member.status_by = min(member.status_by, self._clock.boot() + self._pulse)
 
     def _seen_dead(self, member: Member) -> None:
-        self._wires.unwatch(member.pidfd)
-        self._talk.read_all(member)
+        self._selector.unwatch(member.pidfd)
+        self._channel.read_all(member)
         member.status_by = min(member.status_by, self._clock.boot() + STATUS_WITHIN)
         # It has ended, in time or not: only its status is waited for.
         member.ready_by = member.stop_by = math.inf
@@ -308,7 +310,7 @@ class Fleet:
         if message.why:
             member.fault = member.fault or f"killed: {message.why}"
             member.is_blameless = True
-        self._talk.read_all(member)
+        self._channel.read_all(member)
         if not member.is_released:
             self._died(member, endings.status(message.status), message.status)
 
@@ -324,10 +326,10 @@ class Fleet:
 
     def _release(self, member: Member) -> None:
         self._members.pop(member.number, None)
-        self._wires.unwatch(member.wire)
+        self._selector.unwatch(member.wire)
         if member.pidfd >= 0:
-            self._wires.unwatch(member.pidfd)
-        self._wires.unwatch(member.output_pipe.fd)
+            self._selector.unwatch(member.pidfd)
+        self._selector.unwatch(member.output_pipe.fd)
         member.release(self._clock.boot())
 
     def _kill(self, member: Member, reason: str) -> None:
@@ -351,10 +353,10 @@ class Fleet:
 
     def _keep_deadlines(self, member: Member, now: float) -> None:
         if member.recalls:
-            self._talk.take_back(member, now)
+            self._channel.take_back(member, now)
         _force_dump(member)
         if now >= member.status_by:
-            self._talk.read_all(member)
+            self._channel.read_all(member)
             self._died(member, "ended, status unknown")
         elif now >= member.ready_by:
             member.ready_by = math.inf
@@ -371,7 +373,7 @@ class Fleet:
 
     def _drain_output(self, output_pipe: OutputPipe) -> None:
         if not output_pipe.drain(self._clock.boot()):
-            self._wires.unwatch(output_pipe.fd)
+            self._selector.unwatch(output_pipe.fd)
 
 
 def _force_dump(member: Member) -> None:

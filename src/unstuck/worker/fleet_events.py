@@ -29,7 +29,7 @@ from unstuck.worker.processes import (
 from unstuck.worker.roster import Post, Recycled
 from unstuck.worker.served import Served
 from unstuck.worker.settle import Settler
-from unstuck.worker.starts import died_young, never_began
+from unstuck.worker.start_failures import died_young, never_began
 from unstuck.worker.state import WorkerState
 
 #: After a zygote's death suspects run one at a time for so long: the job that did it has shown itself by then.

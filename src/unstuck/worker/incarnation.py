@@ -31,17 +31,17 @@ from unstuck.worker.loops import Loop, LoopWatchdog, end_process
 from unstuck.worker.mailbox import FlowCallAnswered, LeaseLost, Mailbox, MailboxReader, Renewed, Revoked
 from unstuck.worker.nudge import Nudge
 from unstuck.worker.orders import Orders
-from unstuck.worker.parts import Chores, End, WorkerParts
+from unstuck.worker.parts import Duties, End, WorkerParts
 from unstuck.worker.plan import plan
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed
 from unstuck.worker.requests import Requests
+from unstuck.worker.role_watch import RoleWatch
 from unstuck.worker.roles import failing, is_hopeless
 from unstuck.worker.selffence import Fence
 from unstuck.worker.settle import Settler
 from unstuck.worker.shutdown import Phase, Shutdown
 from unstuck.worker.state import WorkerState
 from unstuck.worker.view import FleetView
-from unstuck.worker.wellbeing import Wellbeing
 
 LOOK_EVERY = 0.05
 DESCRIBE_EVERY = 0.5
@@ -120,18 +120,18 @@ class Incarnation:
         return heard
 
     def _start(self, record: WorkerRecord, heard: list[FleetEvent]) -> None:
-        chores = self._chores = self.parts.chores(record)
+        duties = self._duties = self.parts.duties(record)
         self._record = record
-        self._build(record, chores)
+        self._build(record, duties)
         self.fleet.lease(self.state.fence.kill_at)
         self._announce(record)
         now = self.clock.boot()
         for event in heard:
             self.fleet_events.hear(event, now)
         self._describe(now)
-        self._start_loops(chores)
+        self._start_loops(duties)
 
-    def _build(self, record: WorkerRecord, chores: Chores) -> None:
+    def _build(self, record: WorkerRecord, duties: Duties) -> None:
         """The other threads' work, and what the main thread has to deal with it."""
         parts, state, mailbox = self.parts, self.state, self.mailbox
         number = record.number
@@ -144,7 +144,7 @@ class Incarnation:
             self.clock,
             parts.chance,
             name=record.name,
-            before_first=lambda: chores.first_sweep(self._claim.stamp),
+            before_first=lambda: duties.first_sweep(self._claim.stamp),
             landed=self.nudge,
         )
         self.settler = Settler(parts.store, number, state.ledger, self.clock, settled=self._on_settled)
@@ -182,14 +182,14 @@ class Incarnation:
         self.orders = Orders(state, self.fleet, self.actions, self.shutdown, self.requests.answer)
         self.mail_reader = MailboxReader(mailbox, state, self.fleet, self.actions, self.orders)
 
-    def _start_loops(self, chores: Chores) -> None:
+    def _start_loops(self, duties: Duties) -> None:
         t = self.times
         call = t.store_call + t.slack
         self._main = Loop("main", self.tick, self.clock, silence=3.0 + call)
         self._beat = Loop("beat", self.heartbeat.tick, self.clock, silence=3 * t.beat + 2 * call)
         # Each duty has a share of a sweep, and stamps between its batches: each of them a few store calls at most.
         self._janitor = Loop(
-            "janitor", lambda: chores.tick(self._janitor.stamp), self.clock, silence=3 * t.sweep + 8 * call
+            "janitor", lambda: duties.tick(self._janitor.stamp), self.clock, silence=3 * t.sweep + 8 * call
         )
         self._claim = Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 8 * call)
         self._others = [
@@ -200,13 +200,13 @@ class Incarnation:
             self._janitor,
         ]
         self._loops = [self._beat, *self._others]
-        self.wellbeing = Wellbeing(
+        self.role_watch = RoleWatch(
             self._record,
             self.state,
             self.shutdown,
             self._loops,
-            duties=chores.troubles,
-            chores=lambda: self.claimer.troubles,
+            duties=duties.troubles,
+            side_tasks=lambda: self.claimer.troubles,
             ends=lambda: self.settler.troubles,
             tell=self.requests.tell,
         )
@@ -346,7 +346,7 @@ class Incarnation:
         if was_away:
             self._look_at = now + 2 * self.times.pulse
         self.claimer.shun(self.state.unrunnable())
-        self.wellbeing.look(now)
+        self.role_watch.look(now)
         self.orders.look(now)
         self._show(now)
 
@@ -402,7 +402,7 @@ class Incarnation:
             self.nudge()
         # A short park must not wait for a sweep: nobody else knows of it yet.
         ends = [answer.wait_ends_in for answer in answers if answer.wait_ends_in is not None]
-        if ends and self._chores.call("waits", min(ends)):
+        if ends and self._duties.call("waits", min(ends)):
             self._janitor.wake()
 
 

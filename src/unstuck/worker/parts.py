@@ -19,7 +19,7 @@ from unstuck.worker.readiness import Readiness
 from unstuck.worker.view import WearLimits
 
 
-class Chores(Protocol):
+class Duties(Protocol):
     """What passing time does to jobs: the janitor, as a worker sees it."""
 
     def tick(self, alive: Callable[[], None]) -> float:
@@ -46,7 +46,7 @@ class WorkerParts:
     store: Store
     beat_store: Store
     fleet: FleetPort
-    chores: Callable[[WorkerRecord], Chores]
+    duties: Callable[[WorkerRecord], Duties]
     clock: Clock
     chance: Chance
     times: Times

@@ -1,11 +1,11 @@
 """Roles: what a worker does beside running jobs, which of it fails, and what follows from that. Pure.
 
-Theory of operation. A role is a loop ("settle"), a chore of one ("claim/inbox") or a duty of the janitor
+Theory of operation. A role is a loop ("settle"), a side task of one ("claim/inbox") or a duty of the janitor
 ("janitor/timers"). A role that fails is shown with the beat. A worker that cannot settle claims nothing new and is
 not ready: it could not finish what it took. An outage of the store is no role's fault, and the lease decides what it
 means. What else fails for longer than a lease, a schema that changed under us or a mistake of ours, fails for good:
 it is told as news, and if the worker is none without that role it leaves, in order, for another to be started in its
-place. A duty of the janitor and a chore do not make a worker leave: every other worker does them too.
+place. A duty of the janitor and a side task do not make a worker leave: every other worker does them too.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from unstuck.worker.processes import ExecutorView, Imported
 from unstuck.worker.roster import Post, Recycled, Roster
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase
-from unstuck.worker.starts import YOUNG, trial_after
+from unstuck.worker.start_failures import YOUNG, trial_after
 from unstuck.worker.view import FleetView, WearLimits
 
 _SPAWN_REST = 0.1

@@ -22,9 +22,9 @@ from unstuck.executor.zygote import ZygoteSetup
 from unstuck.machine import INCARNATION_TAG
 from unstuck.telemetry import emit
 from unstuck.worker.endings import ending
+from unstuck.worker.fleet_selector import FleetSelector
 from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteDied
-from unstuck.worker.wires import Wires
 
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
 #: How often it is looked at; stopped twice in a row, it is told to go on.
@@ -52,7 +52,7 @@ class ZygoteLink:
         setup: ZygoteSetup,
         import_limit: float,
         *,
-        wires: Wires,
+        selector: FleetSelector,
         clock: Clock,
         say: Callable[[FleetEvent], None],
         heard: Callable[[Any], None],
@@ -60,7 +60,7 @@ class ZygoteLink:
     ) -> None:
         self._setup = setup
         self._import_limit = import_limit
-        self._wires = wires
+        self._selector = selector
         self._clock = clock
         self._say = say
         self._heard = heard
@@ -145,13 +145,13 @@ class ZygoteLink:
         ours.setblocking(False)
         output_pipe = OutputPipe(output, "app")
         zygote = ZygoteProcess(process, ours, output_pipe, self._clock.boot() + self._import_limit)
-        self._wires.watch(ours, lambda _: self._hear(zygote))
-        self._wires.watch(output, lambda _: self._drain(output_pipe))
+        self._selector.watch(ours, lambda _: self._hear(zygote))
+        self._selector.watch(output, lambda _: self._drain(output_pipe))
         return zygote
 
     def _drain(self, output_pipe: OutputPipe) -> None:
         if not output_pipe.drain(self._clock.boot()):
-            self._wires.unwatch(output_pipe.fd)
+            self._selector.unwatch(output_pipe.fd)
 
     def _hear(self, zygote: ZygoteProcess) -> None:
         try:
@@ -205,7 +205,7 @@ class ZygoteLink:
     def _end(self, zygote: ZygoteProcess, patience: float = 0.0) -> None:
         """Hanging up lets it kill and reap all that is below it; after `patience` it is killed."""
         self._zygote = None
-        self._wires.unwatch(zygote.control)
+        self._selector.unwatch(zygote.control)
         zygote.control.close()
         try:
             zygote.process.wait(patience)
@@ -213,7 +213,7 @@ class ZygoteLink:
             zygote.process.kill()
             zygote.process.wait()
         zygote.output_pipe.drain(self._clock.boot())
-        self._wires.unwatch(zygote.output_pipe.fd)
+        self._selector.unwatch(zygote.output_pipe.fd)
         zygote.output_pipe.close()
 
 

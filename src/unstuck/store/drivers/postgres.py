@@ -58,7 +58,7 @@ class PostgresDatabase:
 
     dialect = "postgres"
     is_file = False
-    split = False
+    one_table_per_statement = False
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ class PostgresTransaction:
 
     __slots__ = ("_connection", "_statements", "_witness")
 
-    split = False
+    one_table_per_statement = False
 
     def __init__(
         self, connection: psycopg.Connection[DictRow], statements: Statements, witness: Witness | None = None

@@ -52,7 +52,7 @@ class SqliteDatabase:
 
     dialect = "sqlite"
     is_file = True
-    split = True
+    one_table_per_statement = True
 
     def __init__(
         self,

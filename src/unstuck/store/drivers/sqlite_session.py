@@ -35,7 +35,7 @@ class SqliteTransaction:
 
     __slots__ = ("_connection", "_statements")
 
-    split = True
+    one_table_per_statement = True
 
     def __init__(self, connection: sqlite3.Connection, statements: Statements) -> None:
         self._connection = connection

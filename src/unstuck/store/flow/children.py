@@ -63,7 +63,7 @@ def left_ones(t: Transaction, after: tuple[int, int], batch: int) -> list[Row]:
 def hold(t: Transaction, row: Row) -> bool:
     """All the locks that its cancel needs, in their order; False: somebody has one of them. Who tends children works
     for everybody, and waits for nobody."""
-    if t.split:
+    if t.one_table_per_statement:
         return True
     job = row["child"]
     if lock_free(t, [row["target"]])[1]:
@@ -133,7 +133,9 @@ def _question(gather: Gather, ancestors: Sequence[model.Ancestor]) -> dict[str, 
 def _needed_by(t: Transaction, questions: Sequence[dict[str, Any]]) -> dict[int, list[model.Needed]]:
     """One statement where each costs a round trip; where it does not, one for each."""
     needed: dict[int, list[model.Needed]] = defaultdict(list)
-    for some in [[question] for question in questions] if t.split else [questions] if questions else []:
+    for some in (
+        [[question] for question in questions] if t.one_table_per_statement else [questions] if questions else []
+    ):
         for row in t.all("needed_by", rows=packed(some), most=MOST_NEEDED):
             needed[row["waiter"]].append(_needed(row))
     return needed

@@ -27,7 +27,7 @@ from unstuck.store.flow import waking
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import Changes, done_of, moment, rest_of
 from unstuck.store.life.settle_tools import Settling
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import job_of, packed, span
 
@@ -99,9 +99,7 @@ def check_known(t: Transaction, jobs: Sequence[NewJob]) -> None:
 # --- release by a person ------------------------------------------------------------------------------------------
 
 
-def release(
-    t: Transaction, dimensions: Dimensions, tenant: str, uid: str, by: str, force: bool
-) -> tuple[JobRecord, bool]:
+def release(t: Transaction, name_ids: NameIds, tenant: str, uid: str, by: str, force: bool) -> tuple[JobRecord, bool]:
     """Lift its hold; unless it still waits for others, it is QUEUED. Also: whether somebody should look for work."""
     t.one("lock_job", job=job_row(t, tenant, uid)["number"])
     row = job_row(t, tenant, uid)  # again: the first look may be as old as the wait for the lock was long
@@ -123,11 +121,11 @@ def release(
         changes.inbox.append({"target": None, "job": row["number"]})
     else:
         (row,) = t.all("pending_jobs", jobs=[row["number"]])
-        _queue(changes, t, dimensions, row, now, facts)
+        _queue(changes, t, name_ids, row, now, facts)
     woke = changes.write(t)
     t.run("unhold", job=row["number"])
     after = job_row(t, tenant, uid)
-    return job_of(after, dimensions.policy(t, after["policy"])), woke
+    return job_of(after, name_ids.policy(t, after["policy"])), woke
 
 
 def set_free(t: Transaction, tools: Settling, jobs: Mapping[int, str]) -> bool:
@@ -135,7 +133,7 @@ def set_free(t: Transaction, tools: Settling, jobs: Mapping[int, str]) -> bool:
     changes = Changes()
     rows = t.all("pending_jobs", jobs=sorted(jobs)) if jobs else []
     for row in rows:
-        _queue(changes, t, tools.dimensions, row, row["now"], {"by": clean_text(jobs[row["number"]], 200)})
+        _queue(changes, t, tools.name_ids, row, row["now"], {"by": clean_text(jobs[row["number"]], 200)})
     if not rows:
         return False
     woke = changes.write(t)
@@ -269,7 +267,7 @@ def _decide(t: Transaction, tools: Settling, jobs: Sequence[int], others_of: dic
             case Fate.FAIL:
                 _fail(changes, row, reproach(others))
             case Fate.RUN if not row["on_hold"]:
-                _queue(changes, t, tools.dimensions, row, row["now"], {"by": BY})
+                _queue(changes, t, tools.name_ids, row, row["now"], {"by": BY})
             case Fate.WAIT:
                 continue
         free.append(job)
@@ -294,13 +292,11 @@ def _dependency(wait: Row) -> Dependency:
 # --- moves --------------------------------------------------------------------------------------------------------
 
 
-def _queue(
-    changes: Changes, t: Transaction, dimensions: Dimensions, row: Row, now: int, facts: dict[str, Any]
-) -> None:
+def _queue(changes: Changes, t: Transaction, name_ids: NameIds, row: Row, now: int, facts: dict[str, Any]) -> None:
     """Released: due at its time, or now if that has passed; its stay in the queue begins then."""
     appointed = row["appointed"]
     available_at = max(now, row["available_at"] if appointed is None else appointed + row["ahead"])
-    stay = dimensions.policy(t, row["policy"]).expires_after
+    stay = name_ids.policy(t, row["policy"]).expires_after
     expires_at = None if stay is None else available_at + span(stay)
     changes.tell(row["number"], row["event_count"] + 1, now, EventKind.RELEASED, row["run"], row["token"], facts)
     changes.rests.append(rest_of(row, JobState.QUEUED, available_at=available_at, expires_at=expires_at))

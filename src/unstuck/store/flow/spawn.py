@@ -19,7 +19,7 @@ from unstuck.model.waits import Child
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.life import submit
-from unstuck.store.order.dimensions import Numbers
+from unstuck.store.order.name_ids import Numbers
 from unstuck.store.port import NewChild
 
 

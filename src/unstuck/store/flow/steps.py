@@ -138,7 +138,7 @@ class _Page:
         skip = self._skip if place == self._source else 0
         found: list[T] = []
         while self._rows > 0 and self._bytes > 0:
-            most = min(CHUNK_ROWS, self._rows) if self._t.split else self._rows
+            most = min(CHUNK_ROWS, self._rows) if self._t.one_table_per_statement else self._rows
             rows = self._t.all(statement, job=self._job, run=self._run, skip=skip, most=most, room=self._bytes)
             found += [read(row) for row in rows]
             skip += len(rows)

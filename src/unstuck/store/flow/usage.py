@@ -16,7 +16,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.waits import Spent
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life.control import request
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import packed
 
@@ -24,22 +24,22 @@ BY = "budget"
 
 
 def spend(
-    t: Transaction, dimensions: Dimensions, ref: AttemptRef, serial: int, amounts: Mapping[str, float]
+    t: Transaction, name_ids: NameIds, ref: AttemptRef, serial: int, amounts: Mapping[str, float]
 ) -> Spent | None:
     running = t.one("lock_running", job=ref.job)
     if running is None or (running["token"], running["claim"]) != (ref.token, ref.claim):
         return None
     rows = [{"unit": unit, "amount": float(amount)} for unit, amount in sorted(amounts.items())]
     t.run("add_usage", job=ref.job, run=running["run"], token=ref.token, serial=serial, rows=packed(rows))
-    spent = _spent(t, ref.job, running["run"], _policy(t, dimensions, ref.job))
+    spent = _spent(t, ref.job, running["run"], _policy(t, name_ids, ref.job))
     if spent.exceeded is not None:
         request(t, running, RequestKind.BUDGET, spent.exceeded, BY)
     return spent
 
 
-def usage_of(t: Transaction, dimensions: Dimensions, tenant: str, uid: str) -> Spent:
+def usage_of(t: Transaction, name_ids: NameIds, tenant: str, uid: str) -> Spent:
     row = job_row(t, tenant, uid)
-    return _spent(t, row["number"], row["run"], dimensions.policy(t, row["policy"]))
+    return _spent(t, row["number"], row["run"], name_ids.policy(t, row["policy"]))
 
 
 def used(t: Transaction, job: int, run: int) -> dict[str, float]:
@@ -51,7 +51,7 @@ def _spent(t: Transaction, job: int, run: int, policy: Policy) -> Spent:
     return Spent(so_far, budget, exceeded(so_far, budget))
 
 
-def _policy(t: Transaction, dimensions: Dimensions, job: int) -> Policy:
+def _policy(t: Transaction, name_ids: NameIds, job: int) -> Policy:
     row: Row | None = t.one("policy_of_job", job=job)
     assert row is not None, "a running job without its row"
-    return dimensions.policy(t, row["policy"])
+    return name_ids.policy(t, row["policy"])

@@ -82,14 +82,14 @@ def _check_text(text: str, what: str, most: int) -> None:
 
 def _hold_address(t: Transaction, tenant: str, address: str) -> None:
     """Until the commit. No lock that others may hold while they want this one is asked for afterwards."""
-    if not t.split:
+    if not t.one_table_per_statement:
         t.all("lock_addresses", keys=[_mutex(tenant, address)])
 
 
 def free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     """Those of (tenant, address) that nobody holds: ours until the commit. Who works for many waits for none."""
     wanted = {address: _mutex(*address) for address in addresses}
-    if t.split or not wanted:
+    if t.one_table_per_statement or not wanted:
         return set(wanted)
     ours = {row["key"] for row in t.all("try_addresses", keys=sorted(set(wanted.values())))}
     return {address for address, key in wanted.items() if key in ours}
@@ -189,7 +189,7 @@ def _without_job(wanted: dict[str, Any]) -> dict[str, Any]:
 
 def take_unclaimed(t: Transaction, wanted: Sequence[dict[str, Any]]) -> dict[int, Row]:
     """For each of these jobs, whose addresses are ours, the oldest unclaimed event for it, if there is one."""
-    if t.split:
+    if t.one_table_per_statement:
         taken = {one["job"]: t.one("take_unclaimed_event", **_without_job(one)) for one in wanted}
         return {job: event_row for job, event_row in taken.items() if event_row is not None}
     turns: Counter[tuple[str, str, str]] = Counter()

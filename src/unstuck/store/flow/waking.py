@@ -124,7 +124,7 @@ def _wake_all(changes: Changes, t: Transaction, tools: Settling, rows: Sequence[
         changes.tell(
             job, row["event_count"] + 1, now, EventKind.WOKEN, row["run"], row["token"], answered_facts(answers[job])
         )
-        stay = tools.dimensions.policy(t, row["policy"]).expires_after
+        stay = tools.name_ids.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         changes.rests.append(rest_of(row, JobState.QUEUED, available_at=now, expires_at=expires_at))
         changes.queue(
@@ -282,7 +282,7 @@ def _fail(
     changes.rests.append(rest_of(row, JobState.QUEUED))  # of an ended job only done says the state
     changes.ends.append(done_of(job, row, JobState.FAILED, now, **error))
     if row["is_head"]:
-        policy = tools.dimensions.policy(t, row["policy"])
+        policy = tools.name_ids.policy(t, row["policy"])
         turn = turn_after(JobState.FAILED, started=bool(row["started"]), policy=policy)
         take_turn(changes, row["target_number"], job, turn, now)
 

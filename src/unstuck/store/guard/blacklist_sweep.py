@@ -62,7 +62,7 @@ def refuse(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> t
     changes, held = Changes(), []
     for row in refused_ones:
         entry = entries[row["entry"]]
-        if tools.dimensions.policy(t, row["policy"]).on_blacklist == "hold":
+        if tools.name_ids.policy(t, row["policy"]).on_blacklist == "hold":
             _hold(changes, row, entry)
             held.append({"entry": entry.number, "job": row["job"]})
         else:
@@ -74,7 +74,7 @@ def refuse(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> t
     children.left(t, changes.ends)
     if held:
         t.run("hold_for_entry", rows=packed(held))
-        if t.split:
+        if t.one_table_per_statement:
             t.run("mark_held", rows=packed(held))
     sent = [job for entry, job in spared.items() if breaker.let_through(t, entry, job)]
     return [row["job"] for row in refused_ones] + sent, woke or bool(sent)

@@ -21,7 +21,7 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Database, Transaction
 from unstuck.store.guard import quarantine
-from unstuck.store.guard.halves import AWAY, in_halves
+from unstuck.store.guard.bisection import AWAY, bisect_batch
 from unstuck.store.port import HELD, QuarantineDuty
 from unstuck.telemetry import emit
 
@@ -64,7 +64,7 @@ Move = Callable[[Transaction, Sequence[I]], tuple[list[T], bool]]
 def in_parts(items: Sequence[K], act: Callable[[Sequence[K], float], object]) -> dict[K, Exception]:
     """Which of them fail all by themselves; `act` is one transaction over some of them, with so much patience."""
     waits = itertools.chain((PATIENCE,), itertools.repeat(IMPATIENCE))
-    return in_halves(items, lambda some: act(some, next(waits)), within=LONGEST)
+    return bisect_batch(items, lambda some: act(some, next(waits)), within=LONGEST)
 
 
 def written(

@@ -85,7 +85,7 @@ def _unless_too_many(t: Transaction, attempts: Sequence[tuple[Row, Report]]) -> 
 
 
 def _policy(t: Transaction, tools: Settling, row: Row) -> Policy:
-    return tools.dimensions.policy(t, row["policy"])
+    return tools.name_ids.policy(t, row["policy"])
 
 
 def _standing(t: Transaction, tools: Settling, row: Row) -> Standing:

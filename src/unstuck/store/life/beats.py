@@ -8,23 +8,23 @@ from dataclasses import replace
 from datetime import datetime
 
 from unstuck.model.job import AttemptRef
-from unstuck.store.calls import Calls
 from unstuck.store.guard import isolation
 from unstuck.store.life import beat
 from unstuck.store.life.beat import BeatFacts
 from unstuck.store.port import Beat
+from unstuck.store.transactions import Transactions
 from unstuck.telemetry import emit
 
 
 class Beats:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._database = calls.database
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
 
     def beat(self, worker: int, holding: BeatFacts) -> Beat:
         renewed = beat.renew(self._database, worker, holding)
         if not renewed.alive:
-            self._calls.probe()  # who loses its lease begins anew, and must be able to say first that it left
+            self._transactions.probe()  # who loses its lease begins anew, and must be able to say first that it left
             return renewed
         try:
             return self._reconcile(renewed, worker, holding)
@@ -36,7 +36,7 @@ class Beats:
         """What a claim opened and could not bring."""
         emit("store.claim.left_out", attempts=len(refs))
         try:
-            self._calls.waking(lambda t: beat.give_back(t, self._calls.tools, worker, refs, reason))
+            self._transactions.waking(lambda t: beat.give_back(t, self._transactions.tools, worker, refs, reason))
         except Exception as problem:
             # The claim stands, and what it brought must reach its worker. The next beat gives the rest back: it is
             # nowhere in what the worker says it holds.
@@ -53,7 +53,11 @@ class Beats:
         given: list[AttemptRef] = []
 
         def act(refs: Sequence[AttemptRef], patience: float) -> None:
-            given.extend(self._calls.waking(lambda t: beat.give_back(t, self._calls.tools, worker, refs), patience))
+            given.extend(
+                self._transactions.waking(
+                    lambda t: beat.give_back(t, self._transactions.tools, worker, refs), patience
+                )
+            )
 
         for ref, error in isolation.in_parts(unheld, act).items():
             problem = isolation.problem_of(error)

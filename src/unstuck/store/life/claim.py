@@ -27,7 +27,7 @@ from unstuck.clock import boot
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.store.database import Database, Row, StoreSlow, Transaction
-from unstuck.store.guard.halves import AWAY, PIECES, SLOW, in_halves
+from unstuck.store.guard.bisection import AWAY, PIECES, SLOW, bisect_batch
 from unstuck.store.guard.isolation import IMPATIENCE, RETRIED, problem_of, set_aside
 from unstuck.store.life.claim_step import (
     _BEGINNING,
@@ -40,7 +40,7 @@ from unstuck.store.life.claim_step import (
     open_some,
     question,
 )
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.port import Claimed, Share
 from unstuck.store.rows import claimed_of
 from unstuck.telemetry import emit
@@ -67,9 +67,9 @@ _TRY_FOR = 0.1
 class Claims:
     """Shared by threads without a lock: what it remembers only makes it quicker."""
 
-    def __init__(self, database: Database, dimensions: Dimensions) -> None:
+    def __init__(self, database: Database, name_ids: NameIds) -> None:
         self._database = database
-        self._dimensions = dimensions
+        self._name_ids = name_ids
         self._looked_aside_at = boot()
         self._pace = _Pace(database.store_call)
 
@@ -89,7 +89,7 @@ class Claims:
                 emit("claim_in_part", level=logging.WARNING, claim=claim, error=str(error))
                 opening.held |= {share.route for share in some if is_limited}
         whole, rest = _read_on(self._database, worker, claim, sorted(opening.rows, key=_place))
-        policies = self._dimensions.policies(self._database, {row["policy"] for row in whole})
+        policies = self._name_ids.policies(self._database, {row["policy"] for row in whole})
         jobs = [claimed_of(row, claim, policies[row["policy"]]) for row in whole]
         return Claimed(jobs, opening.held, [AttemptRef(row["id"], row["token"], claim) for row in rest])
 
@@ -198,7 +198,7 @@ class _Opening:
 
     def _open(self, shares: Sequence[Share]) -> None:
         stop_after = self._pace.stop_after
-        if not self._database.split and not any(share.is_limited for share in shares):
+        if not self._database.one_table_per_statement and not any(share.is_limited for share in shares):
             rows = self._database.once("claim", stop_after=stop_after, **question(self._now(), shares))
             end_stays_alone(self._database, rows)
             self._note((rows, frozenset()))
@@ -235,7 +235,7 @@ class _Opening:
         failed: Collection[Share] = shares
         try:
             if error is not None and len(shares) > (PIECES if is_slow else 1):
-                failed = in_halves(shares, self._open_part, within=_WITHIN, most=len(shares), pieces=PIECES)
+                failed = bisect_batch(shares, self._open_part, within=_WITHIN, most=len(shares), pieces=PIECES)
             if is_slow:
                 self._pace.be_careful(share.route for share in failed)
             blamed = self._take_jobs(failed, singly=error is None)
@@ -267,7 +267,7 @@ class _Opening:
             self._open_part(spans, is_single=len(some) == 1)
 
         pieces = len(places) if singly else PIECES
-        failed = in_halves(places, open_some, within=_WITHIN, most=_MOST_BLAMED, pieces=pieces)
+        failed = bisect_batch(places, open_some, within=_WITHIN, most=_MOST_BLAMED, pieces=pieces)
         return {job: error for (_, (_, job)), error in failed.items()}
 
     def _first_of(self, share: Share, *, singly: bool) -> list[tuple[int, int]]:

@@ -12,8 +12,8 @@ from unstuck.model.errors import StoreError
 from unstuck.model.limits import LimitRoom, cut
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.order.gates import of_routes
+from unstuck.store.order.limit_room import rooms_of
 from unstuck.store.order.line import Stay, end_stays, stays_of
-from unstuck.store.order.rooms import rooms_of
 from unstuck.store.port import QuarantineDuty, Share
 from unstuck.store.rows import packed
 from unstuck.telemetry import emit
@@ -73,7 +73,7 @@ def open_counted(t: Transaction, ask: ClaimAsk, shares: list[Share]) -> tuple[li
     """What was opened, and the routes that got no room because somebody else holds one of their limits."""
     routes = sorted(share.route for share in shares)
     # SQLite has a single writer, so no other session can hold the row of a limit.
-    locked = None if t.split else {row["id"] for row in t.all("lock_limits", routes=routes)}
+    locked = None if t.one_table_per_statement else {row["id"] for row in t.all("lock_limits", routes=routes)}
     rooms = rooms_of(t, routes)
     # One that was set after we locked is not ours either.
     held = frozenset(room.route for room in rooms if locked is not None and room.limit not in locked)
@@ -113,7 +113,7 @@ def question(ask: ClaimAsk, shares: Iterable[Share]) -> dict[str, Any]:
 
 
 def open_some(t: Transaction, ask: ClaimAsk, shares: Sequence[Share]) -> list[Row]:
-    return _open_by_steps(t, ask, shares) if t.split else _open_at_once(t, ask, shares)
+    return _open_by_steps(t, ask, shares) if t.one_table_per_statement else _open_at_once(t, ask, shares)
 
 
 def _open_at_once(t: Transaction, ask: ClaimAsk, shares: Sequence[Share]) -> list[Row]:

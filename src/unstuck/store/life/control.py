@@ -21,8 +21,8 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import MAX_MESSAGE, Changes, cleaned, done_of, moment, rest_of
-from unstuck.store.order.dimensions import Dimensions
 from unstuck.store.order.line import end_stays, lock
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.order.targets import take_turn
 from unstuck.store.port import Verdict
 from unstuck.store.read.lookup import job_row
@@ -42,8 +42,8 @@ _REQUEST_OF = {Move.CANCEL: RequestKind.CANCEL, Move.INTERRUPT: RequestKind.INTE
 class Control:
     """One person's verb on one job, inside one transaction."""
 
-    def __init__(self, dimensions: Dimensions, tenant: str, uid: str, by: str) -> None:
-        self._dimensions = dimensions
+    def __init__(self, name_ids: NameIds, tenant: str, uid: str, by: str) -> None:
+        self._name_ids = name_ids
         self._tenant = tenant
         self._uid = uid
         self._by = clean_text(by, 200)
@@ -113,7 +113,7 @@ class Control:
         changes, now = Changes(), moment(t)
         self._shelve(t, row)
         waits.begin_run(t, row, row["run"] + 1)
-        stay = self._dimensions.policy(t, row["policy"]).expires_after
+        stay = self._name_ids.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
         rest = rest_of(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
@@ -150,7 +150,7 @@ class Control:
         changes, now = Changes(), moment(t)
         end_stays(t, [(row["expires_at"], row["number"])])
         self._tell(changes, row, EventKind.HURRIED, now, {})
-        stay = self._dimensions.policy(t, row["policy"]).expires_after
+        stay = self._name_ids.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
         keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
         changes.rests.append(rest_of(row, state, available_at=now, expires_at=expires_at, **keep))
@@ -222,7 +222,7 @@ class Control:
     def _pass_turn(self, changes: Changes, t: Transaction, row: Row, state: JobState, now: int) -> None:
         """What becomes of its target's turn, if it has it."""
         if row["is_head"]:
-            policy = self._dimensions.policy(t, row["policy"])
+            policy = self._name_ids.policy(t, row["policy"])
             turn = turn_after(state, started=bool(row["started"]), policy=policy)
             take_turn(changes, row["target_number"], row["number"], turn, now)
 
@@ -246,7 +246,7 @@ class Control:
 
     def _record(self, t: Transaction) -> JobRecord:
         row = self._look(t)
-        return job_of(row, self._dimensions.policy(t, row["policy"]))
+        return job_of(row, self._name_ids.policy(t, row["policy"]))
 
 
 def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None, by: str) -> None:

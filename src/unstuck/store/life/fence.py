@@ -26,7 +26,7 @@ def verdicts(t: Transaction, refs: Iterable[AttemptRef]) -> dict[AttemptRef, Ver
 def held_by_others(t: Transaction, refs: Iterable[AttemptRef], worker: int | None = None) -> set[AttemptRef]:
     """Of attempts that could not be locked: those that are open all the same. SQLite skips nothing."""
     wanted = set(refs)
-    if t.split or not wanted:
+    if t.one_table_per_statement or not wanted:
         return set()
     seen = t.all("attempts_seen", rows=_rows(wanted))
     return {ref_of(row) for row in seen if worker is None or row["worker"] == worker}

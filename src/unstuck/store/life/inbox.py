@@ -18,7 +18,7 @@ from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, Stor
 from unstuck.store.database import Database, Row, StoreSlow, Transaction
 from unstuck.store.flow import pending, waking
 from unstuck.store.guard import quarantine
-from unstuck.store.guard.halves import AWAY, in_halves
+from unstuck.store.guard.bisection import AWAY, bisect_batch
 from unstuck.store.guard.isolation import IMPATIENCE, PATIENCE, Isolation, set_aside
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order import targets
@@ -167,7 +167,7 @@ class Inbox:
             found, has_woken = self._write(lambda t: _ingest_these(t, self._tools, some), IMPATIENCE)
             done, woke = _sum(done, found), woke or has_woken
 
-        failed = in_halves(self._entries(after, batch), write, within=2 * WITHIN)
+        failed = bisect_batch(self._entries(after, batch), write, within=2 * WITHIN)
         if woke:
             self._database.hint()
         return _sum(done, self._each(after, list(failed.items())))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unstuck.model.errors import ErrorType
-from unstuck.store.calls import Calls
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.guard import isolation
@@ -13,6 +12,7 @@ from unstuck.store.life.changes import Changes
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.sweep import Queued, fail_in_queue, lock_of_queued, take_from_queue
 from unstuck.store.rows import instant, span
+from unstuck.store.transactions import Transactions
 
 #: A worker's word is good for as long: the duty that refreshes it runs every minute.
 _NOTE_EVERY = 30.0
@@ -22,7 +22,7 @@ def note_known(t: Transaction) -> int:
     return t.run("note_known", every=span(_NOTE_EVERY))
 
 
-def fail(calls: Calls, route: int, orphan_after: float, batch: int) -> int:
+def fail(transactions: Transactions, route: int, orphan_after: float, batch: int) -> int:
     """Those of this route, and those of it that were set aside."""
 
     def look(t: Transaction) -> tuple[list[Row], list[Row]]:
@@ -30,10 +30,10 @@ def fail(calls: Calls, route: int, orphan_after: float, batch: int) -> int:
         return found, t.all("aside_orphans", route=route, batch=isolation.RETRIED)
 
     def act(t: Transaction, some: Sequence[Queued]) -> tuple[list[int], bool]:
-        return fail_orphans(t, calls.tools, route, orphan_after, some)
+        return fail_orphans(t, transactions.tools, route, orphan_after, some)
 
-    found, aside = calls.database.read(look)
-    sweeping = isolation.Sweep(calls.database, "orphan")
+    found, aside = transactions.database.read(look)
+    sweeping = isolation.Sweep(transactions.database, "orphan")
     failed = sweeping.move([Queued(row["job"]) for row in found], act)
     return len(failed) + len(sweeping.again([Queued(row["job"]) for row in aside], act))
 

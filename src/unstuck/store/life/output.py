@@ -14,17 +14,17 @@ from typing import Any
 from unstuck.model.errors import NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import check_text, clean_text
-from unstuck.store.calls import Calls
 from unstuck.store.database import Transaction
 from unstuck.store.guard import isolation
 from unstuck.store.life import fence
 from unstuck.store.life.changes import MAX_OUTPUT
 from unstuck.store.port import AttemptOutput, Verdict
 from unstuck.store.rows import packed
+from unstuck.store.transactions import Transactions
 from unstuck.telemetry import emit
 
 
-def keep(calls: Calls, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
+def keep(transactions: Transactions, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
     """All at once, and attempt by attempt where that fails."""
     said: dict[AttemptRef, list[AttemptOutput]] = {}
     for one in outputs:
@@ -33,12 +33,12 @@ def keep(calls: Calls, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
 
     def act(refs: Sequence[AttemptRef], patience: float) -> None:
         some = [one for ref in refs for one in said[ref]]
-        answers = calls.database.write(lambda t: write(t, some), patience=patience)
+        answers = transactions.database.write(lambda t: write(t, some), patience=patience)
         verdicts.update(zip((one.ref for one in some), answers, strict=True))
 
     failed = isolation.in_parts(list(said), act)
     if failed:
-        calls.probe()
+        transactions.probe()
     for ref, error in failed.items():
         emit("store.output.refused", level=logging.DEBUG, job=ref.job, problem=isolation.problem_of(error))
     return [verdicts.get(one.ref, Verdict.BUSY) for one in outputs]

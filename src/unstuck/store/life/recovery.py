@@ -5,22 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from unstuck.store.calls import Calls
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import isolation
 from unstuck.store.life import beat, sweep
 from unstuck.store.port import Enough, Recovered
 from unstuck.store.rows import span
+from unstuck.store.transactions import Transactions
 from unstuck.telemetry import emit
 
 Rescue = Callable[[Transaction, Sequence[sweep.LostAttempt]], tuple[list[Recovered], bool]]
 
 
 class Recovery:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._database = calls.database
-        self._sweep = isolation.Sweep(calls.database, "recover")
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
+        self._sweep = isolation.Sweep(transactions.database, "recover")
 
     def recover_lost(self, lost_grace: float, batch: int, enough: Enough) -> list[Recovered]:
         self._database.before_rescue()
@@ -44,7 +44,7 @@ class Recovery:
         while jobs := self._attempts_of(worker, after, 500):
             self._sweep.move(
                 [sweep.LostAttempt(worker, job) for job in jobs],
-                lambda t, some: beat.leave_behind(t, self._calls.tools, worker, [one.job for one in some]),
+                lambda t, some: beat.leave_behind(t, self._transactions.tools, worker, [one.job for one in some]),
             )
             after = jobs[-1]
 
@@ -54,7 +54,7 @@ class Recovery:
             return overdue, t.all("aside_attempts", duty="overdue", batch=isolation.RETRIED)
 
         def act(t: Transaction, some: Sequence[sweep.Queued]) -> tuple[list[Recovered], bool]:
-            return sweep.convict_overdue(t, self._calls.tools, kill_grace, lease, some)
+            return sweep.convict_overdue(t, self._transactions.tools, kill_grace, lease, some)
 
         found, aside = self._database.read(look)
         sweeping = isolation.Sweep(self._database, "overdue")
@@ -79,7 +79,7 @@ class Recovery:
         return found
 
     def _rescue(self, worker: int, lost_grace: float) -> Rescue:
-        return lambda t, some: sweep.recover_lost(t, self._calls.tools, lost_grace, worker, some)
+        return lambda t, some: sweep.recover_lost(t, self._transactions.tools, lost_grace, worker, some)
 
     def _recover_again(self, lost_grace: float) -> list[Recovered]:
         facts = {"duty": "recover", "batch": isolation.RETRIED}

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 
 from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import Stuck
-from unstuck.store.calls import Calls
 from unstuck.store.database import Transaction
 from unstuck.store.guard import isolation
-from unstuck.store.guard.halves import AWAY
+from unstuck.store.guard.bisection import AWAY
 from unstuck.store.life import settle
 from unstuck.store.order import targets
 from unstuck.store.port import Report, Settled, Verdict
+from unstuck.store.transactions import Transactions
 from unstuck.telemetry import emit
 
 
 class Reports:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
         first: dict[AttemptRef, Report] = {}
@@ -33,7 +33,7 @@ class Reports:
 
         failed = isolation.in_parts(list(first), act)
         if failed:
-            self._calls.probe()  # where nothing can be written no report is to blame
+            self._transactions.probe()  # where nothing can be written no report is to blame
         for ref, error in failed.items():
             answers[ref] = self._refuse(worker, first[ref], error)
         return [answers.get(report.ref) or settle.waiting(report.ref, problem="") for report in reports]
@@ -55,19 +55,19 @@ class Reports:
 
     def _settle(self, worker: int, reports: Sequence[Report], patience: float) -> list[Settled]:
         def work(t: Transaction) -> tuple[list[Settled], bool]:
-            return settle.settle(t, self._calls.tools, worker, by, rest)
+            return settle.settle(t, self._transactions.tools, worker, by, rest)
 
-        known = self._calls.known_worker(worker)
+        known = self._transactions.known_worker(worker)
         by = known["name"] if known else f"worker {worker}"
         # What returned and said nothing closes by one statement; whatever that does not close takes the long way, and
         # so does what failed before: there a slow one costs less time.
         is_first = patience > isolation.IMPATIENCE
-        closed = settle.close_plainly(self._calls.database, worker, by, reports) if is_first else {}
+        closed = settle.close_plainly(self._transactions.database, worker, by, reports) if is_first else {}
         rest = [report for report in reports if report.ref not in closed]
-        answers = {answer.ref: answer for answer in self._calls.waking(work, patience)} if rest else {}
+        answers = {answer.ref: answer for answer in self._transactions.waking(work, patience)} if rest else {}
         self._lift_after(worker, reports, answers, patience)
-        if self._calls.has_limits:
-            self._calls.database.hint()  # what ended may have been all that kept a limit shut
+        if self._transactions.has_limits:
+            self._transactions.database.hint()  # what ended may have been all that kept a limit shut
         return [answers.get(report.ref) or closed[report.ref] for report in reports]
 
     def _lift_after(
@@ -78,4 +78,4 @@ class Reports:
         ended = [report.ref for report in reports if not isinstance(report.outcome, Stuck)]
         fenced = [ref for ref in ended if ref in answers and answers[ref].verdict is Verdict.FENCED]
         if fenced:
-            self._calls.waking(lambda t: targets.lift_after(t, worker, fenced), patience)
+            self._transactions.waking(lambda t: targets.lift_after(t, worker, fenced), patience)

@@ -73,7 +73,7 @@ def settle(
 def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Report]) -> dict[AttemptRef, Settled]:
     """Attempts that returned without another word, by one statement that is its own transaction: most of all there
     are. What it does not close (stale, asked something, settled before, on a target) is not among the answers."""
-    if database.split:
+    if database.one_table_per_statement:
         return {}
     first: dict[AttemptRef, Report] = {}
     for report in reports:
@@ -141,7 +141,7 @@ def _close_returned(
         return [], False
     closed = t.all("settle_returned", worker=worker, rows=packed(rows), targets=targets)
     accepted = {ref_of(row) for row in closed}
-    told = _close_by_steps(t, [row for row in rows if ref_of(row) in accepted]) if t.split else 0
+    told = _close_by_steps(t, [row for row in rows if ref_of(row) in accepted]) if t.one_table_per_statement else 0
     done = [report for report in returned if report.ref in accepted]
     changes = Changes()
     for report in done:

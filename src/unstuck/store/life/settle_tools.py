@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unstuck.chance import Chance
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
     """What every settle needs beside the transaction."""
 
-    dimensions: Dimensions
+    name_ids: NameIds
     chance: Chance

@@ -20,7 +20,7 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.guard import audit, breaker
 from unstuck.store.order import caps
-from unstuck.store.order.dimensions import Numbers
+from unstuck.store.order.name_ids import Numbers
 from unstuck.store.port import EVERY, Submitted
 from unstuck.store.rows import microseconds, packed, span
 
@@ -122,7 +122,7 @@ def _chunks(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
 
 def _insert(t: Transaction, rows: list[dict[str, Any]]) -> dict[str, Row]:
     born = t.all("submit_jobs", rows=packed(rows))
-    if t.split and born:
+    if t.one_table_per_statement and born:
         _insert_by_steps(t, rows, packed([row["id"] for row in born]))
     appointed = {row["uid"] for row in rows if row["start_at"] is not None}
     if appointments := [row["id"] for row in born if row["uid"] in appointed]:

@@ -88,7 +88,7 @@ def convict_overdue(
 
 
 def _stuck(t: Transaction, tools: Settling, row: Row) -> Stuck:
-    grace = tools.dimensions.policy(t, row["policy"]).grace
+    grace = tools.name_ids.policy(t, row["policy"]).grace
     message = f"Execution did not respond to cancellation within {grace:g} seconds. Worker process recycled."
     no_stack = f"no stack: judged by the janitor, because worker {row['worker_name']} did not"
     return Stuck(ErrorInfo(ErrorType.EXECUTION_STUCK, message, no_stack))
@@ -102,7 +102,7 @@ def _recovered(rows: list[Row], outcomes: Outcomes) -> list[Recovered]:
 def release_due(t: Transaction, timers: Sequence[Timer]) -> tuple[list[int], bool]:
     """Delayed starts and retries whose time has come go to ready, or to the line of their target."""
     rows = packed([timer._asdict() for timer in timers])
-    if not t.split:
+    if not t.one_table_per_statement:
         released = [row["job"] for row in t.all("release_due", rows=rows, first=FIRST)]
         return released, bool(released)
     released = [row["job"] for row in t.all("take_timers", kind="start", rows=rows)]
@@ -138,7 +138,7 @@ def expire_stays(t: Transaction, tools: Settling, timers: Sequence[Timer]) -> tu
 
 def lock_of_queued(t: Transaction, jobs: Sequence[int]) -> list[int]:
     """The targets of jobs at rest that nobody else holds."""
-    if t.split:
+    if t.one_table_per_statement:
         return []  # one writer: there is nobody to lock out
     return [row["id"] for row in t.all("lock_targets_of_queued", jobs=sorted(jobs))]
 
@@ -185,7 +185,7 @@ def fail_in_queue(changes: Changes, t: Transaction, tools: Settling, row: Row, e
     )
     changes.ends.append(done_of(row["job"], row, JobState.FAILED, now, **error))
     if row["is_head"]:
-        policy = tools.dimensions.policy(t, row["policy"])
+        policy = tools.name_ids.policy(t, row["policy"])
         turn = turn_after(JobState.FAILED, started=bool(row["started"]), policy=policy)
         take_turn(changes, row["target"], row["job"], turn, now)
 
@@ -202,13 +202,13 @@ def forget_ended(t: Transaction, retention: float, batch: int) -> int:
 
 def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
     """All of a job's rows in one transaction, the done row first: who finds none of it finds nothing else to keep."""
-    if not t.split:
+    if not t.one_table_per_statement:
         t.all("lock_briefly")
     found = [row["job"] for row in t.all("forgettable", jobs=jobs, retention=span(retention))]
     if not found:
         return 0
     gone = [row["job"] for row in t.all("forget_done", jobs=found, retention=span(retention))]
-    if t.split:
+    if t.one_table_per_statement:
         for table in FORGOTTEN:
             t.run(f"forget_{table}", jobs=gone)
     return t.run("forget_jobs", jobs=gone)
@@ -221,7 +221,7 @@ def forget_workers(t: Transaction, retention: float, batch: int) -> int:
 
 def forget_names(t: Transaction, kind: NameKind, before: int, batch: int) -> int:
     before = min(before, moment(t) - span(KEPT))
-    if not t.split:
+    if not t.one_table_per_statement:
         row = t.one(f"forget_{kind}", before=before, batch=batch)
         return int(row["looked"]) if row else 0
     kept = t.run(f"keep_{kind}", before=before, batch=batch)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from unstuck.store.calls import BY_JANITOR, Calls
 from unstuck.store.database import T, Transaction
 from unstuck.store.drivers import leaps
 from unstuck.store.guard import isolation
@@ -15,16 +14,17 @@ from unstuck.store.life import sweep
 from unstuck.store.order import targets
 from unstuck.store.port import Enough, QuarantineDuty, never
 from unstuck.store.rows import span
+from unstuck.store.transactions import BY_JANITOR, Transactions
 
 EXPIRE_ROUNDS = 50
 SWEEP_ROUNDS = 10
 
 
 class Timers:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._database = calls.database
-        self._isolation = Isolation(calls.database)
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
+        self._isolation = Isolation(transactions.database)
 
     def release_due(self, batch: int, enough: Enough) -> int:
         self._keep_appointments(batch, enough)
@@ -36,7 +36,7 @@ class Timers:
         released += len(started)
         expired = self._ring(
             "expire",
-            lambda t, some: sweep.expire_stays(t, self._calls.tools, some),
+            lambda t, some: sweep.expire_stays(t, self._transactions.tools, some),
             batch,
             rounds=EXPIRE_ROUNDS,
             enough=enough,

@@ -19,8 +19,8 @@ from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.order import targets
-from unstuck.store.order.dimensions import close_policies
-from unstuck.store.order.rooms import limited
+from unstuck.store.order.limit_room import limited
+from unstuck.store.order.name_ids import close_policies
 from unstuck.store.port import (
     BY_CODE,
     EVERY,
@@ -71,7 +71,7 @@ def _open_route(row: Row, is_limited: bool) -> OpenRoute:
 def of_routes(t: Transaction, statement: str, routes: Sequence[int]) -> list[Row]:
     """What a statement says about these routes: at once, or one by one where a question costs no round trip and the
     planner finds its way into a view only so."""
-    if t.split:
+    if t.one_table_per_statement:
         return [row for route in routes for row in t.all(statement, route=route)]
     return t.all(statement, routes=list(routes))
 

@@ -35,7 +35,7 @@ def lock_free(t: Transaction, targets: Iterable[int | None]) -> tuple[list[int],
 def lock_of_jobs(t: Transaction, jobs: Sequence[int]) -> list[int]:
     """The targets on which these jobs run, but for those that somebody else holds. A running row never changes its
     target."""
-    if t.split or not jobs:
+    if t.one_table_per_statement or not jobs:
         return []  # one writer: there is nobody to lock out
     return [row["id"] for row in t.all("lock_targets_of_jobs", jobs=sorted(jobs))]
 
@@ -46,7 +46,7 @@ def promote(t: Transaction, targets: Iterable[int]) -> int:
     if not wanted:
         return 0
     heads = t.all("promote", targets=wanted)
-    if t.split and heads:
+    if t.one_table_per_statement and heads:
         rows = packed([dict(row) for row in heads])
         t.run("leave_line", rows=rows)
         t.run("seat_heads", rows=rows)

@@ -10,7 +10,7 @@ from typing import Any
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Row, Transaction
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.port import JobFilter, JobPage
 from unstuck.store.read.sources import Search, merged
 from unstuck.store.rows import job_of, microseconds, span, worker_of
@@ -44,9 +44,7 @@ def job_row(t: Transaction, tenant: str, uid: str) -> Row:
     return row
 
 
-def page(
-    t: Transaction, dimensions: Dimensions, tenant: str, filter: JobFilter, limit: int, after: str | None
-) -> JobPage:
+def page(t: Transaction, name_ids: NameIds, tenant: str, filter: JobFilter, limit: int, after: str | None) -> JobPage:
     """Candidates in batches, until the page is full, or the sources are empty, or the budget is spent."""
     numbers = _candidates(t, tenant, filter, after)
     wanted = _wanted(tenant, filter)
@@ -57,15 +55,15 @@ def page(
         rows += t.all("list_rows", numbers=batch, most=limit + 1 - len(rows), **wanted)
         looked += len(batch)
         if len(rows) > limit:
-            return _page_of(t, dimensions, rows[:limit], rows[limit - 1]["number"])
+            return _page_of(t, name_ids, rows[:limit], rows[limit - 1]["number"])
         if looked >= BUDGET:
-            return _page_of(t, dimensions, rows, batch[-1])
+            return _page_of(t, name_ids, rows, batch[-1])
         size = min(BATCH, BUDGET - looked)
-    return _page_of(t, dimensions, rows, None)
+    return _page_of(t, name_ids, rows, None)
 
 
-def _page_of(t: Transaction, dimensions: Dimensions, rows: list[Row], last: int | None) -> JobPage:
-    jobs = tuple(job_of(row, dimensions.policy(t, row["policy"])) for row in rows)
+def _page_of(t: Transaction, name_ids: NameIds, rows: list[Row], last: int | None) -> JobPage:
+    jobs = tuple(job_of(row, name_ids.policy(t, row["policy"])) for row in rows)
     return JobPage(jobs, next=None if last is None else str(last))
 
 

@@ -24,14 +24,14 @@ from unstuck.model.why.facts import (
     settle_of,
 )
 from unstuck.store.database import Row, Transaction
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.read.locks import locks_on
 from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
 
 
-def gate_facts(t: Transaction, dimensions: Dimensions, tenant: str, job: str) -> Facts | None:
+def gate_facts(t: Transaction, name_ids: NameIds, tenant: str, job: str) -> Facts | None:
     # SQLite reads one snapshot, and needs to be told whom to look for inside its views.
-    whom = t.one("gate_facts_of", tenant=tenant, uid=job) if t.split else {}
+    whom = t.one("gate_facts_of", tenant=tenant, uid=job) if t.one_table_per_statement else {}
     row = whom is not None and t.one("gate_facts", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
     if not row:
         return None
@@ -39,7 +39,7 @@ def gate_facts(t: Transaction, dimensions: Dimensions, tenant: str, job: str) ->
     others = tuple(AwaitedJob(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
     return Facts(
         at=instant(row["at"]),
-        job=job_of(row, dimensions.policy(t, row["policy"])),
+        job=job_of(row, name_ids.policy(t, row["policy"])),
         route=row["route"],
         rank=row["rank"],
         due_at=instant_or_none(row["due_at"]),
@@ -60,7 +60,7 @@ def gate_facts(t: Transaction, dimensions: Dimensions, tenant: str, job: str) ->
         children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
         quarantine=(*(_set_aside(found) for found in _list(row["quarantine"])), *_kept_by_worker(row, roles)),
         worker_roles=roles,
-        locks=() if t.split or row["state"] in FINAL else locks_on(t, row["number"]),
+        locks=() if t.one_table_per_statement or row["state"] in FINAL else locks_on(t, row["number"]),
     )
 
 

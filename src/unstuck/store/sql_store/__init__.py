@@ -22,7 +22,7 @@ class SqlStore(SqlWorker, SqlJobs, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRe
         return self._database.migrate()
 
     def probe(self) -> None:
-        self._calls.probe()
+        self._transactions.probe()
 
     def schema_version(self) -> int:
         return self._database.schema_version()

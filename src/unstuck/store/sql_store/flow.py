@@ -30,7 +30,7 @@ class SqlFlow(SqlVerbs):
             audit.note(t, by, "events.send", subject or "", tenant, {"event": event, "answers": sent.job})
             return sent, sent.job is not None
 
-        return self._calls.waking(work)
+        return self._transactions.waking(work)
 
     def decide(
         self, tenant: str, job: str, answer: Answer, by: str, comment: str | None = None, *, key: str | None = None
@@ -46,7 +46,7 @@ class SqlFlow(SqlVerbs):
             audit.note(t, by, verb, job, tenant, {"question": record.wait.name, "comment": comment})
             return record, True
 
-        return self._calls.waking(work)
+        return self._transactions.waking(work)
 
     def open_waits(
         self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
@@ -68,7 +68,7 @@ class SqlFlow(SqlVerbs):
         return self._read_job(tenant, job, lambda t: parts.count(t, tenant, job))
 
     def usage_of(self, tenant: str, job: str) -> Spent:
-        return self._read_job(tenant, job, lambda t: usage.usage_of(t, self._dimensions, tenant, job))
+        return self._read_job(tenant, job, lambda t: usage.usage_of(t, self._name_ids, tenant, job))
 
     def children_of(self, tenant: str, job: str) -> list[Child]:
         return self._read_job(tenant, job, lambda t: children.children_of(t, tenant, job))

@@ -25,7 +25,7 @@ class SqlGuard(SqlVerbs):
         removed = self._database.write(lambda t: breaker.lift(t, tenant, workflow, by))
         if removed:
             self._blacklist_duty.release_at_once(workflow)
-        return self._calls.hinting(removed)
+        return self._transactions.hinting(removed)
 
     def blacklist_history(
         self, tenant: str | None = None, workflow: str | None = None, *, before: int | None = None, limit: int = 100
@@ -56,13 +56,13 @@ class SqlGuard(SqlVerbs):
         return self._database.write(lambda t: audit.ack(t, number, by))
 
     def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
-        return self._calls.set_aside(duty, errors, by)
+        return self._transactions.set_aside(duty, errors, by)
 
     def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
-        self._calls.leave_quarantine(duty, item)
+        self._transactions.leave_quarantine(duty, item)
 
     def quarantine_due(self, duty: QuarantineDuty, batch: int = 100) -> list[int]:
-        return self._calls.quarantine_due(duty, batch)
+        return self._transactions.quarantine_due(duty, batch)
 
     def quarantined(
         self,

@@ -10,7 +10,6 @@ from unstuck.model.errors import StoreBusy, UnknownJob
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import Move
 from unstuck.model.payload import MAX_NAME, clean_text
-from unstuck.store.calls import LOOKS
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.flow import steps as journals
@@ -30,6 +29,7 @@ from unstuck.store.port import (
 from unstuck.store.read import lookup
 from unstuck.store.rows import attempts_of, event_of, job_of, ref_of, workflow_of
 from unstuck.store.sql_store.verbs import SqlVerbs
+from unstuck.store.transactions import LOOKS
 
 
 class SqlJobs(SqlVerbs):
@@ -37,7 +37,9 @@ class SqlJobs(SqlVerbs):
         if not jobs:
             return []
         submit.check(jobs)
-        answers = self._calls.with_numbers(jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life))
+        answers = self._transactions.with_numbers(
+            jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life)
+        )
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
 
@@ -82,11 +84,11 @@ class SqlJobs(SqlVerbs):
             raise UnknownJob(clean_text(job, MAX_NAME))
 
         def work(t: Transaction) -> tuple[JobRecord, bool]:
-            released = pending.release(t, self._dimensions, tenant, job, by, force)
+            released = pending.release(t, self._name_ids, tenant, job, by, force)
             audit.note(t, by, "jobs.release", job, tenant, {"force": force or None})
             return released
 
-        return self._calls.waking(work)
+        return self._transactions.waking(work)
 
     def skip(self, tenant: str, job: str, by: str) -> JobRecord:
         record = self._control(tenant, job, by, "skip", lambda verb, t: verb.skip(t))
@@ -94,7 +96,7 @@ class SqlJobs(SqlVerbs):
         return record
 
     def give_order(self, worker: int, kind: OrderKind, subject: str, by: str) -> WorkerOrder:
-        return self._calls.audited(
+        return self._transactions.audited(
             lambda t: worker_orders.give(t, worker, kind, subject, by), by, f"workers.{kind}", subject or str(worker)
         )
 
@@ -110,7 +112,7 @@ class SqlJobs(SqlVerbs):
     def get(self, tenant: str, job: str) -> JobRecord | None:
         def work(t: Transaction) -> JobRecord | None:
             row = t.one("job", tenant=tenant, uid=job)
-            return None if row is None else job_of(row, self._dimensions.policy(t, row["policy"]))
+            return None if row is None else job_of(row, self._name_ids.policy(t, row["policy"]))
 
         return self._database.read(work) if lookup.can_exist(tenant, job) else None
 
@@ -147,7 +149,7 @@ class SqlJobs(SqlVerbs):
         names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
         if not lookup.can_exist(*names):
             return JobPage(())
-        return self._database.read(lambda t: lookup.page(t, self._dimensions, tenant, filter, limit, after))
+        return self._database.read(lambda t: lookup.page(t, self._name_ids, tenant, filter, limit, after))
 
     def _control(
         self,
@@ -168,7 +170,7 @@ class SqlJobs(SqlVerbs):
 
         if not lookup.can_exist(tenant, job):
             raise UnknownJob(clean_text(job, MAX_NAME))
-        verb = Control(self._dimensions, tenant, job, by)
+        verb = Control(self._name_ids, tenant, job, by)
         for _ in range(LOOKS):
             record = self._database.write(work)
             if not isinstance(record, Again):

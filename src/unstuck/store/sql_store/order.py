@@ -19,11 +19,13 @@ class SqlOrder(SqlVerbs):
         until = pause.until_at.isoformat() if pause.until_at else None
         detail = {"reason": pause.reason, "until": until}
         noted = (pause.by, f"{pause.kind}s.pause", pause.name, pause.tenant, detail)
-        return self._calls.audited(lambda t: gates.pause(t, pause), *noted)
+        return self._transactions.audited(lambda t: gates.pause(t, pause), *noted)
 
     def unpause(self, kind: PauseKind, name: str, tenant: str, by: str = "") -> bool:
         noted = (by, f"{kind}s.unpause", name, tenant)
-        return self._calls.hinting(self._calls.audited(lambda t: gates.unpause(t, kind, name, tenant), *noted))
+        return self._transactions.hinting(
+            self._transactions.audited(lambda t: gates.unpause(t, kind, name, tenant), *noted)
+        )
 
     def pauses(self, tenant: str | None = None) -> list[Pause]:
         return self._database.read(lambda t: gates.pauses(t, tenant)) if lookup.can_exist(tenant) else []
@@ -36,25 +38,27 @@ class SqlOrder(SqlVerbs):
             "max_queued": limit.max_queued,
         }
         noted = (limit.by, f"{limit.kind}s.limit", limit.name, limit.tenant, parts)
-        return self._calls.hinting(self._calls.audited(lambda t: gates.set_limit(t, limit), *noted))
+        return self._transactions.hinting(self._transactions.audited(lambda t: gates.set_limit(t, limit), *noted))
 
     def change_limit(self, limit: Limit, parts: Collection[LimitPart]) -> Limit | None:
         said: dict[str, Any] = {part: getattr(limit, part) for part in sorted(parts)}
         noted = (limit.by, f"{limit.kind}s.limit", limit.name, limit.tenant, said)
-        changed = self._calls.audited(lambda t: gates.change_limit(t, limit, parts), *noted)
+        changed = self._transactions.audited(lambda t: gates.change_limit(t, limit, parts), *noted)
         self._database.hint()  # also when it is gone
         return changed
 
     def remove_limit(self, kind: LimitKind, name: str, tenant: str, by: str = "") -> bool:
         noted = (by, f"{kind}s.unlimit", name, tenant)
-        return self._calls.hinting(self._calls.audited(lambda t: gates.remove_limit(t, kind, name, tenant), *noted))
+        return self._transactions.hinting(
+            self._transactions.audited(lambda t: gates.remove_limit(t, kind, name, tenant), *noted)
+        )
 
     def limits(self, tenant: str | None = None) -> list[Limit]:
         return self._database.read(lambda t: gates.limits(t, tenant)) if lookup.can_exist(tenant) else []
 
     def set_tenant(self, name: str, weight: int, by: str) -> TenantRecord:
         noted = (by, "tenants.weight", name, name, {"weight": weight})
-        return self._calls.audited(lambda t: gates.set_tenant(t, name, weight, by), *noted)
+        return self._transactions.audited(lambda t: gates.set_tenant(t, name, weight, by), *noted)
 
     def tenants(self, after: str = "", limit: int = 100) -> list[TenantRecord]:
         return self._database.read(lambda t: gates.tenants(t, after, limit)) if lookup.can_exist(after) else []
@@ -75,6 +79,6 @@ class SqlOrder(SqlVerbs):
     def line(self, tenant: str, target: str, limit: int = 20) -> list[JobRecord]:
         def work(t: Transaction) -> list[JobRecord]:
             rows = t.all("line_of", tenant=tenant, name=target, most=limit)
-            return [job_of(row, self._dimensions.policy(t, row["policy"])) for row in rows]
+            return [job_of(row, self._name_ids.policy(t, row["policy"])) for row in rows]
 
         return self._database.read(work) if lookup.can_exist(tenant, target) else []

@@ -64,7 +64,7 @@ class SqlRead(SqlVerbs):
     def gate_facts(self, tenant: str, job: str) -> Facts | None:
         if not lookup.can_exist(tenant, job):
             return None
-        return self._database.read(lambda t: why.gate_facts(t, self._dimensions, tenant, job))
+        return self._database.read(lambda t: why.gate_facts(t, self._name_ids, tenant, job))
 
     def lock_holders(self, longer: float) -> list[LockHolder]:
         return self._database.read(lambda t: locks.holders(t, longer))

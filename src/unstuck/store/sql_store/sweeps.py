@@ -41,7 +41,7 @@ class SqlSweeps(SqlVerbs):
         return self._timers.lift_body_marks(margin, batch)
 
     def lift_body_mark(self, worker: int, job: int) -> bool:
-        return self._calls.waking(lambda t: targets.lift_body_mark(t, worker, job), isolation.IMPATIENCE) == 1
+        return self._transactions.waking(lambda t: targets.lift_body_mark(t, worker, job), isolation.IMPATIENCE) == 1
 
     def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
         return self._database.read(lambda t: sweep.ended_before(t, retention, after, limit))
@@ -69,7 +69,7 @@ class SqlSweeps(SqlVerbs):
         return self._database.write(orphans.note_known)
 
     def fail_orphans(self, route: int, orphan_after: float, batch: int = 500) -> int:
-        return orphans.fail(self._calls, route, orphan_after, batch)
+        return orphans.fail(self._transactions, route, orphan_after, batch)
 
     def forget_workers(self, retention: float, batch: int = 100) -> int:
         return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
@@ -84,13 +84,13 @@ class SqlSweeps(SqlVerbs):
         return self._database.write(lambda t: t.run("forget_audit", retention=span(retention), batch=batch))
 
     def expire_waits(self, batch: int = 500, *, enough: Enough = never) -> int:
-        return self._tending.expire_waits(batch, enough)
+        return self._flow_sweep.expire_waits(batch, enough)
 
     def next_wait(self) -> float | None:
         return self._database.read(waking.next_end)
 
     def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
-        return self._tending.tend_children(batch, enough)
+        return self._flow_sweep.tend_children(batch, enough)
 
     def forget_unclaimed_events(self, batch: int = 1000) -> int:
         return self._database.write(lambda t: t.run("forget_unclaimed_events", batch=batch))

@@ -8,10 +8,9 @@ from unstuck.chance import Chance, SystemChance
 from unstuck.model.errors import UnknownJob
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.times import Times
-from unstuck.store.calls import Calls
 from unstuck.store.database import Database, T, Transaction
-from unstuck.store.flow.tending import Tending
-from unstuck.store.guard.tending import BlacklistDuty
+from unstuck.store.flow.sweep import FlowSweep
+from unstuck.store.guard.blacklist_duty import BlacklistDuty
 from unstuck.store.life.beats import Beats
 from unstuck.store.life.claim import Claims
 from unstuck.store.life.inbox import Inbox
@@ -19,8 +18,9 @@ from unstuck.store.life.recovery import Recovery
 from unstuck.store.life.reports import Reports
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.timers import Timers
-from unstuck.store.order.dimensions import Dimensions
+from unstuck.store.order.name_ids import NameIds
 from unstuck.store.read import lookup
+from unstuck.store.transactions import Transactions
 
 
 class SqlVerbs:
@@ -29,17 +29,17 @@ class SqlVerbs:
     ) -> None:
         self._database = database
         self._key_life = key_retention
-        self._dimensions = Dimensions()
-        self._tools = Settling(self._dimensions, chance or SystemChance())
-        self._calls = calls = Calls(database, self._tools)
+        self._name_ids = NameIds()
+        self._tools = Settling(self._name_ids, chance or SystemChance())
+        self._transactions = transactions = Transactions(database, self._tools)
         self._inbox = Inbox(database, self._tools)
-        self._claims = Claims(database, self._dimensions)
-        self._beats = Beats(calls)
-        self._reports = Reports(calls)
-        self._recovery = Recovery(calls)
-        self._timers = Timers(calls)
-        self._tending = Tending(calls)
-        self._blacklist_duty = BlacklistDuty(calls)
+        self._claims = Claims(database, self._name_ids)
+        self._beats = Beats(transactions)
+        self._reports = Reports(transactions)
+        self._recovery = Recovery(transactions)
+        self._timers = Timers(transactions)
+        self._flow_sweep = FlowSweep(transactions)
+        self._blacklist_duty = BlacklistDuty(transactions)
         #: Of each worker, the code version that it registered last.
         self._versions: dict[int, str] = {}
 

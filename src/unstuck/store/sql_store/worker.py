@@ -70,30 +70,30 @@ class SqlWorker(SqlVerbs):
             return Ingested(0, 0, after)
         found = self._inbox.ingest(after, batch)
         if found.entries:
-            self._tending.tend_children(TENDED_SOON, never)  # the end of a parent leaves an entry
+            self._flow_sweep.tend_children(TENDED_SOON, never)  # the end of a parent leaves an entry
         return found
 
     def ingest_again(self, batch: int = 1000) -> int:
-        return self._inbox.try_again(batch) + self._tending.tend_again(batch)
+        return self._inbox.try_again(batch) + self._flow_sweep.tend_again(batch)
 
     def routes(self, numbers: Sequence[int]) -> list[Route]:
         wanted = list(numbers)
         return [Route(**row) for row in self._database.read(lambda t: t.all("routes", numbers=wanted))]
 
     def open_routes(self, after: int = 0, limit: int = 1000) -> OpenRoutes:
-        found, self._calls.has_limits = self._database.read(lambda t: gates.look(t, after, limit))
+        found, self._transactions.has_limits = self._database.read(lambda t: gates.look(t, after, limit))
         return found
 
     def open_routes_of(self, routes: Sequence[int]) -> OpenRoutes:
         found, has_limits = self._database.read(lambda t: gates.look_at(t, routes))
-        self._calls.has_limits = self._calls.has_limits or has_limits
+        self._transactions.has_limits = self._transactions.has_limits or has_limits
         return found
 
     def weights(self) -> dict[str, int]:
         return {row["name"]: row["weight"] for row in self._database.read(lambda t: t.all("weights"))}
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
-        known = self._calls.known_worker(worker)
+        known = self._transactions.known_worker(worker)
         if known is None:
             return Claimed()
         version = self._versions.get(worker, known["code_version"])
@@ -128,7 +128,7 @@ class SqlWorker(SqlVerbs):
         return self._reports.settle(worker, reports)
 
     def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
-        return output.keep(self._calls, outputs)
+        return output.keep(self._transactions, outputs)
 
     def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
         return self._database.read(lambda t: journals.journal(t, ref, after))
@@ -142,7 +142,7 @@ class SqlWorker(SqlVerbs):
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
         check_amounts(amounts)
         return self._database.write(
-            lambda t: usage.spend(t, self._dimensions, ref, serial, amounts), patience=isolation.IMPATIENCE
+            lambda t: usage.spend(t, self._name_ids, ref, serial, amounts), patience=isolation.IMPATIENCE
         )
 
     def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
@@ -151,7 +151,7 @@ class SqlWorker(SqlVerbs):
 
     def spawn(self, child: NewChild) -> Child | None:
         spawn.check(child)
-        answer = self._calls.with_numbers(
+        answer = self._transactions.with_numbers(
             [child.job],
             lambda t, numbers: spawn.spawn(t, child, numbers, self._key_life),
             patience=isolation.IMPATIENCE,

@@ -1,4 +1,4 @@
-"""Calls: what the verbs share: the database, what a settle needs, and what goes with a write (hint, audit, names)."""
+"""Transactions: how a verb runs one, with what goes with it: a hint after the commit, a line of audit, name ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.guard import audit, isolation
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.life.submit import expect
-from unstuck.store.order.dimensions import Numbers, StaleNames
+from unstuck.store.order.name_ids import Numbers, StaleNames
 from unstuck.store.port import EVERY, QuarantineDuty
 
 #: How often a verb looks again at what keeps moving under its eyes.
@@ -19,13 +19,13 @@ LOOKS = 100
 BY_JANITOR = "janitor"
 
 
-class Calls:
+class Transactions:
     """One for all verbs of a store. Of any thread."""
 
     def __init__(self, database: Database, tools: Settling) -> None:
         self.database = database
         self.tools = tools
-        self.dimensions = tools.dimensions
+        self.name_ids = tools.name_ids
         #: Whether the last look at the routes met a limit: what ends may then be all that keeps it shut.
         self.has_limits = False
         self._workers: dict[int, Row] = {}
@@ -70,13 +70,13 @@ class Calls:
             try:
                 return self._write_with_numbers(jobs, work, patience)
             except StaleNames:
-                self.dimensions.forget()
+                self.name_ids.forget()
         raise StoreBusy("the names of these jobs grew old on their way each time; nothing was written, try again")
 
     def _write_with_numbers(
         self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None
     ) -> T:
-        numbers = self.dimensions.ensure(self.database, jobs, lambda t: expect(t, jobs))
+        numbers = self.name_ids.ensure(self.database, jobs, lambda t: expect(t, jobs))
         return self.database.write(lambda t: work(t, numbers), patience=patience)
 
     def known_worker(self, worker: int) -> Row | None:

@@ -12,7 +12,7 @@ Source = socket.socket | int
 Hear = Callable[[int], None]
 
 
-class Wires:
+class FleetSelector:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._nudge_in, self._nudge_out = os.pipe()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from unstuck.model.errors import StoreError
-from unstuck.store.calls import Calls
 from unstuck.store.database import Transaction
 from unstuck.store.guard import blacklist_sweep, isolation
+from unstuck.store.guard.bisection import AWAY
 from unstuck.store.guard.blacklist_sweep import BlacklistedJob
-from unstuck.store.guard.halves import AWAY
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.port import Enough, never
+from unstuck.store.transactions import Transactions
 from unstuck.telemetry import emit
 
 ROUNDS = 50
@@ -21,9 +21,9 @@ BATCH = 500
 
 
 class BlacklistDuty:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._database = calls.database
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
 
     def tend(self, batch: int, enough: Enough) -> int:
         """The look first: where nothing is blacklisted, SQLite's write lock is not asked for."""
@@ -50,13 +50,13 @@ class BlacklistDuty:
         """A transaction each: whoever holds an entry asks for no lock that comes before it."""
         probes, due = self._database.read(lambda t: (t.all("probes"), blacklist_sweep.due_for_probe(t)))
         moved = sum(self._tend_probe(partial(blacklist_sweep.judge, probe=probe)) for probe in probes)
-        send = partial(blacklist_sweep.send, tools=self._calls.tools)
+        send = partial(blacklist_sweep.send, tools=self._transactions.tools)
         return moved + sum(self._tend_probe(partial(send, entry=one)) for one in due)
 
     def _tend_probe(self, work: Callable[[Transaction], tuple[int, bool]]) -> int:
         """One that cannot be judged now keeps neither the others nor the blacklist from their turn."""
         try:
-            return self._calls.waking(work, isolation.PATIENCE)
+            return self._transactions.waking(work, isolation.PATIENCE)
         except blacklist_sweep.Lifted:
             return 0  # rolled back; the next sweep sees how things stand then
         except AWAY:
@@ -74,7 +74,7 @@ class BlacklistDuty:
     ) -> int:
         def move(t: Transaction, jobs: Sequence[BlacklistedJob]) -> tuple[list[int], bool]:
             try:
-                return act(t, self._calls.tools, jobs)
+                return act(t, self._transactions.tools, jobs)
             except blacklist_sweep.Lifted:
                 raise isolation.Undone from None  # the next sweep sees how things stand then
 
@@ -86,7 +86,7 @@ class BlacklistDuty:
             moved += some
             if not some or enough():
                 break
-        if self._calls.quarantine_due("blacklist", 1):
+        if self._transactions.quarantine_due("blacklist", 1):
             again = self._database.read(partial(look, batch=isolation.RETRIED, aside=True))
             moved += len(sweeping.again(again, move))
         return moved

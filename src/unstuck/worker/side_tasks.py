@@ -1,4 +1,4 @@
-"""Asides: what a loop does beside its own work. What fails there is said and shown, and stops nothing."""
+"""Side tasks: what a loop does beside its own work. What fails there is said and shown, and stops nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from unstuck.telemetry import emit
 T = TypeVar("T")
 
 _FIRST_REST = 0.5
-#: An aside that fails slowly would take all the time there is, if it were tried again at once.
+#: A side task that fails slowly would take all the time there is, if it were tried again at once.
 _LONGEST_REST = 5.0
 
 
-class Asides:
+class SideTasks:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._troubles: dict[str, Trouble] = {}
@@ -27,18 +27,18 @@ class Asides:
 
     @property
     def troubles(self) -> dict[str, Trouble]:
-        """Of each aside that does not work now. For any thread."""
+        """Of each task that does not work now. For any thread."""
         return dict(self._troubles)
 
-    def do(self, name: str, aside: Callable[[], T], *, sparing: type[Exception] = Exception) -> T | None:
+    def do(self, name: str, task: Callable[[], T], *, sparing: type[Exception] = Exception) -> T | None:
         """Its answer; None if it failed, now or so lately that it still rests."""
         now = self._clock.boot()
         if now < self._due.get(name, now):
             return None
         try:
-            answer = aside()
+            answer = task()
         except sparing as error:
-            emit("aside_failed", level=logging.WARNING, aside=name, error=str(error) or repr(error))
+            emit("side_task_failed", level=logging.WARNING, task=name, error=str(error) or repr(error))
             self._troubles[name] = Trouble.after(self._troubles.get(name), error, now)
             self._rests[name] = min(_LONGEST_REST, 2 * self._rests.get(name, _FIRST_REST / 2))
             self._due[name] = self._clock.boot() + self._rests[name]
@@ -55,10 +55,10 @@ class Asides:
             return
         before = self._troubles.get(name)
         if before is None:
-            emit("aside_failed", level=logging.WARNING, aside=name, error=problem)
+            emit("side_task_failed", level=logging.WARNING, task=name, error=problem)
         self._troubles[name] = Trouble.after(before, StoreBusy(problem), self._clock.boot())
 
     def forgive(self) -> None:
-        """Whatever failed was not the aside's own fault: try again at once."""
+        """Whatever failed was not the task's own fault: try again at once."""
         self._rests = dict.fromkeys(self._rests, _FIRST_REST / 2)
         self._due = dict.fromkeys(self._due, self._clock.boot())

@@ -18,18 +18,18 @@ from unstuck.worker.feeding import Feeding
 from unstuck.worker.loops import Loop
 from unstuck.worker.placing import Seats
 from unstuck.worker.requests import News
+from unstuck.worker.role_watch import RoleWatch
 from unstuck.worker.roles import UNFIT
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Phase, Shutdown
 from unstuck.worker.state import WorkerState
 from unstuck.worker.view import WearLimits
-from unstuck.worker.wellbeing import Wellbeing
 
 TIMES = Times()
 
 
 class Patient:
-    """A worker whose settle loop, duties and chores do what a test says; its beats land."""
+    """A worker whose settle loop, duties and side_tasks do what a test says; its beats land."""
 
     def __init__(self, clock: FakeClock, me: WorkerRecord) -> None:
         self.clock = clock
@@ -39,16 +39,16 @@ class Patient:
         self.error: Exception | None = None
         self.settle = Loop("settle", self._settle, clock, silence=100.0)
         self.duties: dict[str, Trouble] = {}
-        self.chores: dict[str, Trouble] = {}
+        self.side_tasks: dict[str, Trouble] = {}
         self.news: list[News] = []
-        self.wellbeing = Wellbeing(
+        self.role_watch = RoleWatch(
             me,
             self.state,
             self.shutdown,
             [self.settle],
             duties=lambda: self.duties,
             ends=dict,
-            chores=lambda: self.chores,
+            side_tasks=lambda: self.side_tasks,
             tell=self.news.append,
         )
 
@@ -63,7 +63,7 @@ class Patient:
             self.clock.advance(1.0)
             self.state.fence = Fence.after(self.clock.boot(), TIMES)
             self.state.phase = self.shutdown.phase(self.clock.boot())
-            self.wellbeing.look(self.clock.boot())
+            self.role_watch.look(self.clock.boot())
 
     def info(self) -> dict[str, Any]:
         return describe(self.state, {}, self.clock.boot(), is_impatient=False)[1]
@@ -144,11 +144,11 @@ def test_a_duty_that_fails_for_good_is_told_and_the_worker_stays(patient: Patien
 
 
 def test_a_chore_of_the_claimer_is_shown_while_it_fails(patient: Patient) -> None:
-    patient.chores = {"ingest": Trouble(ValueError("x"), patient.clock.boot(), failures=3)}
+    patient.side_tasks = {"ingest": Trouble(ValueError("x"), patient.clock.boot(), failures=3)}
     patient.live(5)
     (role,) = patient.info()["roles"]
     assert (role["name"], role["failures"], role["failing_for"]) == ("claim/ingest", 3, 5.0)
-    patient.chores = {}
+    patient.side_tasks = {}
     patient.live(1)
     assert patient.info()["roles"] == []
 

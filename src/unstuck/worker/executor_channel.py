@@ -1,4 +1,4 @@
-"""The talk with executors: what is told and what is heard, checked, and turned into events.
+"""The channel to executors: what is told and what is heard, checked, and turned into events.
 
 An attempt is known by a number that the fleet dealt out; one bad frame ends the executor that sent it.
 """
@@ -30,26 +30,26 @@ from unstuck.executor.messages import (
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import clean_text
 from unstuck.worker import validate
+from unstuck.worker.fleet_selector import FleetSelector, is_readable, is_writable
 from unstuck.worker.member import Member
 from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, FlowCall, HandlerOutput, Recalled, Started
-from unstuck.worker.wires import Wires, is_readable, is_writable
 
 HANG_UP_GRACE = 0.2
 _READ = 1 << 20
 
 
-class Talk:
+class ExecutorChannel:
     def __init__(
         self,
         kill_grace: float,
         *,
-        wires: Wires,
+        selector: FleetSelector,
         clock: Clock,
         say: Callable[[FleetEvent], None],
         kill: Callable[[Member, str], None],
     ) -> None:
         self._kill_grace = kill_grace
-        self._wires = wires
+        self._selector = selector
         self._clock = clock
         self._say = say
         self._kill = kill
@@ -96,7 +96,7 @@ class Talk:
             del member.unsent[:sent]
         if member.writing != bool(member.unsent):
             member.writing = bool(member.unsent)
-            self._wires.watch_for_room(member.wire, member.writing)
+            self._selector.watch_for_room(member.wire, member.writing)
 
     def _read_once(self, member: Member) -> bool:
         try:
@@ -113,14 +113,14 @@ class Talk:
                 self._take(member, message)
         except Exception as error:
             # BadFrame or whatever else its words led to: it costs this executor, never the supervisor.
-            self._wires.unwatch(member.wire)
+            self._selector.unwatch(member.wire)
             self._kill(member, f"it sent what no executor sends: {error}")
             return False
         return True
 
     def _hung_up(self, member: Member) -> None:
         """It closed its end: nothing can be heard or asked any more, so it must not go on."""
-        self._wires.unwatch(member.wire)
+        self._selector.unwatch(member.wire)
         if member.pid and not member.killed and member.status_by == math.inf:
             # Usually the process is just ending by itself: let its own status be seen.
             member.stop_by = min(member.stop_by, self._clock.boot() + HANG_UP_GRACE)

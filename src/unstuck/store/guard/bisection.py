@@ -1,6 +1,7 @@
-"""Halves: a batch that cannot be written is cut in two, and again, until what is left is the single item that cannot.
-Where each failure takes long, it is cut in more pieces, and these come after all others: finding the one item is then
-a matter of fewer failures, and who is not near it does not wait for them.
+"""Bisection: a batch that cannot be written is cut in two, and again, until a single item is left that cannot.
+
+A failure that takes long is cut in more pieces, and these come after all others: the item is then found by fewer
+failures, and items that are not near it do not wait for them.
 
 The others are written on the way. What was found goes to quarantine (see there), and batches leave it out.
 """
@@ -27,7 +28,7 @@ SLOW = 0.2
 PIECES = 8
 
 
-def in_halves(
+def bisect_batch(
     items: Sequence[K],
     act: Callable[[Sequence[K]], object],
     *,

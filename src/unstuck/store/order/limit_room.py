@@ -1,4 +1,4 @@
-"""Rooms: what the limits of some routes leave to them; each limit is counted once, however many routes it counts.
+"""Limit room: what the limits of some routes leave to them. Each limit is counted once for all its routes.
 
 PostgreSQL does it in one function. SQLite, which has no plan for two lists that meet, answers the parts (which limits
 a route has, on which routes something runs, how many) and they meet here.
@@ -20,7 +20,7 @@ _Place = tuple[str, str, str]
 
 def limited(t: Transaction, routes: Sequence[int]) -> dict[int, bool]:
     """Those of these routes that have limits, and whether one of them leaves nothing."""
-    if t.split:
+    if t.one_table_per_statement:
         found: dict[int, bool] = {}
         for room in rooms_of(t, routes):
             found[room.route] = found.get(room.route, False) or not room.left
@@ -31,7 +31,7 @@ def limited(t: Transaction, routes: Sequence[int]) -> dict[int, bool]:
 def rooms_of(t: Transaction, routes: Sequence[int]) -> list[LimitRoom]:
     """What each limit of these routes leaves to them."""
     rows = t.all("limit_room", routes=list(routes))
-    if t.split:
+    if t.one_table_per_statement:
         return _counted(t, rows)
     return [_room(row, row["running"], row["started"]) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Routes, targets and policies: what their numbers stand for never changes, and a number is never used twice.
+"""The ids of names: routes, targets and policies. What an id stands for never changes, and no id is used twice.
 
 Routes and targets that nobody has meant for long, and that no job names, are forgotten. So that no submit ever uses a
 number whose row is gone, without a lock that every submit would have to take:
@@ -138,7 +138,7 @@ class _Rules:
         self.terms: _Kept[Asked, Terms] = _Kept()
 
 
-class Dimensions:
+class NameIds:
     """Shared by threads without a lock: two that miss at once read the same rows."""
 
     def __init__(self, clock: Callable[[], float] = boot) -> None:

@@ -1,4 +1,4 @@
-"""Tending: waits whose time has passed, and children whose parent was cancelled or failed."""
+"""Sweep of the flow: waits whose time has passed, and children whose parent was cancelled or failed."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from functools import partial
 from unstuck.model.errors import IllegalMove, UnknownJob
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import Move
-from unstuck.store.calls import BY_JANITOR, LOOKS, Calls
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waking
 from unstuck.store.guard import isolation, quarantine
-from unstuck.store.guard.halves import AWAY, MOST_FAILURES
+from unstuck.store.guard.bisection import AWAY, MOST_FAILURES
 from unstuck.store.life.control import Again, Control
 from unstuck.store.port import Enough
+from unstuck.store.transactions import BY_JANITOR, LOOKS, Transactions
 
 EXPIRE_ROUNDS = 50
 TEND_ROUNDS = 3
 
 
-class Tending:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._database = calls.database
-        self._isolation = isolation.Isolation(calls.database)
+class FlowSweep:
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._database = transactions.database
+        self._isolation = isolation.Isolation(transactions.database)
 
     def expire_waits(self, batch: int, enough: Enough) -> int:
         """Batch after batch, up to a bound, as stays in the queue; each round goes on behind the last: what somebody
@@ -41,8 +41,8 @@ class Tending:
         return moved
 
     def _expire(self, timers: Sequence[tuple[int, int]]) -> int:
-        moved, errors = self._isolation.each(timers, lambda t, some: waking.expire(t, self._calls.tools, some))
-        self._calls.set_aside("wait", {job: error for (_, job), error in errors.items()}, BY_JANITOR)
+        moved, errors = self._isolation.each(timers, lambda t, some: waking.expire(t, self._transactions.tools, some))
+        self._transactions.set_aside("wait", {job: error for (_, job), error in errors.items()}, BY_JANITOR)
         return moved
 
     def tend_children(self, batch: int, enough: Enough) -> int:
@@ -54,20 +54,20 @@ class Tending:
             for row in rows:
                 moved += self._tend_or_set_aside(row)
                 if enough():
-                    return self._calls.hinting(moved)
+                    return self._transactions.hinting(moved)
             if len(rows) < batch or moved >= batch:
                 break
             after = rows[-1]["left_at"], rows[-1]["child"]
-        return self._calls.hinting(moved)
+        return self._transactions.hinting(moved)
 
     def tend_again(self, batch: int) -> int:
         """Children that were set aside."""
         moved = 0
-        for child in self._calls.quarantine_due("children", batch)[:MOST_FAILURES]:
+        for child in self._transactions.quarantine_due("children", batch)[:MOST_FAILURES]:
             row = self._database.read(partial(_left_child, child=child))
-            self._calls.leave_quarantine("children", child)  # it comes back if it fails again
+            self._transactions.leave_quarantine("children", child)  # it comes back if it fails again
             moved += self._tend_or_set_aside(row) if row else 0
-        return self._calls.hinting(moved)
+        return self._transactions.hinting(moved)
 
     def _tend_or_set_aside(self, row: Row) -> bool:
         try:
@@ -75,7 +75,7 @@ class Tending:
         except AWAY:
             raise
         except Exception as problem:
-            self._calls.set_aside("children", {row["child"]: quarantine.reason(problem)}, BY_JANITOR)
+            self._transactions.set_aside("children", {row["child"]: quarantine.reason(problem)}, BY_JANITOR)
             return False
 
     def _tend_child(self, row: Row) -> bool:
@@ -93,7 +93,7 @@ class Tending:
             return stopped is not None
 
         by = f"parent {row['parent_uid'] or ''}".strip()
-        verb = Control(self._calls.dimensions, row["tenant"], row["uid"], by)
+        verb = Control(self._transactions.name_ids, row["tenant"], row["uid"], by)
         for _ in range(LOOKS):
             moved = self._database.write(work, patience=isolation.IMPATIENCE)
             if not isinstance(moved, Again):

@@ -15,7 +15,7 @@ from tests.support.postgres import PostgresServer
 from unstuck.model.limits import LimitRoom
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.database import Database
-from unstuck.store.order.rooms import limited, rooms_of
+from unstuck.store.order.limit_room import limited, rooms_of
 from unstuck.store.port import EVERY, Limit, Report, Share
 from unstuck.store.sql_store import SqlStore
 

@@ -1,4 +1,5 @@
-"""Starts: which deaths of executors are laid to their start, and how long the next one has to show that it lives.
+"""Failures at the start: which deaths of executors count as such, and how long the next executor must live before it
+is fed.
 
 A process that dies of its start may do so a while after it said that it was ready (a thread of an on_start hook, a
 broken library), and then takes with it what it was fed meanwhile. What it died of cannot be seen of one death; so the

@@ -1,4 +1,4 @@
-"""Wellbeing: the main thread's look at the worker's own roles, and what it does about those that fail."""
+"""Role watch: the main thread's look at the worker's own roles, and what it does about those that fail."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from unstuck.worker.state import WorkerState
 TITLE = "Worker Role Failing"
 
 
-class Wellbeing:
-    """`duties` and `chores` fail inside of a loop that goes on: the janitor's, the claimer's. `ends` are those of
+class RoleWatch:
+    """`duties` and `side_tasks` fail inside of a loop that goes on: the janitor's, the claimer's. `ends` are those of
     single jobs, which the store takes nowhere."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Wellbeing:
         loops: Sequence[Loop],
         *,
         duties: Callable[[], Mapping[str, Trouble]],
-        chores: Callable[[], Mapping[str, Trouble]],
+        side_tasks: Callable[[], Mapping[str, Trouble]],
         ends: Callable[[], Mapping[str, Trouble]],
         tell: Callable[[News], None],
     ) -> None:
@@ -39,7 +39,7 @@ class Wellbeing:
         self._shutdown = shutdown
         self._loops = loops
         self._duties = duties
-        self._chores = chores
+        self._side_tasks = side_tasks
         self._ends = ends
         self._tell = tell
         #: What was told as news, for as long as it lasts.
@@ -62,8 +62,8 @@ class Wellbeing:
     def _troubles(self) -> dict[str, Trouble]:
         loops = {loop.name: trouble for loop in self._loops if (trouble := loop.trouble) is not None}
         duties = {f"janitor/{name}": trouble for name, trouble in self._duties().items()}
-        chores = {f"claim/{name}": trouble for name, trouble in self._chores().items()}
-        return {**loops, **duties, **chores, **self._ends()}
+        side_tasks = {f"claim/{name}": trouble for name, trouble in self._side_tasks().items()}
+        return {**loops, **duties, **side_tasks, **self._ends()}
 
     def _news(self, role: Role, now: float) -> News:
         is_vital = role.name in VITAL
