@@ -19,12 +19,17 @@ SELECT name, host, code_version FROM unstuck_workers WHERE id = :worker
 SELECT info FROM unstuck_workers WHERE id = :worker
 
 -- name: renew_lease
--- Between :earliest and :latest: a renewal by a clock that has leapt would be one to the wrong time. boot_at: see leaps.
+-- Between :earliest and :latest: a renewal by a clock that has leapt would be one to the wrong time. The clock is read
+-- once: it may leap between two readings of one statement. boot_at: see leaps.
+WITH clock AS MATERIALIZED (
+    SELECT unstuck_now() AS now
+)
 UPDATE unstuck_workers
-   SET beat_at = unstuck_now(), lease_until = unstuck_now() + :lease, state = :state,
+   SET beat_at = clock.now, lease_until = clock.now + :lease, state = :state,
        info = COALESCE(CAST(:info AS TEXT), info), boot_at = :boot_at
- WHERE id = :worker AND lease_until > unstuck_now() AND state NOT IN ('lost', 'fenced', 'gone')
-   AND unstuck_now() BETWEEN CAST(:earliest AS BIGINT) AND CAST(:latest AS BIGINT)
+  FROM clock
+ WHERE id = :worker AND lease_until > clock.now AND state NOT IN ('lost', 'fenced', 'gone')
+   AND clock.now BETWEEN CAST(:earliest AS BIGINT) AND CAST(:latest AS BIGINT)
 RETURNING lease_until, state, beat_at AS now
 
 -- name: granted
