@@ -26,25 +26,23 @@ Key = Annotated[
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
+    limit: Annotated[int, options.rows(10_000)] = 50,
     after: Annotated[str | None, option("--after", metavar="CURSOR", help="go on where a page ended")] = None,
-    json_: options.Json = False,
     all_tenants: Annotated[bool, option("--all-tenants", help="of every tenant, not only this one")] = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """What waits for a decision, the oldest first. Who is asked, until when, and what happens then."""
-    options.check_whose(all_tenants, tenant)
-    with opened(database, tenant) as session:
+    options.check_whose(all_tenants, common)
+    with opened(common) as session:
         whose = None if all_tenants else session.tenant
         found = approvals(session.store, whose, after=after, limit=limit + 1)
         now = session.now()
         if not found and not all_tenants:
             gates.warn_if_unheard_of(session, "tenant", session.tenant)
     shown = found[:limit]
-    if json_:
-        for approval in shown:
-            output.emit_json(shapes.approval(approval))
+    if common.json:
+        output.emit_each(map(shapes.approval, shown))
     else:
         _print(shown, now)
     if len(found) > limit:
@@ -53,34 +51,22 @@ def list_(
 
 @app.command()
 def approve(
-    job: options.JobName,
-    by: By = None,
-    comment: Comment = None,
-    key: Key = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    job: options.JobName, by: By = None, comment: Comment = None, key: Key = None, *, common: options.Common
 ) -> None:
     """Say yes: the job goes on."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         decided = session.flow.approve(session.job(job).id, by=by, comment=comment, key=key)
-    _print_decided(decided, json_)
+    _print_decided(decided, common.json)
 
 
 @app.command()
 def reject(
-    job: options.JobName,
-    by: By = None,
-    comment: Comment = None,
-    key: Key = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    job: options.JobName, by: By = None, comment: Comment = None, key: Key = None, *, common: options.Common
 ) -> None:
     """Say no: the job hears of it, and fails unless it knows what to do then."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         decided = session.flow.reject(session.job(job).id, by=by, comment=comment, key=key)
-    _print_decided(decided, json_)
+    _print_decided(decided, common.json)
 
 
 def _print(found: Sequence[Approval], now: datetime) -> None:

@@ -19,17 +19,15 @@ def audit(
     subject: Annotated[
         str | None, option("--subject", metavar="NAME", help="what it was done to: a job's id, a queue's name")
     ] = None,
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
+    limit: Annotated[int, options.rows(10_000)] = 50,
+    *,
+    common: options.CommonOneTenant,
 ) -> None:
     """What operators did, the newest first. Without --tenant: of all tenants."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found, now = session.guard.audit(verb=verb, subject=subject, limit=limit), session.now()
-    if json_:
-        for action in found:
-            output.emit_json(shapes.action(action))
+    if common.json:
+        output.emit_each(map(shapes.action, found))
         return
     output.table(
         ["WHEN", "BY", "VERB", "SUBJECT", "TENANT", "DETAIL"],

@@ -27,20 +27,20 @@ app = options.single()
 
 @app.command()
 def bench(
-    jobs: Annotated[int, option("--jobs", "-n", help="how many", least=1, most=1_000_000)] = 2000,
+    jobs: Annotated[int, option("--jobs", "-n", help="number of jobs", least=1, most=1_000_000)] = 2000,
     asynchronous: Annotated[bool, option("--async", help="coroutines instead of plain functions")] = False,
     concurrency: Annotated[int, option("--concurrency", "-c", help="jobs at once", least=1)] = 100,
     processes: Annotated[int, option("--processes", "-p", help="executor processes", least=1)] = 2,
     timeout: Annotated[
         float, option("--timeout", read=options.seconds, metavar="DURATION", help="give up after")
     ] = 300.0,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> None:
     """Enqueue N jobs that do nothing, drain them with a worker, print the rates."""
-    with _database(database) as (url, log):
+    with _database(common.database) as (url, log):
         facts = _measure(url, log, jobs, asynchronous, concurrency, processes, timeout)
-    if json_:
+    if common.json:
         output.emit_json(facts)
         return
     output.say(f"enqueued  {facts['enqueue_per_s']:>10,.0f} jobs/s   ({jobs:,} in batches)")

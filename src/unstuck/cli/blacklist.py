@@ -19,36 +19,31 @@ app = options.group(
 
 Name = Annotated[str, Argument(metavar="WORKFLOW", help="the workflow's name")]
 AllTenants = Annotated[bool, option("--all-tenants", help="for every tenant, whatever UNSTUCK_TENANT says")]
-Limit = Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)]
+Limit = Annotated[int, options.rows(10_000)]
 
 
 @app.command("list")
-def list_(
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
-) -> None:
+def list_(common: options.CommonOneTenant) -> None:
     """What is on it: why, by whom, since when."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found, now = session.guard.entries(), session.now()
-    _print(found, now, json_, empty="nothing is blacklisted")
+    _print(found, now, common.json, empty="nothing is blacklisted")
 
 
 @app.command()
 def add(
     workflow: Name,
     reason: Annotated[str | None, option("--reason", metavar="TEXT", help="why, for those who are refused")] = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
     all_tenants: AllTenants = False,
+    *,
+    common: options.CommonOneTenant,
 ) -> None:
     """Shut a workflow out on every path. What runs goes on; what waits fails, or is held by its own policy."""
-    options.check_whose(all_tenants, tenant)
-    with opened(database, tenant) as session:
+    options.check_whose(all_tenants, common)
+    with opened(common) as session:
         entry, is_new = session.guard.add(workflow, reason, tenant=EVERY if all_tenants else None)
         gates.warn_if_unheard_of(session, "workflow", workflow)
-    if json_:
+    if common.json:
         output.emit_json(shapes.entry(entry) | {"created": is_new})
         return
     if is_new:
@@ -61,21 +56,14 @@ def add(
 
 
 @app.command()
-def remove(
-    workflow: Name,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
-    all_tenants: AllTenants = False,
-) -> None:
+def remove(workflow: Name, all_tenants: AllTenants = False, *, common: options.CommonOneTenant) -> None:
     """Let a workflow run again. Its stuck executions count from 0, and what was held goes on."""
-    options.check_whose(all_tenants, tenant)
-    with opened(database, tenant) as session:
+    options.check_whose(all_tenants, common)
+    with opened(common) as session:
         removed = session.guard.remove(workflow, tenant=EVERY if all_tenants else None)
         left = [e for e in session.store.blacklist(session.tenant) if e.workflow == workflow]
-    if json_:
-        for entry in removed:
-            output.emit_json(shapes.entry(entry))
+    if common.json:
+        output.emit_each(map(shapes.entry, removed))
         return
     for entry in removed:
         reason = output.visible(entry.reason)
@@ -88,21 +76,19 @@ def remove(
 def history(
     workflow: Annotated[str | None, Argument(metavar="WORKFLOW", help="only of this one")] = None,
     limit: Limit = 50,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
+    *,
+    common: options.CommonOneTenant,
 ) -> None:
     """Everything that ever was on it, the newest first."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found, now = session.guard.history(workflow, limit=limit), session.now()
     never = "nothing was ever blacklisted" if workflow is None else f"workflow {workflow} was never blacklisted"
-    _print(found, now, json_, empty=never)
+    _print(found, now, common.json, empty=never)
 
 
 def _print(found: Iterable[BlacklistEntry], now: datetime, as_json: bool, *, empty: str) -> None:
     if as_json:
-        for entry in found:
-            output.emit_json(shapes.entry(entry))
+        output.emit_each(map(shapes.entry, found))
         return
     output.table(
         ["WORKFLOW", "TENANT", "SINCE", "BY", "REASON", "LIFTED"],

@@ -6,6 +6,7 @@ from the database if it answers quickly. Whatever goes wrong, a tab key must nev
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
@@ -109,64 +110,40 @@ def _without_verb(command: Command, before: list[str], last: str) -> list[str]:
 
 def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
     """What an option or argument of this name may be given, as far as that is known and cheap."""
+    command = words[0]
+    if parameter == "after" and command in ("enqueue", "approvals"):
+        parameter = "job"
+    if parameter == "job" and command == "approvals":
+        parameter = "asking job"
+    elif parameter == "name" and command not in ("worker", "limits", "settings"):
+        parameter = "workflow"
+    if parameter not in _STORED:
+        return _fixed(parameter, command)
+    with _session(words) as session:
+        return _STORED[parameter](session, prefix)
+
+
+def _fixed(parameter: str, command: str) -> list[str]:
+    """Values that stand in the code; what nobody knows has none."""
+    from unstuck.config import PRESETS
+    from unstuck.model.errors import ErrorType
+    from unstuck.model.guard import SETTINGS, VERBS
+    from unstuck.model.lifecycle import EventKind, JobState
+
     match parameter:
-        case "job" if words[0] == "approvals":
-            from unstuck.observe.flow import approvals
-
-            with _session(words) as session:
-                return [approval.job for approval in approvals(session.store, session.tenant, limit=50)]
-        case "job":
-            with _session(words) as session:
-                return session.store.find(session.tenant, prefix, 50)
-        case "target":
-            with _session(words) as session:
-                # By name above the prefix; the prefix itself may be a name too.
-                found = session.store.targets(session.tenant, after=prefix, limit=50)
-                return [*(target.name for target in found), *_known(session.store.target(session.tenant, prefix))]
-        case "who" | "tenant":
-            with _session(words) as session:
-                return [*(t.name for t in session.store.tenants(prefix, 50)), *_known(session.store.tenant(prefix))]
-        case "queue":
-            from unstuck.cli.gates import queue_names
-
-            with _session(words) as session:
-                return list(queue_names(session))
-        case "worker" | "names":
-            with _session(words) as session:
-                return [worker.name for worker, state in session.workers() if state != "gone"]
-        case "pid":
-            with _session(words) as session:
-                return _pids(session)
         case "after_failure":
             return ["fail", "run"]
-        case "after" if words[0] in ("enqueue", "approvals"):
-            return _values("job", prefix, words)
-        case "workflow" | "name" if words[0] not in ("worker", "limits", "settings"):
-            with _session(words) as session:
-                return [workflow.name for workflow in session.store.workflows()]
         case "state":
-            from unstuck.model.lifecycle import JobState
-
             return [state.value for state in JobState]
         case "verb":
-            from unstuck.model.guard import VERBS
-
             return [*VERBS, *{verb.split(".")[0] for verb in VERBS}]
         case "kind":
-            from unstuck.model.lifecycle import EventKind
-
             return [kind.value for kind in EventKind]
         case "error":
-            from unstuck.model.errors import ErrorType
-
             return [error.value for error in ErrorType]
         case "preset":
-            from unstuck.config import PRESETS
-
             return list(PRESETS)
-        case "name" if words[0] == "settings":
-            from unstuck.model.guard import SETTINGS
-
+        case "name" if command == "settings":
             return list(SETTINGS)
         case "log_format":
             return ["auto", "human", "json"]
@@ -176,19 +153,61 @@ def _values(parameter: str, prefix: str, words: list[str]) -> list[str]:
             return []
 
 
+def _asking_jobs(session: Session, prefix: str) -> list[str]:
+    from unstuck.observe.flow import approvals
+
+    return [approval.job for approval in approvals(session.store, session.tenant, limit=50)]
+
+
+def _targets(session: Session, prefix: str) -> list[str]:
+    # By name above the prefix; the prefix itself may be a name too.
+    found = session.store.targets(session.tenant, after=prefix, limit=50)
+    return [*(target.name for target in found), *_known(session.store.target(session.tenant, prefix))]
+
+
+def _tenants(session: Session, prefix: str) -> list[str]:
+    return [*(t.name for t in session.store.tenants(prefix, 50)), *_known(session.store.tenant(prefix))]
+
+
 def _known(record: TargetRecord | TenantRecord | None) -> list[str]:
     return [] if record is None else [record.name]
 
 
-def _pids(session: Session) -> list[str]:
+def _queues(session: Session, prefix: str) -> list[str]:
+    from unstuck.cli.gates import queue_names
+
+    return list(queue_names(session))
+
+
+def _workers(session: Session, prefix: str) -> list[str]:
+    return [worker.name for worker, state in session.workers() if state != "gone"]
+
+
+def _pids(session: Session, prefix: str) -> list[str]:
     from unstuck.cli import worker_info
 
     living = [worker for worker, state in session.workers() if state in worker_info.ALIVE]
     return [str(process.pid) for worker in living for process in worker_info.processes(worker)]
 
 
+#: By the name of an option or argument: what the database knows, at least those values that begin with the prefix.
+_STORED: dict[str, Callable[[Session, str], list[str]]] = {
+    "job": lambda session, prefix: session.store.find(session.tenant, prefix, 50),
+    "asking job": _asking_jobs,
+    "target": _targets,
+    "who": _tenants,
+    "tenant": _tenants,
+    "queue": _queues,
+    "worker": _workers,
+    "names": _workers,
+    "pid": _pids,
+    "workflow": lambda session, prefix: [workflow.name for workflow in session.store.workflows()],
+}
+
+
 def _session(words: list[str]) -> AbstractContextManager[Session]:
     from unstuck.cli.session import opened
 
     chosen = dict(pairwise(words))
-    return opened(chosen.get("--database") or chosen.get("-d"), chosen.get("--tenant"))
+    database = chosen.get("--database") or chosen.get("-d")
+    return opened(options.Common(database=database, tenant=chosen.get("--tenant")))

@@ -16,20 +16,19 @@ def show(
     sources: Annotated[bool, option("--sources", help="also where each value came from")] = False,
     changed: Annotated[bool, option("--changed", help="only what is not a default")] = False,
     preset: Annotated[str | None, option("--preset", metavar="NAME", help="as if this were chosen")] = None,
-    json_: options.Json = False,
     app_name: options.AppName = None,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Every setting; passwords are masked."""
-    asked = {"database": database, "tenant": tenant, "app": app_name, "preset": preset}
+    asked = {**common.flags, "app": app_name, "preset": preset}
     settings = settings_of(asked, ask_app=True)
     found = {
         name: (value, source)
         for name, (value, source) in settings.sources().items()
         if not changed or source != "default"
     }
-    if json_:
+    if common.json:
         output.emit_json(
             {
                 name: {"value": value, "source": source} if sources else value

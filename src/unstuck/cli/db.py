@@ -14,17 +14,17 @@ app = options.group("The database's schema: bring it up to date, ask which it is
 @app.command()
 def migrate(
     sql: Annotated[bool, option("--sql", help="print the statements instead of running them")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> None:
     """Create the tables, or bring them up to date. Under a lock, safe to run from everywhere at once."""
     if sql:
-        output.say(_statements(database).rstrip())
+        output.say(_statements(common.database).rstrip())
         return
-    with opened(database, None, missing="ignore") as session:
+    with opened(common, missing="ignore") as session:
         applied = session.store.migrate()
         version = session.store.schema_version()
-    if json_:
+    if common.json:
         output.emit_json({"applied": applied, "version": version})
         return
     for name in applied:
@@ -44,22 +44,22 @@ def _statements(database: str | None) -> str:
 
 
 @app.command()
-def current(json_: options.Json = False, database: options.Database = None) -> None:
+def current(common: options.CommonPlatform) -> None:
     """Which schema version the database has."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         found, wanted = versions(session)
-    if json_:
+    if common.json:
         output.emit_json({"version": found, "shipped": wanted})
     else:
         output.say(str(found))
 
 
 @app.command()
-def check(json_: options.Json = False, database: options.Database = None) -> int:
+def check(common: options.CommonPlatform) -> int:
     """Does the schema fit this code? Exit code 10 if not."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         found, wanted = versions(session)
-    if json_:
+    if common.json:
         output.emit_json({"ok": found >= wanted, "version": found, "shipped": wanted})
     elif found >= wanted:
         output.say(f"schema version {found} fits this code")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from unstuck.cli import options, output, shapes
-from unstuck.cli.jobs import finish
+from unstuck.cli.jobs.wait import finish
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import CheckedRequest, Session, exists, repeated, session_on, settings_of
 from unstuck.model.errors import InvalidInput, UnknownJob
@@ -17,6 +17,38 @@ from unstuck.model.payload import decode
 app = options.single()
 
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class JobFlags:
+    """How the job is to run, where it is not as its workflow says."""
+
+    priority: Annotated[int | None, option("--priority", help="higher goes first")] = None
+    key: Annotated[str | None, option("--key", help="idempotency key: the same key is the same job")] = None
+    delay: Annotated[
+        float | None, option("--delay", read=options.seconds, metavar="DURATION", help="not before, e.g. 5m")
+    ] = None
+    queue: Annotated[str | None, option("--queue", metavar="NAME", help="instead of the workflow's own")] = None
+    target: Annotated[
+        str | None, option("--target", metavar="NAME", help="whose jobs run one at a time, instead of the workflow's")
+    ] = None
+    limit_key: Annotated[
+        str | None, option("--limit-key", metavar="KEY", help="what a key's limit counts, instead of the workflow's")
+    ] = None
+    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="to find it by; may be repeated")] = None
+    hold: Annotated[bool, option("--hold", help="accepted, but not run before `unstuck jobs release`")] = False
+    after: Annotated[
+        list[str] | None, option("--after", metavar="JOB", help="not before this job has ended; may be repeated")
+    ] = None
+    after_failure: Annotated[
+        str | None,
+        option("--after-failure", metavar="fail|run", help="if such a job does not complete (default: fail)"),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """As the options of a submit name them; `after` is left to `_after`, which needs a session."""
+        named = asdict(self) | {"tags": self.tag, "hold": self.hold or None}
+        return {name: value for name, value in named.items() if value is not None and name not in ("tag", "after")}
 
 
 @app.command()
@@ -29,59 +61,26 @@ def enqueue(
     kwargs: Annotated[str | None, option("--kwargs", metavar="JSON", help="named arguments as one object")] = None,
     wait: Annotated[bool, option("--wait", help="until it ends; prints its result")] = False,
     timeout: options.Timeout = None,
-    priority: Annotated[int | None, option("--priority", help="higher goes first")] = None,
-    key: Annotated[str | None, option("--key", help="idempotency key: the same key is the same job")] = None,
-    delay: Annotated[
-        float | None, option("--delay", read=options.seconds, metavar="DURATION", help="not before, e.g. 5m")
-    ] = None,
-    queue: Annotated[str | None, option("--queue", metavar="NAME", help="instead of the workflow's own")] = None,
-    target: Annotated[
-        str | None, option("--target", metavar="NAME", help="whose jobs run one at a time, instead of the workflow's")
-    ] = None,
-    limit_key: Annotated[
-        str | None, option("--limit-key", metavar="KEY", help="what a key's limit counts, instead of the workflow's")
-    ] = None,
-    tag: Annotated[list[str] | None, option("--tag", metavar="TAG", help="to find it by; may be repeated")] = None,
-    hold: Annotated[bool, option("--hold", help="accepted, but not run before `unstuck jobs release`")] = False,
-    after: Annotated[
-        list[str] | None, option("--after", metavar="JOB", help="not before this job has ended; may be repeated")
-    ] = None,
-    after_failure: Annotated[
-        str | None,
-        option("--after-failure", metavar="fail|run", help="if such a job does not complete (default: fail)"),
-    ] = None,
-    json_: options.Json = False,
+    *,
+    flags: JobFlags,
     app_name: options.AppName = None,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    common: options.Common,
 ) -> int:
     """Accept a job: its id on stdout; with --wait its result, and an exit code that says how it ended."""
     positional, named = parse(arguments or [], kwargs)
-    chosen = {
-        "priority": priority,
-        "key": key,
-        "delay": delay,
-        "queue": queue,
-        "target": target,
-        "limit_key": limit_key,
-        "tags": tag,
-        "hold": hold or None,
-        "after_failure": after_failure,
-    }
-    how = {name: value for name, value in chosen.items() if value is not None}
-    settings = settings_of({"database": database, "tenant": tenant, "app": app_name})
-    asked = CheckedRequest.of(settings, workflow, positional, named, how)
-    if after and not exists(settings.database):
-        raise UnknownJob(after[0])
+    settings = settings_of({**common.flags, "app": app_name})
+    asked = CheckedRequest.of(settings, workflow, positional, named, flags.given())
+    if flags.after and not exists(settings.database):
+        raise UnknownJob(flags.after[0])
     with session_on(settings, missing="create" if asked.is_known else "ignore") as session:
-        ident, created = session.submit(_after(session, asked, after or []))
+        ident, created = session.submit(_after(session, asked, flags.after or []))
         if not created:
-            output.note(f"key {key} is known: this is the job it made before")
+            output.note(f"key {flags.key} is known: this is the job it made before")
         if wait:
-            if not json_:
+            if not common.json:
                 output.note(f"job {ident}")
-            return finish(session, session.wait(ident, timeout), json_, timeout)
-        if json_:
+            return finish(session, session.wait(ident, timeout), common.json, timeout)
+        if common.json:
             output.emit_json(shapes.job(session.job(ident), session.now()) | {"created": created})
         else:
             output.say(ident)

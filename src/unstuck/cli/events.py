@@ -34,23 +34,22 @@ def list_(
     job: OfJob = None,
     workflow: OfWorkflow = None,
     kind: OfKind = None,
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=100_000)] = 100,
-    json_: options.Json = False,
+    limit: Annotated[int, options.rows(100_000)] = 100,
     all_tenants: AllTenants = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """What is kept of the feed, the oldest first; each event has a cursor to go on from."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         wanted = _wanted(session, job, workflow, kind, all_tenants)
         feed = Feed(_reader(session, after or START, wanted), follow=False)
         shown = list(islice(feed, limit + 1))
         cursor = shown[limit - 1].cursor if len(shown) > limit else feed.cursor
     for event in shown[:limit]:
-        _print(event, json_)
+        _print(event, common.json)
     if len(shown) > limit:
         output.note(f"there are more: --after {cursor}")
-    elif not json_:
+    elif not common.json:
         output.note(f"what comes next: unstuck events follow --after {cursor}" if shown else "no such events so far")
 
 
@@ -60,20 +59,19 @@ def follow(
     job: OfJob = None,
     workflow: OfWorkflow = None,
     kind: OfKind = None,
-    json_: options.Json = False,
     all_tenants: AllTenants = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> int:
     """Every event as it is committed, once and in order, until Ctrl-C. Begins now, or where you left off."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         wanted = _wanted(session, job, workflow, kind, all_tenants)
         feed = Feed(_reader(session, after or NOW, wanted))
         printed, is_printing = feed.cursor, False
         try:
             for event in feed:
                 is_printing = True
-                _print(event, json_)
+                _print(event, common.json)
                 printed, is_printing = event.cursor, False
         except KeyboardInterrupt:
             # An event that may not have been printed is printed again rather than never.
@@ -92,18 +90,17 @@ def send(
         str | None, option("--topic", metavar="NAME", help="to one that waits on this topic, not to a job")
     ] = None,
     by: Annotated[str | None, option("--by", metavar="NAME", help="who sends it; else whose shell this is")] = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Send an event to a job, or to a topic. It answers one wait: an open one, or the next within 24 hours."""
     whom, name = _addressed(job, event, topic)
     content = None if payload is None else _read(payload)
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         ident = None if whom is None else session.job(whom).id
         sent = session.flow.signal(name, content, job=ident, topic=topic, by=by)
         waiting = [] if ident is None or sent.job is not None else _awaited(session, ident)
-    if json_:
+    if common.json:
         output.emit_json({"event": name, "job": ident, "topic": topic, "answered": sent.job, "number": sent.number})
     elif sent.job is not None:
         output.say(f"event {name} reached job {sent.job}: it goes on")

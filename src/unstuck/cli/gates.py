@@ -14,33 +14,67 @@ from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.spelling import about, given
 from unstuck.store.port import BY_CODE, EVERY, Limit, LimitKind, Pause, PauseKind
 
-For = Annotated[
-    float | None, option("--for", read=options.seconds, metavar="DURATION", help="ends by itself after, e.g. 30m")
-]
-Until = Annotated[str | None, option("--until", metavar="TIME", help='ends by itself: RFC 3339, or "in 2h"')]
-Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="why, for those who ask `unstuck why`")]
 AllTenants = Annotated[bool, option("--all-tenants", help="for every tenant, not only this one")]
 Together = Annotated[bool, option("--all-tenants", help="counts all tenants together, not only this one")]
-Concurrency = Annotated[str | None, option("--concurrency", "-c", metavar="N|none", help="so many run at once")]
-Rate = Annotated[
-    str | None, option("--rate", "-r", metavar="N/TIME|none", help="so many start in a time, e.g. 100/m")
-]
-MaxQueued = Annotated[str | None, option("--max-queued", metavar="N|none", help="so many wait; more are refused")]
 FEW = 5
-Lift = Annotated[bool, option("--none", help="no limit at all any more")]
+
+
+@dataclass(frozen=True)
+class PauseFlags:
+    for_: Annotated[
+        float | None, option("--for", read=options.seconds, metavar="DURATION", help="ends by itself after, e.g. 30m")
+    ] = None
+    until: Annotated[
+        str | None, option("--until", metavar="TIME", help='ends by itself at: RFC 3339, or "in 2h"')
+    ] = None  # fmt: skip
+    reason: Annotated[
+        str | None, option("--reason", metavar="TEXT", help="why, for those who ask `unstuck why`")
+    ] = None  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LimitFlags:
+    """What is not said stays as it stands."""
+
+    concurrency: Annotated[
+        str | None, option("--concurrency", "-c", metavar="N|none", help="maximum jobs that run at once")
+    ] = None
+    rate: Annotated[
+        str | None,
+        option("--rate", "-r", metavar="N/TIME|none", help="maximum jobs that start in a time, e.g. 100/m"),
+    ] = None
+    none: Annotated[bool, option("--none", help="no limit at all any more")] = False
+
+    def changes(self) -> dict[str, Any]:
+        """Of those that are said; None lifts one."""
+        found: dict[str, Any] = {}
+        if self.concurrency is not None:
+            found["concurrency"] = _number(self.concurrency, "--concurrency")
+        if self.rate is not None:
+            found["rate"] = None if self.rate == "none" else self.rate
+        return found
+
+
+@dataclass(frozen=True)
+class QueueLimitFlags(LimitFlags):
+    max_queued: Annotated[
+        str | None, option("--max-queued", metavar="N|none", help="maximum jobs that wait; more are refused")
+    ] = None
+
+    def changes(self) -> dict[str, Any]:
+        queued = {} if self.max_queued is None else {"max_queued": _number(self.max_queued, "--max-queued")}
+        return super().changes() | queued
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
     """Whose, in which database, and how to answer."""
 
-    database: str | None
-    tenant: str | None
-    as_json: bool
+    common: options.CommonPlatform
     all_tenants: bool = False
 
     def __post_init__(self) -> None:
-        options.check_whose(self.all_tenants, self.tenant)
+        options.check_whose(self.all_tenants, self.common)
 
     @property
     def whose(self) -> str | None:
@@ -50,25 +84,22 @@ class Where:
         """What a command about the same place must say besides."""
         if self.all_tenants:
             return "--all-tenants"
-        return given("--tenant", session.tenant) if self.tenant else ""
+        return given("--tenant", session.tenant) if self.common.flags.get("tenant") else ""
 
 
 # --- verbs --------------------------------------------------------------------------------------------------------
 
 
-def pause(
-    kind: PauseKind, name: str, lasting: float | None, until: str | None, reason: str | None, where: Where
-) -> None:
-    if lasting is not None and until is not None:
+def pause(kind: PauseKind, name: str, flags: PauseFlags, where: Where) -> None:
+    if flags.for_ is not None and flags.until is not None:
         raise InvalidInput("--for and --until exclude each other")
-    if until is not None:
-        lasting, instant = end_of(until)
-    else:
-        instant = None
-    with opened(where.database, where.tenant) as session:
-        set_ = session.gates.pause(kind, name, tenant=where.whose, lasting=lasting, until=instant, reason=reason)
+    lasting, instant = (flags.for_, None) if flags.until is None else end_of(flags.until)
+    with opened(where.common) as session:
+        set_ = session.gates.pause(
+            kind, name, tenant=where.whose, lasting=lasting, until=instant, reason=flags.reason
+        )
         warn_if_unheard_of(session, kind, name)
-        if where.as_json:
+        if where.common.json:
             output.emit_json(shapes.pause(set_))
             return
         output.say(f"{kind} {name} is {output.styled('paused', 'yellow')} {_end(set_, session.now())}")
@@ -79,10 +110,10 @@ def pause(
 
 
 def unpause(kind: PauseKind, name: str, where: Where) -> None:
-    with opened(where.database, where.tenant) as session:
+    with opened(where.common) as session:
         lifted = session.gates.unpause(kind, name, tenant=where.whose)
         left = _still_paused(session, kind, name)
-        if where.as_json:
+        if where.common.json:
             output.emit_json({"kind": kind, "name": name, "lifted": lifted, "left": [shapes.pause(p) for p in left]})
             return
         if lifted and not left:
@@ -96,28 +127,13 @@ def unpause(kind: PauseKind, name: str, where: Where) -> None:
             output.note(f"it is still paused {whose}")
 
 
-def limit(
-    kind: LimitKind,
-    name: str,
-    concurrency: str | None,
-    rate: str | None,
-    max_queued: str | None,
-    lift: bool,
-    where: Where,
-) -> None:
-    """What is not said stays as it stands."""
-    meant: dict[str, Any] = {
-        "concurrency": _number(concurrency, "--concurrency"),
-        "rate": None if rate == "none" else rate,
-        "max_queued": _number(max_queued, "--max-queued"),
-    }
-    said = {"concurrency": concurrency, "rate": rate, "max_queued": max_queued}
-    changes = {part: meant[part] for part, word in said.items() if word is not None}
-    if lift == bool(changes):
+def limit(kind: LimitKind, name: str, flags: LimitFlags, where: Where) -> None:
+    changes = flags.changes()
+    if flags.none == bool(changes):
         raise InvalidInput("say --concurrency, --rate or --max-queued, or --none to lift the limit")
-    with opened(where.database, where.tenant) as session:
+    with opened(where.common) as session:
         before = _standing(session, kind, name, where)
-        if lift:
+        if flags.none:
             session.gates.unlimit(kind, name, tenant=where.whose)
             now = _standing(session, kind, name, where)
         else:
@@ -127,7 +143,7 @@ def limit(
 
 
 def _print_limit(kind: LimitKind, name: str, before: Limit | None, now: Limit | None, where: Where) -> None:
-    if where.as_json:
+    if where.common.json:
         output.emit_json({"kind": kind, "name": name, "limit": shapes.limit(now) if now else None})
         return
     if now is not None:
@@ -176,8 +192,8 @@ def end_of(text: str) -> tuple[float | None, datetime | None]:
     return None, instant
 
 
-def _number(word: str | None, name: str) -> int | None:
-    return None if word is None or word == "none" else whole_number(word, name)
+def _number(word: str, name: str) -> int | None:
+    return None if word == "none" else whole_number(word, name)
 
 
 def whole_number(word: str, name: str) -> int:

@@ -34,17 +34,16 @@ def health(
         str | None, option("--worker", metavar="NAME", help="this one must be active and ready: a readiness probe")
     ] = None,
     bounds: Annotated[bool, option("--bounds", help="also how long things can take at most")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> int:
     """Database reachable, schema current, workers alive, nothing in trouble. Exit code 10 if not, 6 if the database
     cannot be reached. A warning changes no exit code: it is about single things."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         answers = list(_checks(session, need_workers, worker))
         limits = session.settings.times.bounds()
     healthy = all(check.ok for check in answers if check.fatal)
-    if json_:
+    if common.json:
         output.emit_json(
             {
                 "healthy": healthy,

@@ -20,19 +20,17 @@ app = options.group(
 @app.command("list")
 def list_(
     all_tenants: Annotated[bool, option("--all-tenants", help="not only those that touch this tenant")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Every limit that stands."""
-    options.check_whose(all_tenants, tenant)
-    with opened(database, tenant) as session:
+    options.check_whose(all_tenants, common)
+    with opened(common) as session:
         everybodys = session.gates.limits(tenant=EVERY)
         found = everybodys if all_tenants else session.gates.limits()
         now = session.now()
-    if json_:
-        for limit in found:
-            output.emit_json(shapes.limit(limit))
+    if common.json:
+        output.emit_each(map(shapes.limit, found))
         return
     output.table(
         ["OF", "NAME", "TENANT", "LIMIT", "SET BY", "SET"],
@@ -46,13 +44,10 @@ def list_(
 @app.command()
 def key(
     name: Annotated[str, Argument(metavar="KEY", help='a limit key, "family:*": each key of it, or "*": each key')],
-    concurrency: gates.Concurrency = None,
-    rate: gates.Rate = None,
-    none: gates.Lift = False,
+    *,
+    flags: gates.LimitFlags,
     all_tenants: gates.Together = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    common: options.Common,
 ) -> None:
     """Limit the jobs of a key. Jobs get one by their workflow's limit_key="host:{host}" or enqueue --limit-key."""
-    gates.limit("key", name, concurrency, rate, None, none, Where(database, tenant, json_, all_tenants))
+    gates.limit("key", name, flags, Where(common, all_tenants))

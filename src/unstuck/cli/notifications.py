@@ -14,17 +14,15 @@ app = options.group("Notifications: news for whoever runs this, until somebody t
 @app.command("list")
 def list_(
     all_: Annotated[bool, option("--all", help="also those that somebody took note of")] = False,
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
+    limit: Annotated[int, options.rows(10_000)] = 50,
+    *,
+    common: options.CommonOneTenant,
 ) -> None:
     """What nobody has taken note of yet, the newest first."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found, now = session.guard.notifications(acked=all_, limit=limit), session.now()
-    if json_:
-        for each in found:
-            output.emit_json(shapes.notification(each))
+    if common.json:
+        output.emit_each(map(shapes.notification, found))
         return
     output.table(
         ["NUMBER", "WHEN", "TITLE", "WORKFLOW", "TENANT", "NOTED", "MESSAGE"],
@@ -47,15 +45,14 @@ def list_(
 @app.command()
 def ack(
     number: Annotated[str, Argument(metavar="NUMBER", help="of the notification, as the list shows it")],
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
+    *,
+    common: options.CommonOneTenant,
 ) -> None:
     """Take note of one, so that others need not."""
     wanted = gates.whole_number(number, "the notification")
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found = session.guard.ack(wanted)
-    if json_:
+    if common.json:
         output.emit_json(shapes.notification(found))
     else:
         by = output.visible(found.acked_by or "?")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from unstuck.cli.parser import Argument, Command, option
+from unstuck.cli.parser import Argument, Command, Option, option
 from unstuck.model.budget import check_amounts
 from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.job import DEFAULT_TENANT as DEFAULT_TENANT
@@ -73,14 +74,51 @@ OneTenant = Annotated[
 Json = Annotated[bool, option("--json", help="for programs: stable keys")]
 JobName = Annotated[str, Argument(metavar="JOB", help="a job's id, or enough of its beginning")]
 JobNames = Annotated[list[str], Argument(metavar="JOB", help="ids, or enough of their beginnings")]
+
+
+def rows(most: int) -> Option:
+    return option("--limit", "-n", help="maximum rows", least=1, most=most)
+
+
 Timeout = Annotated[
     float | None,
     option("--timeout", read=seconds, metavar="DURATION", help="give up after, e.g. 90s"),
 ]
 
 
-def check_whose(all_tenants: bool, tenant: str | None) -> None:
-    if all_tenants and tenant is not None:
+@dataclass(frozen=True)
+class CommonPlatform:
+    """What a command about the whole platform takes besides its own options."""
+
+    json: Json = False
+    database: Database = None
+
+    @property
+    def flags(self) -> Mapping[str, str | None]:
+        """The settings that these options name; None: another place may name them."""
+        return {"database": self.database}
+
+
+@dataclass(frozen=True)
+class Common(CommonPlatform):
+    """What a command about one tenant's things takes besides its own options."""
+
+    tenant: Tenant = None
+
+    @property
+    def flags(self) -> Mapping[str, str | None]:
+        return {"database": self.database, "tenant": self.tenant}
+
+
+@dataclass(frozen=True)
+class CommonOneTenant(Common):
+    """The same where no tenant means all of them."""
+
+    tenant: OneTenant = None
+
+
+def check_whose(all_tenants: bool, common: CommonPlatform) -> None:
+    if all_tenants and common.flags.get("tenant") is not None:
         raise InvalidInput("--all-tenants and --tenant exclude each other")
 
 

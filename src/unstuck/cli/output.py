@@ -94,6 +94,12 @@ def emit_json(value: Mapping[str, Any]) -> None:
     print(json.dumps(value, ensure_ascii=False, default=_plain_value), flush=True)
 
 
+def emit_each(shapes: Iterable[Any]) -> None:
+    """A line each."""
+    for shape in shapes:
+        emit_json(shape)
+
+
 def _plain_value(value: object) -> object:
     if isinstance(value, datetime):
         return rfc3339(value)

@@ -1,5 +1,7 @@
 """Commands from functions: the signature says what a command takes, `Annotated` how it is spelled.
 
+Options that several commands share are the fields of a dataclass; a parameter of that type takes them all.
+
 A thin layer over argparse, because a command line must answer at once: argparse costs a few milliseconds where the
 usual frameworks cost hundreds.
 """
@@ -10,8 +12,8 @@ import argparse
 import inspect
 import re
 import types
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from unstuck.model.errors import InvalidInput, quoted, told
@@ -132,6 +134,9 @@ def _run(function: Callable[..., Any], prog: str, words: Sequence[str]) -> int:
         found = _unshielded(vars(parser.parse_intermixed_args(_shielded(words))))
     except SystemExit:  # argparse has printed the help
         return 0
+    for name, shared in get_type_hints(function).items():
+        if is_dataclass(shared) and isinstance(shared, type):
+            found[name] = shared(**{field.name: found.pop(field.name) for field in fields(shared)})
     answer = function(**found)
     return answer if isinstance(answer, int) else 0
 
@@ -194,10 +199,9 @@ def _parser_of(function: Callable[..., Any], prog: str) -> Parser:
     parser = Parser(
         prog=prog, description=_doc(function), allow_abbrev=False, formatter_class=_Formatter, add_help=False
     )
-    hints = get_type_hints(function, include_extras=True)
     usage = [prog, "[OPTIONS]"]
-    for parameter in inspect.signature(function).parameters.values():
-        hint, how = get_args(hints[parameter.name])[:2]
+    for parameter, annotated in _parameters(function):
+        hint, how = get_args(annotated)[:2]
         kind, is_list = _kind(hint)
         if isinstance(how, Argument):
             usage.append(_add_argument(parser, parameter, how, is_list))
@@ -206,6 +210,17 @@ def _parser_of(function: Callable[..., Any], prog: str) -> Parser:
     parser.add_argument("--help", "-h", action="help", help="this text")
     parser.usage = " ".join(usage)
     return parser
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+    """With the fields of shared options in the place of the parameter that takes them."""
+    hints = get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint) and isinstance(hint, type):
+            yield from _parameters(hint)
+        else:
+            yield parameter, hint
 
 
 def _doc(function: Callable[..., Any]) -> str:

@@ -15,19 +15,17 @@ app = options.single()
 @app.command()
 def pauses(
     all_tenants: Annotated[bool, option("--all-tenants", help="not only those that touch this tenant")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """What is paused: by whom, since when, until when, why. Set by: queues, targets, tenants or workflows pause."""
-    options.check_whose(all_tenants, tenant)
-    with opened(database, tenant) as session:
+    options.check_whose(all_tenants, common)
+    with opened(common) as session:
         everybodys = session.gates.pauses(tenant=EVERY)
         found = everybodys if all_tenants else session.gates.pauses()
         now = session.now()
-    if json_:
-        for pause in found:
-            output.emit_json(shapes.pause(pause))
+    if common.json:
+        output.emit_each(map(shapes.pause, found))
         return
     output.table(
         ["PAUSED", "NAME", "TENANT", "SINCE", "ENDS", "BY", "INFO"],

@@ -20,17 +20,15 @@ By = Annotated[str | None, option("--by", metavar="NAME", help="who asks, for th
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=10_000)] = 50,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.OneTenant = None,
+    limit: Annotated[int, options.rows(10_000)] = 50,
+    *,
+    common: options.CommonOneTenant,
 ) -> None:
     """What is set aside: what could not be done, since when, how often it was tried, and why it fails."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found, now = session.guard.quarantined(limit=limit), session.now()
-    if json_:
-        for each in found:
-            output.emit_json(shapes.quarantined(each))
+    if common.json:
+        output.emit_each(map(shapes.quarantined, found))
         return
     output.table(
         ["DUTY", "WHAT", "WORKFLOW", "TENANT", "SINCE", "TRIES", "LAST", "ERROR"],
@@ -56,17 +54,16 @@ def retry(
     job: Annotated[str | None, Argument(metavar="JOB", help="a job's id, or enough of its beginning")] = None,
     all_: Annotated[bool, option("--all", help="everything that is set aside")] = False,
     by: By = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Try it next: the coming sweep takes what was asked for before all others."""
     if (job is None) != all_:
         raise InvalidInput("name one job, or --all")
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         record = None if job is None else session.job(job)
         count = session.guard.retry_quarantined(record, by=session.who(by))
-    if json_:
+    if common.json:
         output.emit_json({"job": record.id if record else None, "tried": count})
         return
     output.say(f"{output.count(count, 'thing')} will be tried again with the next sweep")

@@ -20,14 +20,13 @@ Name = Annotated[str, Argument(metavar="NAME", help="the queue's name")]
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=1000)] = 50,
+    limit: Annotated[int, options.rows(1000)] = 50,
     after: Annotated[str, option("--after", metavar="NAME", help="go on where the last page ended")] = "",
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """The queues of a tenant, and how each stands."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found = _tallies(session, after, limit)
         servers = _servers(session)
         pauses = [p for p in session.gates.pauses() if p.kind == "queue"]
@@ -38,7 +37,7 @@ def list_(
         shut = [p for p in pauses if p.name == tally.name]
         limited = [x for x in limits if x.name == tally.name]
         served = servers.get(tally.name, [])
-        if json_:
+        if common.json:
             output.emit_json(
                 {
                     "name": tally.name,
@@ -63,7 +62,7 @@ def list_(
                 gates.pause_text(shut, now),
             )
         )
-    if not json_:
+    if not common.json:
         headers = ["QUEUE", "STATE", "WAITING", "RUNNING", "SCHEDULED", "WORKERS", "LIMIT", "PAUSED"]
         output.table(headers, rows, empty="no queues yet: a worker or a job makes them")
     if len(found) == limit:
@@ -101,42 +100,28 @@ def _servers(session: Session) -> dict[str, list[str]]:
 @app.command()
 def pause(
     queue: Name,
-    for_: gates.For = None,
-    until: gates.Until = None,
-    reason: gates.Reason = None,
+    *,
+    flags: gates.PauseFlags,
     all_tenants: gates.AllTenants = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    common: options.Common,
 ) -> None:
     """Start nothing new from a queue. What runs goes on, what comes waits."""
-    gates.pause("queue", queue, for_, until, reason, Where(database, tenant, json_, all_tenants))
+    gates.pause("queue", queue, flags, Where(common, all_tenants))
 
 
 @app.command()
-def unpause(
-    queue: Name,
-    all_tenants: gates.AllTenants = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
-) -> None:
+def unpause(queue: Name, all_tenants: gates.AllTenants = False, *, common: options.Common) -> None:
     """Lift the pause of a queue."""
-    gates.unpause("queue", queue, Where(database, tenant, json_, all_tenants))
+    gates.unpause("queue", queue, Where(common, all_tenants))
 
 
 @app.command()
 def limit(
     queue: Name,
-    concurrency: gates.Concurrency = None,
-    rate: gates.Rate = None,
-    max_queued: gates.MaxQueued = None,
-    none: gates.Lift = False,
+    *,
+    flags: gates.QueueLimitFlags,
     all_tenants: gates.Together = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    common: options.Common,
 ) -> None:
     """Limit how much of a queue runs, starts or waits. What you do not name stays as it stands."""
-    where = Where(database, tenant, json_, all_tenants)
-    gates.limit("queue", queue, concurrency, rate, max_queued, none, where)
+    gates.limit("queue", queue, flags, Where(common, all_tenants))

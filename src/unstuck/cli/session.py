@@ -35,6 +35,7 @@ from unstuck.observe.lookup import WORKERS_SHOWN, Lookup, every_worker, seen_sta
 from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
+    from unstuck.cli.options import CommonPlatform
     from unstuck.config import Settings
     from unstuck.intake.flow import FlowVerbs
     from unstuck.intake.gates import Gates
@@ -181,9 +182,9 @@ def _known_by_code(settings: Settings, workflow: str) -> WorkflowRecord | None:
 
 
 @contextmanager
-def opened(database: str | None, tenant: str | None, *, missing: Missing = "refuse") -> Iterator[Session]:
+def opened(common: CommonPlatform, *, missing: Missing = "refuse") -> Iterator[Session]:
     """A session on the database that flags, environment and files name; `missing`: what to do if it is not there."""
-    with session_on(settings_of({"database": database, "tenant": tenant}), missing=missing) as session:
+    with session_on(settings_of(common.flags), missing=missing) as session:
         yield session
 
 

@@ -20,11 +20,11 @@ Name = Annotated[str, Argument(metavar="NAME", help="the setting's name, as the 
 
 
 @app.command("list")
-def list_(json_: options.Json = False, database: options.Database = None) -> None:
+def list_(common: options.CommonPlatform) -> None:
     """All of them, with what they mean and who changed them."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         found, now = session.guard.settings(), session.now()
-    if json_:
+    if common.json:
         _print_json(found)
         return
     output.table(
@@ -44,11 +44,11 @@ def list_(json_: options.Json = False, database: options.Database = None) -> Non
 
 
 @app.command()
-def get(name: Name, json_: options.Json = False, database: options.Database = None) -> None:
+def get(name: Name, *, common: options.CommonPlatform) -> None:
     """One value, for scripts."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         found = session.guard.get(name)
-    if json_:
+    if common.json:
         _print_json([found])
     else:
         output.say(shown(found.value))
@@ -59,23 +59,22 @@ def set_(
     name: Name,
     value: Annotated[str | None, Argument(metavar="VALUE", help="a number, true or false, or none")] = None,
     default: Annotated[bool, option("--default", help="the default again")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> None:
     """Change one. Every worker goes by it from its next stuck job on."""
     if default == (value is not None):
         raise InvalidInput("say the value, or --default")
-    with opened(database, None) as session:
+    with opened(common) as session:
         found = session.guard.reset(name) if default else session.guard.set(name, value)
-    if json_:
+    if common.json:
         _print_json([found])
     else:
         output.say(f"{found.name} is {shown(found.value)}{' (the default)' if default else ''}")
 
 
 def _print_json(found: Iterable[SettingRecord]) -> None:
-    for record in found:
-        output.emit_json(shapes.setting(record))
+    output.emit_each(map(shapes.setting, found))
 
 
 def shown(value: Any) -> str:

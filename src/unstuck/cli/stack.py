@@ -27,15 +27,14 @@ def stack(
     timeout: Annotated[
         float, option("--timeout", read=options.seconds, metavar="DURATION", help="how long its worker may take")
     ] = 10.0,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Where a job is. Of a running one its worker is asked, else the stack is shown that its last attempt left."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         ident = session.lookup.job_id(job)
         sample = _asked(session, ident, timeout) if attempt is None else _stored(session, ident, attempt)
-    if json_:
+    if common.json:
         output.emit_json(shape(sample))
         return
     for line in _head(sample):

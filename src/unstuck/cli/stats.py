@@ -22,22 +22,21 @@ def stats(
     by_queue: Annotated[bool, option("--by-queue", help="a line for each of this tenant's queues")] = False,
     by_workflow: Annotated[bool, option("--by-workflow", help="a line for each of this tenant's workflows")] = False,
     all_tenants: Annotated[bool, option("--all-tenants", help="not only this tenant's")] = False,
-    limit: Annotated[int, option("--limit", "-n", help="at most so many lines", least=1, most=1000)] = 20,
+    limit: Annotated[int, option("--limit", "-n", help="maximum lines", least=1, most=1000)] = 20,
     after: Annotated[str, option("--after", metavar="NAME", help="go on where the last page ended")] = "",
     watch: Annotated[bool, option("--watch", "-w", help="again every second, until Ctrl-C")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Jobs by state, and the workers that serve them."""
-    options.check_whose(all_tenants, tenant)
+    options.check_whose(all_tenants, common)
     by = _grouping(by_tenant, by_queue, by_workflow, all_tenants, watch)
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         if by is not None:
-            _print_groups(session, by, after, limit, json_)
+            _print_groups(session, by, after, limit, common.json)
             return
         while True:
-            _print(session, all_tenants, json_, one_line=watch)
+            _print(session, all_tenants, common.json, one_line=watch)
             if not watch:
                 return
             session.pause(1.0)

@@ -25,19 +25,17 @@ def list_(
     blocked: Annotated[
         bool, option("--blocked", "-b", help="only those that a job blocks, the longest first")
     ] = False,
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=100_000)] = 50,
+    limit: Annotated[int, options.rows(100_000)] = 50,
     after: Annotated[str, option("--after", metavar="NAME", help="go on where the last page ended")] = "",
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """The targets, and how each stands."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found = session.lookup.targets(blocked=blocked, after=after, limit=limit)
         now = session.now()
-    if json_:
-        for record in found:
-            output.emit_json(shapes.target(record))
+    if common.json:
+        output.emit_each(map(shapes.target, found))
     else:
         output.table(
             ["TARGET", "STATE", "WAITING", "JOB", "INFO"],
@@ -78,20 +76,15 @@ def _info(target: TargetRecord, now: datetime) -> str:
 
 
 @app.command()
-def show(
-    target: Name,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
-) -> None:
+def show(target: Name, *, common: options.Common) -> None:
     """One target. Whose turn it is, who blocks it since when, who waits, its pause."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found = session.lookup.target(target)
         line = session.lookup.line(found.name, IN_LINE)
         # Its head may have gone, and even been forgotten, since the look above.
         head = session.store.get(session.tenant, found.head) if found.head else None
         now = session.now()
-    if json_:
+    if common.json:
         told = {"turn": shapes.job(head, now) if head else None, "line": [shapes.job(job, now) for job in line]}
         output.emit_json(shapes.target(found) | told)
         return
@@ -144,23 +137,15 @@ def _print_line(target: TargetRecord, line: list[JobRecord], now: datetime) -> N
 @app.command()
 def pause(
     target: Name,
-    for_: gates.For = None,
-    until: gates.Until = None,
-    reason: gates.Reason = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    flags: gates.PauseFlags,
+    common: options.Common,
 ) -> None:
     """Start nothing new on a target. What runs there goes on."""
-    gates.pause("target", target, for_, until, reason, Where(database, tenant, json_))
+    gates.pause("target", target, flags, Where(common))
 
 
 @app.command()
-def unpause(
-    target: Name,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
-) -> None:
+def unpause(target: Name, *, common: options.Common) -> None:
     """Lift the pause of a target."""
-    gates.unpause("target", target, Where(database, tenant, json_))
+    gates.unpause("target", target, Where(common))

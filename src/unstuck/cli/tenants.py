@@ -23,17 +23,17 @@ NameOrEach = Annotated[str, Argument(metavar="TENANT", help="its name, or '*': e
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, option("--limit", "-n", help="at most so many", least=1, most=1000)] = 20,
+    limit: Annotated[int, options.rows(1000)] = 20,
     after: Annotated[str, option("--after", metavar="NAME", help="go on where the last page ended")] = "",
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> None:
     """The tenants, and how each stands."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         found = session.gates.tenants(after=after, limit=limit)
         seen = [_Seen(session, record) for record in found]
         now = session.now()
-    if json_:
+    if common.json:
         for tenant in seen:
             output.emit_json(tenant.shape())
     else:
@@ -85,18 +85,14 @@ def _limits_of(session: Session, name: str) -> list[Limit]:
 
 
 @app.command()
-def show(
-    who: Name,
-    json_: options.Json = False,
-    database: options.Database = None,
-) -> None:
+def show(who: Name, *, common: options.CommonPlatform) -> None:
     """One tenant. Its jobs by state, its weight, and every pause and limit that touches it."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         tenant = _Seen(session, session.gates.tenant(who))
         pauses, limits = session.gates.pauses(tenant=who), session.gates.limits(tenant=who)
         blocked = session.store.targets(who, blocked=True, limit=100)
         now = session.now()
-    if json_:
+    if common.json:
         told = {"pauses": [shapes.pause(p) for p in pauses], "limits": [shapes.limit(x) for x in limits]}
         output.emit_json(tenant.shape() | told | {"blocked_targets": [t.name for t in blocked]})
         return
@@ -115,38 +111,32 @@ def show(
 @app.command()
 def pause(
     who: Name,
-    for_: gates.For = None,
-    until: gates.Until = None,
-    reason: gates.Reason = None,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    flags: gates.PauseFlags,
+    common: options.CommonPlatform,
 ) -> None:
     """Start nothing new of a tenant. What runs goes on, what comes waits."""
-    gates.pause("tenant", who, for_, until, reason, Where(database, None, json_))
+    gates.pause("tenant", who, flags, Where(common))
 
 
 @app.command()
-def unpause(
-    who: Name,
-    json_: options.Json = False,
-    database: options.Database = None,
-) -> None:
+def unpause(who: Name, *, common: options.CommonPlatform) -> None:
     """Lift the pause of a tenant."""
-    gates.unpause("tenant", who, Where(database, None, json_))
+    gates.unpause("tenant", who, Where(common))
 
 
 @app.command()
 def weight(
     who: Name,
     turns: Annotated[str, Argument(metavar="N", help="turns for each turn of a tenant of weight 1")],
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> None:
     """Give a tenant a larger or smaller share. Workers take it up within some seconds."""
     number = gates.whole_number(turns, "the weight")
-    with opened(database, None) as session:
+    with opened(common) as session:
         record = session.gates.weigh(who, number)
-    if json_:
+    if common.json:
         output.emit_json({"name": record.name, "weight": record.weight})
     else:
         output.say(f"tenant {record.name} has weight {record.weight}")
@@ -155,12 +145,9 @@ def weight(
 @app.command()
 def limit(
     who: NameOrEach,
-    concurrency: gates.Concurrency = None,
-    rate: gates.Rate = None,
-    max_queued: gates.MaxQueued = None,
-    none: gates.Lift = False,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    flags: gates.QueueLimitFlags,
+    common: options.CommonPlatform,
 ) -> None:
     """Limit how much of a tenant runs, starts or waits. What you do not name stays as it stands."""
-    gates.limit("tenant", who, concurrency, rate, max_queued, none, Where(database, None, json_))
+    gates.limit("tenant", who, flags, Where(common))

@@ -21,24 +21,23 @@ _LOOK_EVERY = 1.0
 def why(
     job: options.JobName,
     watch: Annotated[bool, option("--watch", help="say it again whenever it changes, until the job ends")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """Why a job is not running. The verdict first, then every reason and what to do about it."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         ident = session.lookup.job_id(job)
         found = _ask(session, ident)
-        _print(found, json_)
+        _print(found, common.json)
         _note_outage(session, found)
         _note_leap(session, found)
         while watch and not found.state.is_final:
             session.pause(_LOOK_EVERY)
             before, found = found, _ask(session, ident)
             if _gist(found) != _gist(before):
-                if not json_:
+                if not common.json:
                     output.say("")
-                _print(found, json_)
+                _print(found, common.json)
 
 
 def _ask(session: Session, ident: str) -> Why:

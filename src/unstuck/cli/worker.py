@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unstuck import telemetry
 from unstuck.cli import options, output
@@ -15,100 +16,92 @@ from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import is_postgres, prepare_database, settings_of, told_by
 from unstuck.model.errors import InvalidInput, InvalidSettings, SchemaMismatch, StoreError, StoreUnavailable
 
+if TYPE_CHECKING:
+    from unstuck.assembly import WorkerOptions
+    from unstuck.config import Settings
+
 app = options.single()
 
 
-@app.command()
-def worker(
-    app_name: Annotated[str | None, Argument(metavar="MODULE:APP", help="where the App is  [UNSTUCK_APP]")] = None,
+@dataclass(frozen=True)
+class WorkerFlags:
+    """Everything that the command line may say of a worker."""
+
+    app_name: Annotated[str | None, Argument(metavar="MODULE:APP", help="where the App is  [UNSTUCK_APP]")] = None
     concurrency: Annotated[
         int | None, option("--concurrency", "-c", least=1, help="jobs at once, all processes together")
-    ] = None,
-    processes: Annotated[int | None, option("--processes", "-p", least=1, help="executor processes")] = None,
+    ] = None
+    processes: Annotated[int | None, option("--processes", "-p", least=1, help="executor processes")] = None
     queues: Annotated[
         list[str] | None,
         option("--queues", "-q", metavar="A,B", help="only these; else every queue of the app"),
-    ] = None,
+    ] = None
     max_jobs_per_process: Annotated[
-        int | None, option("--max-jobs-per-process", least=1, help="replace a process after so many jobs")
-    ] = None,
+        int | None, option("--max-jobs-per-process", least=1, help="replace a process after this number of jobs")
+    ] = None
     max_memory: Annotated[
         int | None,
         option("--max-memory", read=options.byte_count, metavar="SIZE", help="replace it above, e.g. 512M"),
-    ] = None,
+    ] = None
     memory_limit: Annotated[
         int | None,
         option(
             "--memory-limit", read=options.byte_count, metavar="SIZE", help="kill it above: its job is OutOfMemory"
         ),
-    ] = None,
-    name: Annotated[str | None, option("--name", help="how others see it; host and pid if not given")] = None,
+    ] = None
+    name: Annotated[str | None, option("--name", help="how others see it; host and pid if not given")] = None
     drain: Annotated[
         float | None,
         option("--drain", read=options.seconds, metavar="DURATION", help="how long running jobs may finish"),
-    ] = None,
+    ] = None
     ready_file: Annotated[
         str | None, option("--ready-file", metavar="PATH", help="exists exactly while it takes jobs, for probes")
-    ] = None,
-    preset: Annotated[str | None, option("--preset", metavar="NAME", help="a named set of times")] = None,
+    ] = None
+    preset: Annotated[str | None, option("--preset", metavar="NAME", help="a named set of times")] = None
     set_: Annotated[
         list[str] | None,
         option("--set", metavar="NAME=VALUE", help="any setting, e.g. --set lease=1m; may be repeated"),
-    ] = None,
+    ] = None
     fork: Annotated[
         bool | None,
         option("--fork", off="--no-fork", help="start executors by fork; else it is chosen by itself"),
-    ] = None,
+    ] = None
     log_format: Annotated[
         str | None, option("--log-format", metavar="auto|human|json", help="on stderr; json without a terminal")
-    ] = None,
+    ] = None
     verbose: Annotated[
         bool, option("--verbose", "-v", help="also a line per job, and the routine of every sweep")
-    ] = False,
-    check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False,
-    stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False,
-    database: options.Database = None,
-) -> int:
-    """Run jobs. TERM or Ctrl-C once: finish what runs, take nothing new; twice: hand everything back now."""
-    from unstuck.assembly import WorkerOptions, build_worker
+    ] = False
+    check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False
+    stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False
+    database: options.Database = None
 
-    settings = settings_of(
-        {
-            "app": app_name,
-            "database": database,
-            "concurrency": concurrency,
-            "processes": processes,
-            "queues": _names(queues),
-            "max_jobs_per_process": max_jobs_per_process,
-            "max_memory": max_memory,
-            "memory_limit": memory_limit,
-            "ready_file": ready_file,
-            "drain": drain,
-            "preset": preset,
-            "log_format": log_format,
-            **_pairs(set_ or []),
-        },
-        ask_app=True,
-        insist=check,
-    )
-    if not settings.app:
-        raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")
-    chosen = WorkerOptions(
-        app=settings.app,
-        database=settings.database,
-        queues=tuple(settings.queues),
-        concurrency=settings.concurrency,
-        processes=settings.processes,
-        max_jobs_per_process=settings.max_jobs_per_process,
-        max_memory=settings.max_memory,
-        memory_limit=settings.memory_limit,
-        ready_file=settings.ready_file,
-        name=name,
-        times=settings.times,
-        fork=fork,
-        policy=settings.policy,
-    )
-    if check:  # before anything is built: a look makes no database
+    def settings(self) -> Settings:
+        """With what files, the environment and the app's own code say besides."""
+        named = {name: getattr(self, name) for name in _SETTINGS}
+        pairs = _pairs(self.set_ or [])
+        flags = {"app": self.app_name, "queues": _names(self.queues), **named, **pairs}
+        settings = settings_of(flags, ask_app=True, insist=self.check)
+        if not settings.app:
+            raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")
+        return settings
+
+
+#: Flags that are settings of the same name.
+_SETTINGS = (
+    "database", "concurrency", "processes", "max_jobs_per_process", "max_memory", "memory_limit", "ready_file",
+    "drain", "preset", "log_format",
+)  # fmt: skip
+
+
+@app.command()
+def worker(flags: WorkerFlags) -> int:
+    """Run jobs. TERM or Ctrl-C once: finish what runs, take nothing new; twice: hand everything back now."""
+    from unstuck.assembly import build_worker
+
+    settings = flags.settings()
+    chosen = _chosen(settings, flags)
+    if flags.check:  # before anything is built: a look makes no database
         _introduce(chosen)
         _tell_policies(settings)
         return 0
@@ -124,14 +117,34 @@ def worker(
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
-    log = json_log(writer.say) if as_json else human_log(writer.say, colour=colour, verbose=verbose)
-    telemetry.subscribe(log, every_job=verbose)
-    if stop_with_stdin:
+    log = json_log(writer.say) if as_json else human_log(writer.say, colour=colour, verbose=flags.verbose)
+    telemetry.subscribe(log, every_job=flags.verbose)
+    if flags.stop_with_stdin:
         _stop_when_stdin_ends(supervisor)
     try:
         return supervisor.run()
     finally:
         writer.finish()
+
+
+def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
+    from unstuck.assembly import WorkerOptions
+
+    return WorkerOptions(
+        app=settings.app or "",
+        database=settings.database,
+        queues=tuple(settings.queues),
+        concurrency=settings.concurrency,
+        processes=settings.processes,
+        max_jobs_per_process=settings.max_jobs_per_process,
+        max_memory=settings.max_memory,
+        memory_limit=settings.memory_limit,
+        ready_file=settings.ready_file,
+        name=flags.name,
+        times=settings.times,
+        fork=flags.fork,
+        policy=settings.policy,
+    )
 
 
 def _prepare(settings: Any) -> None:

@@ -35,22 +35,22 @@ Wait = Annotated[bool, option("--wait", help="until it is gone")]
 @app.command("list")
 def list_(
     all_: Annotated[bool, option("--all", help="also those that left or fell silent")] = False,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> None:
     """Workers, their processes and the jobs in them. And why processes went, or cannot start."""
-    with opened(database, None) as session:
+    with opened(common) as session:
         now = session.now()
         shown = 0
         for worker, state in session.workers(None if all_ else WORKERS_SHOWN):
             if not (all_ or is_worth_showing(worker, state, now)):
                 continue
-            if json_:
+            if common.json:
                 output.emit_json(shapes.worker(worker, state, now))
             else:
                 _print_worker(worker, state, now, is_first=not shown)
             shown += 1
-    if not shown and not json_:
+    if not shown and not common.json:
         output.note("no workers; start one: unstuck worker MODULE:APP")
 
 
@@ -167,18 +167,18 @@ def recycle(
     wait: Wait = False,
     timeout: options.Timeout = None,
     by: By = None,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> int:
     """Replace a process. It takes no more jobs, those in it finish and are stored, then it ends; a new one starts."""
     number = _pid(pid)
     from unstuck.intake import workers as doors
 
-    with opened(database, None) as session:
+    with opened(common) as session:
         order = doors.recycle(session.store, number, session.who(by), worker)
-        code = _print_answer(session, order, json_)
+        code = _print_answer(session, order, common.json)
         if wait and code == exits.OK:
-            return _wait(session, order.worker, json_, timeout, lambda w: _what_is_left_of(w, number))
+            return _wait(session, order.worker, common.json, timeout, lambda w: _what_is_left_of(w, number))
         return code
 
 
@@ -191,18 +191,18 @@ def drain(
     wait: Wait = False,
     timeout: options.Timeout = None,
     by: By = None,
-    json_: options.Json = False,
-    database: options.Database = None,
+    *,
+    common: options.CommonPlatform,
 ) -> int:
     """Stop workers in order. As TERM does: they take nothing new, what runs may finish, then they end."""
     if all_ == bool(names):
         raise InvalidInput("say which workers to drain, or --all")
-    with opened(database, None) as session:
+    with opened(common) as session:
         orders, code = _drain(session, None if all_ else (names or []), by)
         for order in orders:
-            code = _print_answer(session, order, json_) or code
+            code = _print_answer(session, order, common.json) or code
         for order in orders if wait and code == exits.OK else ():
-            code = _wait(session, order.worker, json_, timeout, _what_is_left) or code
+            code = _wait(session, order.worker, common.json, timeout, _what_is_left) or code
     return code
 
 

@@ -24,12 +24,11 @@ Name = Annotated[str, Argument(metavar="NAME", help="the workflow's name")]
 @app.command("list")
 def list_(
     name: Annotated[str | None, Argument(metavar="NAME", help="only this one, with its arguments")] = None,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    *,
+    common: options.Common,
 ) -> None:
     """The registered workflows: queue, limits, arguments."""
-    with opened(database, tenant) as session:
+    with opened(common) as session:
         found = session.store.workflows()
         pauses = [p for p in session.gates.pauses() if p.kind == "workflow"]
         limits = [x for x in session.gates.limits() if x.kind == "workflow"]
@@ -39,7 +38,7 @@ def list_(
         found = [w for w in found if w.name == name]
         if not found:
             raise UnknownWorkflowName(name, known)
-    if json_:
+    if common.json:
         for workflow in found:
             shut = [shapes.pause(p) for p in pauses if p.name == workflow.name]
             limited = [shapes.limit(x) for x in limits if x.name == workflow.name]
@@ -120,41 +119,28 @@ def _type(facts: dict[str, Any]) -> str:
 @app.command()
 def pause(
     workflow: Name,
-    for_: gates.For = None,
-    until: gates.Until = None,
-    reason: gates.Reason = None,
+    *,
+    flags: gates.PauseFlags,
     all_tenants: gates.AllTenants = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    common: options.Common,
 ) -> None:
     """Start nothing new of a workflow. What runs goes on, what comes waits."""
-    gates.pause("workflow", workflow, for_, until, reason, Where(database, tenant, json_, all_tenants))
+    gates.pause("workflow", workflow, flags, Where(common, all_tenants))
 
 
 @app.command()
-def unpause(
-    workflow: Name,
-    all_tenants: gates.AllTenants = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
-) -> None:
+def unpause(workflow: Name, all_tenants: gates.AllTenants = False, *, common: options.Common) -> None:
     """Lift the pause of a workflow."""
-    gates.unpause("workflow", workflow, Where(database, tenant, json_, all_tenants))
+    gates.unpause("workflow", workflow, Where(common, all_tenants))
 
 
 @app.command()
 def limit(
     workflow: Name,
-    concurrency: gates.Concurrency = None,
-    rate: gates.Rate = None,
-    none: gates.Lift = False,
+    *,
+    flags: gates.LimitFlags,
     all_tenants: gates.Together = False,
-    json_: options.Json = False,
-    database: options.Database = None,
-    tenant: options.Tenant = None,
+    common: options.Common,
 ) -> None:
     """Limit how much of a workflow runs or starts. What you do not name stays as it stands."""
-    where = Where(database, tenant, json_, all_tenants)
-    gates.limit("workflow", workflow, concurrency, rate, None, none, where)
+    gates.limit("workflow", workflow, flags, Where(common, all_tenants))

@@ -1,0 +1,20 @@
+"""unstuck jobs …: look at jobs and ask things of them. A module per thing that is looked at; `verbs` changes jobs."""
+
+from __future__ import annotations
+
+from unstuck.cli import options
+from unstuck.cli.jobs.flow import partials, steps, tree
+from unstuck.cli.jobs.history import history
+from unstuck.cli.jobs.list_jobs import list_
+from unstuck.cli.jobs.logs import logs
+from unstuck.cli.jobs.show import show
+from unstuck.cli.jobs.verbs import cancel, interrupt, release, replay, resolve, resume, retry, skip
+from unstuck.cli.jobs.wait import wait
+
+app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
+# In the order in which `unstuck jobs --help` lists them.
+for verb in (
+    list_, show, steps, partials, tree, replay, history, wait, logs,
+    cancel, interrupt, resume, release, skip, retry, resolve,
+):  # fmt: skip
+    app.command()(verb)
