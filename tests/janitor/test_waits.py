@@ -17,7 +17,7 @@ from unstuck.chance import SeededChance
 from unstuck.clock import FakeClock
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.janitor import Janitor
-from unstuck.janitor.waits import BATCH, WaitsDuty
+from unstuck.janitor.waits import WaitsDuty
 from unstuck.model.batch import Batch
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.lifecycle import JobState
@@ -92,7 +92,7 @@ def test_a_wait_that_stays_overdue_is_looked_at_ever_less_often(boot: FakeClock)
 
 
 def test_more_than_every_turn_can_end_are_gone_on_with_but_not_without_a_rest(boot: FakeClock) -> None:
-    held = Held(0, moves=BATCH)
+    held = Held(0, moves=WaitsDuty.most)
     run_for(alone(held, boot), boot, 10)
     assert 10 / 0.1 <= len(held.batches) <= 10 / 0.075 + 1
 
@@ -116,7 +116,7 @@ def test_what_is_too_slow_in_one_call_is_tried_with_less(boot: FakeClock) -> Non
     assert held.batches[:6] == [500, 125, 31, 7, 1, 1]
     held.is_slow = False
     run_for(janitor, boot, 60)
-    assert held.batches[-1] == BATCH
+    assert held.batches[-1] == WaitsDuty.most
 
 
 # --- calls --------------------------------------------------------------------------------------------------------

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from unstuck.janitor.budget import Budget
-from unstuck.model.batch import Batch
-from unstuck.model.times import Times
-from unstuck.store.port import Store
-
-BATCH = 100
+from unstuck.janitor.sweep_duty import SweepDuty
 
 
-class ChildrenDuty:
+class ChildrenDuty(SweepDuty):
     name = "children"
-
-    def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
-        self._batch = Batch(BATCH)
-
-    @property
-    def every(self) -> float:
-        return self._times.sweep
+    most = 100
 
     def tick(self, now: float, budget: Budget) -> int:
         return sum(

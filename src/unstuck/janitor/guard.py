@@ -5,30 +5,23 @@ from __future__ import annotations
 import logging
 
 from unstuck.janitor.budget import Budget
-from unstuck.model.batch import Batch
+from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model.guard import SYSTEM
 from unstuck.model.times import Times
 from unstuck.store.port import Store
 from unstuck.telemetry import emit
 
-BATCH = 500
 #: So many entries are looked at for news in one turn.
 NEWS = 20
 
 
-class GuardDuty:
+class GuardDuty(SweepDuty):
     name = "guard"
 
     def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
-        self._batch = Batch(BATCH)
+        super().__init__(store, times)
         #: Entries up to here are no news; None: nobody has looked yet.
         self._seen: int | None = None
-
-    @property
-    def every(self) -> float:
-        return self._times.sweep
 
     def tick(self, now: float, budget: Budget) -> int:
         self._tell()

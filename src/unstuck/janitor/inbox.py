@@ -4,25 +4,13 @@ saw, as claimers do, passes by one that came late. And what could not be worked 
 from __future__ import annotations
 
 from unstuck.janitor.budget import Budget
-from unstuck.model.batch import Batch
-from unstuck.model.times import Times
-from unstuck.store.port import Store
-
-BATCH = 1000
+from unstuck.janitor.sweep_duty import SweepDuty
 
 
-class InboxDuty:
+class InboxDuty(SweepDuty):
     name = "inbox"
-
-    def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
-        self._batch = Batch(BATCH)
-
-    @property
-    def every(self) -> float:
-        return self._times.sweep
+    most = 1000
 
     def tick(self, now: float, budget: Budget) -> int:
         found = budget.batches(self._batch, lambda most: self._store.ingest(0, most), lambda some: some.entries)
-        return sum(some.woken for some in found) + self._store.ingest_again(BATCH)
+        return sum(some.woken for some in found) + self._store.ingest_again(self.most)

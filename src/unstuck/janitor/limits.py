@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from unstuck.janitor.budget import Budget
-from unstuck.model.times import Times
-from unstuck.store.port import Store
+from unstuck.janitor.sweep_duty import SweepDuty
 
 #: A worker that registers does it at once; this is for the end of a version's last worker, which nobody announces.
 _EVERY = 60.0
 
 
-class LimitsDuty:
+class LimitsDuty(SweepDuty):
     name = "limits"
-
-    def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
 
     @property
     def every(self) -> float:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.pages import Pages, RecentNews
-from unstuck.model.batch import Batch
+from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.store.port import Store, Waiting
 from unstuck.telemetry import emit
 
-BATCH = 500
 _EVERY = 60.0
 #: Of one route in one walk: those of the others are not to wait for its end.
 _ROUNDS = 20
@@ -45,13 +44,11 @@ class Known:
         return cls(frozenset(workflows), frozenset(served))
 
 
-class OrphansDuty:
+class OrphansDuty(SweepDuty):
     name = "orphans"
 
     def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
-        self._batch = Batch(BATCH)
+        super().__init__(store, times)
         self._pages = Pages(store)
         self._said = RecentNews()
 

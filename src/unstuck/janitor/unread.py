@@ -8,6 +8,7 @@ with the same answer, has nobody.
 from __future__ import annotations
 
 from unstuck.janitor.budget import Budget
+from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model.times import Times
 from unstuck.store.port import ServerSession, Store
 
@@ -15,17 +16,12 @@ from unstuck.store.port import ServerSession, Store
 PATIENCE = 4
 
 
-class UnreadDuty:
+class UnreadDuty(SweepDuty):
     name = "unread"
 
     def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
+        super().__init__(store, times)
         self._seen: set[ServerSession] = set()
-
-    @property
-    def every(self) -> float:
-        return self._times.sweep
 
     def tick(self, now: float, budget: Budget) -> int:
         unread = set(self._store.unread_sessions(PATIENCE * self._times.store_call))

@@ -7,22 +7,19 @@ then. What its own worker parks, it is called for.
 from __future__ import annotations
 
 from unstuck.janitor.budget import Budget
-from unstuck.model.batch import Batch
+from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model.times import Times
 from unstuck.store.port import Store
 
-BATCH = 500
 _SHORTEST_REST = 0.1
 
 
-class WaitsDuty:
+class WaitsDuty(SweepDuty):
     name = "waits"
 
     def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
+        super().__init__(store, times)
         self._rest = times.sweep
-        self._batch = Batch(BATCH)
         self._in_vain = 0
 
     @property

@@ -5,25 +5,13 @@ from __future__ import annotations
 import logging
 
 from unstuck.janitor.budget import Budget
-from unstuck.model.batch import Batch
-from unstuck.model.times import Times
-from unstuck.store.port import Recovered, Store
+from unstuck.janitor.sweep_duty import SweepDuty
+from unstuck.store.port import Recovered
 from unstuck.telemetry import emit
 
-BATCH = 500
 
-
-class ZombiesDuty:
+class ZombiesDuty(SweepDuty):
     name = "zombies"
-
-    def __init__(self, store: Store, times: Times) -> None:
-        self._store = store
-        self._times = times
-        self._batch = Batch(BATCH)
-
-    @property
-    def every(self) -> float:
-        return self._times.sweep
 
     def tick(self, now: float, budget: Budget) -> int:
         """Batch after batch until none is left: a worker with thousands of jobs may have died."""
