@@ -193,7 +193,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
 
 
 def _reasons(store: Store, times: Times) -> Callable[[str, str], tuple[str, str] | None]:
-    """Why a job is not running, for a room that must not know who answers."""
+    """Why a job is not running, for the janitor, which must not import `observe`."""
     from unstuck.model.errors import UnknownJob
     from unstuck.observe.why import why
 

@@ -193,7 +193,7 @@ class App(Engine):
         tenant: str | None = None,
         by: str | None = None,
     ) -> Signalled:
-        """Send an event to a job, or to whoever waits on a topic. It answers one wait: one that is open, else one
+        """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else one
         that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that has ended."""
         return signal(self, job, event, payload, topic=topic, tenant=tenant, by=by)
 
@@ -277,7 +277,7 @@ class App(Engine):
 
     @property
     def notifications(self) -> Notifications:
-        """News for whoever runs the platform: list, ack."""
+        """News for the operators of the platform: list, ack."""
         return Notifications(self)
 
     @property

@@ -76,7 +76,7 @@ class Runtime(_Part):
 
 
 class Notifications(_Part):
-    """`app.notifications`: news for whoever runs the platform."""
+    """`app.notifications`: news for the operators of the platform."""
 
     __slots__ = ()
 

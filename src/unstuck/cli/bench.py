@@ -92,7 +92,7 @@ def _measure(
 def _drain(store: Store, companion: Companion, before: int, timeout: float) -> None:
     """Until nothing more is left than was there before."""
     deadline = clock.boot() + timeout
-    # The ceiling keeps this question cheap: whoever asks takes its time from the worker that is measured.
+    # The ceiling keeps this question cheap: its time is taken from the worker that is measured.
     while _left(store, before + 1) > before:
         if clock.boot() >= deadline:
             raise StillRunning("(one of the benchmark's)", "on its way", timeout)

@@ -1,8 +1,8 @@
 """What `unstuck health` asks beside the obvious: is one thing in trouble, although everything answers?
 
 Each check is one bounded question, and silent while all is well. Fatal is what keeps jobs from ending although
-somebody who could see to it is alive: a database that cannot be written, a role that fails on every worker, a rescue
-that nobody carries out. The rest concerns single things, and warns.
+a worker lives that could end them: a database that cannot be written, a role that fails on every worker, a rescue
+that no worker carries out. The rest concerns single things, and warns.
 """
 
 from __future__ import annotations

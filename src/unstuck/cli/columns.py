@@ -18,7 +18,7 @@ IDS = {"JOB", "HEAD", "BLOCKED BY"}
 _SHORT_ID = 23
 _LEAST_NAME = 12
 
-#: Who gives way how far, one after the other.
+#: Which columns give way, and down to which width, one stage after the other.
 _STAGES: list[list[tuple[set[str] | None, int]]] = [
     [(PROSE, 40), (CUT, 30)],
     [(None, 24)],

@@ -1,4 +1,4 @@
-"""A traceback as the person who wrote the app wants it: without the frames of those who only carried it there."""
+"""A traceback as the author of the app wants it: without the frames of the engine that called the handler."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from collections import deque
 from typing import TextIO
 
 KEPT = 10_000
-#: Who speaks waits so long for its line to be out, so that the last words of a dying process are not lost; but not
-#: again while a reader is behind.
+#: Seconds that a thread waits for its line to be out, so that the last words of a dying process are not lost; it does
+#: not wait again while the reader is behind.
 PATIENCE = 0.05
 _PAUSE = 0.1
 

@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `unstuck jobs list | head -1`: the reader has what it wanted
         streams.forget(before)
         code = exits.OK
-    except streams.AnswerLost as error:  # whoever asked must not take the piece that was written for the whole
+    except streams.AnswerLost as error:  # the reader must not take the piece that was written for the whole
         streams.forget(before)
         streams.tell(f"unstuck: the answer could not be written to stdout: {error}")
         code = exits.FAILURE

@@ -1,4 +1,4 @@
-"""unstuck notifications …: news for whoever runs the platform."""
+"""unstuck notifications …: news for the operators of the platform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unstuck.cli import gates, options, output, shapes
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 
-app = options.group("Notifications: news for whoever runs this, until somebody takes note.", default="list")
+app = options.group("Notifications: news for operators, until one of them takes note.", default="list")
 
 
 @app.command("list")

@@ -169,7 +169,7 @@ _LONGEST_COMPLAINT = 1000
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong by raising; who prints it and with which exit code is decided elsewhere."""
+    """Says what is wrong by raising; `main` prints it and chooses the exit code."""
 
     def error(self, message: str) -> NoReturn:
         if message.endswith("expected one argument"):

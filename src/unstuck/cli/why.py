@@ -58,7 +58,7 @@ def _note_outage(session: Session, found: Why) -> None:
 
 
 def _note_leap(session: Session, found: Why) -> None:
-    """Who waits for a time wonders, where the clock on the wall has changed."""
+    """A leap of the clock, said where a job waits for a time: its hour on the clock on the wall has changed."""
     if any(reason.until is not None for reason in found.reasons) and (told := leapt(session, found.at)) is not None:
         output.note(f"Note that {told}. See: unstuck health")
 

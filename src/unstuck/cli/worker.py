@@ -188,7 +188,8 @@ def _introduce(chosen: Any) -> None:
 
 
 def _tell_policies(settings: Any) -> None:
-    """What jobs get, whoever enqueues them, once this worker has registered their workflows."""
+    """The policies that jobs get, whichever program enqueues them, once this worker has registered their
+    workflows."""
     from unstuck.cli.workflows import fact_text, policy_facts
 
     workflows = told_by(settings.app, settings.times.import_limit)["workflows"]
@@ -212,7 +213,7 @@ def _origin(settings: Any, name: str) -> str:
 
 
 def _stop_when_stdin_ends(supervisor: Any) -> None:
-    """Whoever started us holds the other end of the pipe: when it dies, however it dies, we drain."""
+    """The process that started us holds the other end of the pipe: when it dies, however it dies, we drain."""
 
     def watch() -> None:
         # Not through sys.stdin: its buffer's lock would be held for ever, and the interpreter could not end.

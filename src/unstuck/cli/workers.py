@@ -55,7 +55,7 @@ def list_(
 
 
 def is_worth_showing(worker: WorkerRecord, state: str, now: datetime) -> bool:
-    """Those who left in order are history; who fell silent is news for an hour."""
+    """Workers that left in order are history; one that fell silent is news for an hour."""
     return state != "gone" and now - worker.heartbeat_at < timedelta(seconds=WORKERS_SHOWN)
 
 

@@ -133,7 +133,7 @@ class FlowVerbs:
         return record
 
     def _who(self, by: str | None) -> str:
-        """Somebody who decides has a name; left out, it is the program's."""
+        """The name of the person who decides; left out, it is the program's."""
         said = check_wording(by, "by")
         if said is None:
             return self._by

@@ -1,7 +1,7 @@
 """Guard: what an operator may ask of the blacklist, the runtime settings, the notifications and the audit.
 
-Tenant omitted means all of them: an entry then shuts everybody out, a removal lifts whatever stands. Whoever speaks
-for one tenant (`own`) means that one instead.
+Tenant omitted means all of them: an entry then shuts everybody out, a removal lifts whatever stands. A caller that
+speaks for one tenant (`own`) means that one instead.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from unstuck.model.times import Times
 from unstuck.store.port import Store
 from unstuck.telemetry import emit
 
-#: So many entries are looked at for news in one turn.
+#: The number of entries that are looked at for news in one turn.
 NEWS = 20
 
 

@@ -1,5 +1,5 @@
-"""The inbox from its beginning: entries get their numbers before they commit, so who reads on from the last number he
-saw, as claimers do, passes by one that came late. And what could not be worked off earlier, and was set aside."""
+"""The inbox from its beginning. Entries get their numbers before they commit, so a claimer, which reads on from the
+last number it saw, passes by an entry that committed late. What is in quarantine is tried again, too."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ There is no leader: every duty is safe to run anywhere at once, because each mov
 store outage the sweeps that take jobs from others wait one beat and one store call, so that workers which were cut
 off too can renew and settle what they had finished.
 
-A turn is bounded by time. Who was not done by its end has its next turn at once, but behind the others; after each
-turn of another the sweeps have theirs, if they are due: no backlog keeps the rescue of lost jobs waiting for more
-than a turn.
+A turn is bounded by time. A duty that was not done by then has its next turn at once, but behind the others. After
+each turn of another duty the sweeps have theirs, if they are due: no backlog keeps the rescue of lost jobs waiting
+for more than a turn.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Janitor:
     def _take(self, turn: DutyTurn, budget: Budget) -> None:
         turn.taken_at = self._clock.boot()
         with self._calling:
-            # Before it looks: who calls from now on may have done so too late for this turn.
+            # Before the duty looks: a call from now on may be too late for this turn.
             turn.called_at = float("inf")
         try:
             moved = turn.duty.tick(self._clock.boot(), budget)

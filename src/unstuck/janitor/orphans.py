@@ -1,7 +1,7 @@
-"""Jobs that no worker will ever take -> reported; once nobody has known their workflow for long -> failed.
+"""Jobs that no worker will ever take -> reported; if no worker has known their workflow for long -> failed.
 
-A job waits for nobody's fault while its workflow is paused, while a worker that knows it drains, or between two
-deploys: so only the workflow counts that no live worker knows, and only after `orphan_after`.
+A job may wait although nothing is wrong: its workflow is paused, the worker that knows it drains, or a deploy is
+under way. So a job fails only if no live worker knows its workflow, and only after `orphan_after`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from unstuck.store.port import Store, Waiting
 from unstuck.telemetry import emit
 
 _EVERY = 60.0
-#: Of one route in one walk: those of the others are not to wait for its end.
+#: Batches of one route in one walk: other routes are not to wait for its end.
 _ROUNDS = 20
 
 

@@ -18,8 +18,8 @@ class Pages:
         self._size = Batch(_PAGE)
 
     def turn(self, budget: Budget) -> Iterator[Waiting]:
-        """Page after page until the budget is over, and never past the last: a turn ends, however many there are. Who
-        stops in the middle of a page goes on behind the route he had last."""
+        """Page after page until the budget is over, and never past the last: a turn ends, however many there are. A
+        turn that stops in the middle of a page is continued behind its last route."""
         while True:
             page = budget.call(self._size, lambda most: self._store.waits(self._looked_to, most))
             for first in page:

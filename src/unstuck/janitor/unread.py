@@ -1,8 +1,8 @@
-"""Sessions of ours that a database server cannot get rid of because nobody reads -> ended.
+"""Our sessions that a database server keeps because nobody reads their answer -> ended.
 
-A process that is frozen, or a host that is gone, may leave one behind in the middle of its answer, with all the locks
-it holds. Whoever asked gives up after a store call, if it lives: one that has waited for several, and is seen twice
-with the same answer, has nobody.
+A frozen process, or a host that is gone, may leave a session behind in the middle of its answer, with all the locks
+it holds. A client that lives gives up after one store call. So a session that has waited for several, and is seen
+twice with the same answer, has no client any more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Waits whose time has passed: their jobs go on with what was agreed for that, or fail.
 
-It rests until the first of them ends, and no longer than a sweep: what other workers have parked meanwhile is found
-then. What its own worker parks, it is called for.
+The duty rests until the first wait ends, and no longer than a sweep: then it finds what other workers have parked
+meanwhile. Its own worker calls it when it parks a job.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class WaitsDuty(SweepDuty):
         return moved
 
     def _until(self, ahead: float | None) -> float:
-        """One that is overdue still is in somebody's hands, or there were too many for one turn: soon again, and ever
-        later while nothing comes of it."""
+        """A wait that is still overdue is locked by another transaction, or there were too many for one turn: look
+        again soon, and ever later while nothing moves."""
         if ahead is None:
             return self._times.sweep
         shortest = _SHORTEST_REST * 2.0 ** min(self._in_vain, 10)

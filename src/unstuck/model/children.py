@@ -1,7 +1,7 @@
-"""Parents and children: how deep and how many, who waits for whom, and when a wait could never end.
+"""Parents and children: how deep, how many, which waits for which, and when a wait could never end.
 
-A job that waits for a child keeps its target meanwhile. Whatever the child, or what the child waits for in turn, must
-run on that same target would never get its turn: such a wait is refused, not discovered at its deadline.
+A job that waits for a child keeps its target meanwhile. If the child, or a job that the child waits for, needs that
+same target, it would never get its turn: such a wait is refused at once, not discovered at its deadline.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ UnstuckError
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
 │   ├── KeyConflict        the idempotency key belongs to a job with another body
-│   ├── NotAsked           a decision by somebody whom the approval's `who` does not name
+│   ├── NotAsked           a decision by a person whom the approval's `who` does not name
 │   └── NotWaiting         a decision on an approval that is not open, an event for a job that has ended
-├── TargetDeadlock         a child on a target that whoever waits for it keeps
+├── TargetDeadlock         a child on a target that its waiting parent keeps
 ├── BudgetExceeded         `ctx.spend()` of more than the job may use
 ├── ApprovalRejected       what `ctx.approval()` raises when somebody said no
 ├── ChildrenFailed         what `ctx.gather()` raises when a child did not complete

@@ -193,7 +193,7 @@ class NewJob:
     after_failure: AfterFailure = "fail"
     #: The job whose call this one repeats.
     replay_of: str | None = None
-    #: Who asked for that, for the audit.
+    #: The person or program that asked for it, for the audit.
     replay_by: str | None = None
     #: What decorator and caller say of its policy, as `said` writes it: the rest comes from the workflow's row, and
     #: from `policy` where there is none yet. None: it has exactly this policy.

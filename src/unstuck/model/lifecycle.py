@@ -1,7 +1,7 @@
 """The states of a job and the one table of legal moves.
 
 Theory of operation. A job is in exactly one state. A move is a verb; MOVES says which verbs a state knows and
-where each leads. Whoever changes a job (a submit, a claim, a settlement, a janitor's duty, a person) names a
+where each leads. Everything that changes a job (a submit, a claim, a settlement, a janitor's duty, a person) names a
 move; the store applies it together with the event of the same transaction, so that folding a job's events over
 this table gives its row. End states never change: a resume or a resolve opens a new *run* of the same job.
 The diagram in docs/lifecycle.md is drawn from this file.

@@ -2,7 +2,7 @@
 
 Theory of operation. A wait is asked for by a handler, which then unwinds: its attempt ends *parked*, and the job
 holds neither slot nor lease. A wait is known by its key within its run, so that the handler, run again from the top,
-finds it answered. It is answered once, by whoever comes first: an event, a decision, the last of the children, or its
+finds it answered. It is answered once, by the first of these: an event, a decision, the last of the children, or its
 deadline; what the answer means for the job (go on, or fail) is decided here.
 """
 

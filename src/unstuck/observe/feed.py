@@ -1,6 +1,6 @@
 """Feed: follow every committed event from a durable cursor, in the one order that all readers see.
 
-Who reads also gives new events their positions, if nobody else is just doing it: a feed that nobody follows costs
+A reader also gives new events their positions, unless another reader is just doing it: a feed without readers costs
 nothing. An event is seen only once it is committed, together with all that its transaction wrote.
 """
 

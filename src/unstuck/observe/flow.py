@@ -1,4 +1,4 @@
-"""Flow: what people see of jobs that wait for them, and of who spawned whom."""
+"""Flow: what people see of jobs that wait for them, and of parents and children."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unstuck.model.waits import OnTimeout, WaitKind, WaitRecord
 from unstuck.store.port import Store
 
 MOST_LISTED = 10_000
-#: Deeper than jobs may be nested: whoever climbs higher goes round in circles.
+#: Deeper than jobs may be nested: a climb that goes higher goes round in circles.
 _HIGHEST = 64
 
 

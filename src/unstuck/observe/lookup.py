@@ -83,7 +83,7 @@ class Lookup:
                 raise AmbiguousJob(name, several)
 
     def _unknown(self, name: str) -> UnknownJob:
-        """Who looks at another tenant's jobs than the usual one may have meant the usual one."""
+        """A caller of another tenant than the default one may have meant the default one."""
         return UnknownJob(name, None if self._tenant == DEFAULT_TENANT else self._tenant)
 
     def jobs(
@@ -188,7 +188,7 @@ class Lookup:
         return self._store.targets(self._tenant, blocked=blocked, after=after, limit=limit)
 
     def line(self, target: str, limit: int = 20) -> list[JobRecord]:
-        """Who waits for a turn there, the next first."""
+        """The jobs that wait for their turn there, the next first."""
         return self._store.line(self._tenant, target, limit)
 
     def dependencies(self, job: str) -> tuple[AwaitedJob, ...]:

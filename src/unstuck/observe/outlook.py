@@ -1,4 +1,4 @@
-"""Outlook: whoever waits for a job is told what keeps it from running, once somebody must do something about it."""
+"""Outlook: tells a caller that waits for a job what keeps it from running, once a person must do something."""
 
 from __future__ import annotations
 

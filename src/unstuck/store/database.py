@@ -47,7 +47,7 @@ class Database(Protocol):
     """
 
     dialect: str  # "postgres" | "sqlite"
-    is_file: bool  # belongs to those who open it; else a server has it
+    is_file: bool  # a file that this process opens; else a server has it
     one_table_per_statement: bool  # as of its transactions
     store_call: float  # seconds that one call may take
 

@@ -39,7 +39,7 @@ class Post:
     #: How often in a row it was continued after it had been stopped, and when last.
     continued: int = 0
     continued_at: float = 0.0
-    #: Who was there each of these times: only one of them can be doing it again and again.
+    #: The attempts that were in it each of these times: only one of them can be stopping it again and again.
     continued_with: frozenset[AttemptRef] | None = None
     #: What jobs of it left running behind them: why it is to be replaced, and how much there is.
     left_behind: str = ""

@@ -90,7 +90,7 @@ def tree(
     *,
     common: options.Common,
 ) -> None:
-    """Who spawned whom, from the topmost parent down, each with its state."""
+    """Parents and children, from the topmost parent down, each with its state."""
     with opened(common) as session:
         record = session.job(job)
         top = family(session.store, session.tenant, record.id, limit)

@@ -112,7 +112,7 @@ def _workers(snapshot: DemoSnapshot) -> RenderableType:
     lines: list[Text] = []
     for worker in snapshot.workers:
         lines.append(_line((worker.name, "bold"), (f"  {worker.state}", "green"), f"  pid {worker.pid}"))
-        # Who drains stands first: it is the news, and the place is small.
+        # Processes that drain stand first: they are the news, and the place is small.
         seen = sorted(processes(worker, snapshot.now), key=lambda process: process.state != "draining")
         lines.extend(_process(process) for process in seen)
         lines.extend(_gone(process) for process in reversed(recycled(worker)) if _is_news(process, snapshot))

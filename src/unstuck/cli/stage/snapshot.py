@@ -117,7 +117,7 @@ class Watcher:
         return tuple(RunningRow(r, loads(self.store.progress_of(self.tenant, r.id))) for r in page.jobs)
 
     def _blocked(self) -> tuple[Blocked, ...]:
-        """The longest blocked; whoever watches for a while sees the others too."""
+        """The longest blocked; in a while the others are shown too."""
         found = []
         for target in self.store.targets(self.tenant, blocked=True, limit=2):
             blocker = self.store.get(self.tenant, target.blocked_by) if target.blocked_by else None
@@ -192,7 +192,7 @@ def _before_last(news: list[Change], job: str) -> int:
 
 
 def sentence(record: JobRecord, before: JobRecord | None, now: datetime) -> str:
-    """What happened, for somebody who sees it for the first time."""
+    """What happened, for a person who sees it for the first time."""
     match record.state:
         case JobState.QUEUED if record.failures and record.available_at > now:
             return f"{record.error_message}; {explain(record, now)}"

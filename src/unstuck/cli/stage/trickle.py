@@ -53,7 +53,7 @@ class Trickle:
         ]
 
     def lose_patience(self) -> None:
-        """For the demo's own file. Whoever set another threshold there keeps it."""
+        """For the demo's own file. A threshold that was set there stays."""
         name = "stuck_circuit_breaker_threshold"
         if all(record.name != name or record.set_by is None for record in shop.app.runtime.list()):
             shop.app.runtime.set(name, THRESHOLD, by="the demo")

@@ -210,7 +210,7 @@ class Facts:
     is_ready: bool = False
     #: Its place in its target's line; None: it does not stand there.
     place: int | None = None
-    #: Who asked a running attempt to stop; None: its worker did, or nobody.
+    #: The person who asked a running attempt to stop; None: its worker did, or nobody.
     request_by: str | None = None
     #: Its own, else one on its target.
     body_mark: BodyMark | None = None

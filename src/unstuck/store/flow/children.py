@@ -1,10 +1,10 @@
 """Children: jobs that a running job spawned, and what becomes of them when it waits or ends.
 
-Theory of operation. A child is submitted in the transaction that writes who its parent is, under the parent's fence:
-the running row is locked, so a parent cannot end between the two, and a repeated spawn finds the first. Who gathers
-children parks, and waits by the same rows as a PENDING job waits for others (see `pending`): their ends tell the
-inbox. Who ends badly only marks its children as left, in its own transaction; a janitor cancels those one by one,
-because each needs locks of its own that come before the ones an end already holds.
+Theory of operation. A child is submitted in the transaction that writes its parent's number, under the parent's
+fence: the running row is locked, so a parent cannot end between the two, and a repeated spawn finds the first. A
+parent that gathers children parks. It waits by the same rows as a PENDING job waits for others (see `pending`): the
+children's ends tell the inbox. A parent that ends badly only marks its children as left, in its own transaction. A
+janitor cancels those one by one, because each needs locks that come before the ones an end already holds.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ MOST_NEEDED = 20_000
 
 
 def left(t: Transaction, ends: Sequence[Mapping[str, Any]]) -> None:
-    """These jobs end (rows as of done): children that are not to outlive such an end are marked, and the inbox tells
-    whoever looks next that there is something to tend."""
+    """These jobs end (rows as of done): children that are not to outlive such an end are marked, and an entry in
+    the inbox asks the janitor to tend them."""
     rows = [
         {"job": end["job"], "every": int(end["state"] == JobState.CANCELLED)}
         for end in sorted(ends, key=lambda end: int(end["job"]))
@@ -61,8 +61,8 @@ def left_ones(t: Transaction, after: tuple[int, int], batch: int) -> list[Row]:
 
 
 def hold(t: Transaction, row: Row) -> bool:
-    """All the locks that its cancel needs, in their order; False: somebody has one of them. Who tends children works
-    for everybody, and waits for nobody."""
+    """Take all the locks that its cancel needs, in their order; False: another transaction has one of them. The duty
+    that tends children serves every job, so it waits for none."""
     if t.one_table_per_statement:
         return True
     job = row["child"]
@@ -187,7 +187,7 @@ def _told_all(wanted: Sequence[str], found: Mapping[str, Row]) -> str | None:
 
 
 def _told(uid: str, row: Row | None) -> str:
-    """Whatever a child left behind: who wakes its parent works for everybody, and must get on."""
+    """Whatever a child left behind, an unreadable row too: a wake serves many jobs, and must not fail for one."""
     try:
         return packed(_end(uid, row))
     except Exception as problem:

@@ -1,7 +1,7 @@
 """Parts: partial results, kept under the fence, one value per name, numbered in the order they came.
 
 Theory of operation. A write locks the running row, as a spending does: the fence holds until the commit, and nobody
-else numbers this job's parts meanwhile. Who follows reads above the last number it has seen; a part that is replaced
+else numbers this job's parts meanwhile. A follower reads above the last number it has seen; a part that is replaced
 gets a new number, so it is seen again, with its new value.
 """
 
@@ -39,7 +39,7 @@ def count(t: Transaction, tenant: str, uid: str) -> int:
 
 
 def start_over(t: Transaction, job: int) -> None:
-    """Their number goes on all the same: who follows while the job begins anew must not miss what comes then."""
+    """The numbering goes on: a follower that stays while the job begins anew must not miss the new parts."""
     t.run("drop_parts", job=job)
     t.run("blank_parts", job=job)
 

@@ -1,12 +1,12 @@
 """Pending: jobs that were accepted and stand in no queue: held by a person, or waiting for other jobs to end.
 
-Theory of operation. A submit only inserts: who waits for whom, and a word in the inbox to look at the newcomer.
-Whoever ends a job that has dependants puts a word in the inbox in the same transaction. An end that is under way
-while the newcomer is looked at is the one case in which neither would see the other; so the first look at a
-newcomer takes the locks that every end must hold (the running row, or the jobs row of a job at rest) and looks
-again behind them: an end that comes later sees the dependant. An attempt that closes by a single statement may have
-taken its snapshot before it got the lock; it is marked `awaited`, and then closes by several. Nothing here waits
-for a lock: who is busy is put back into the inbox and looked at again.
+Theory of operation. A submit only inserts: the rows that say which jobs the newcomer waits for, and an inbox entry to
+look at it. The transaction that ends a job with dependants adds an inbox entry too. An end that is under way while
+the newcomer is looked at is the one case in which neither would see the other. So the first look at a newcomer takes
+the locks that every end must hold (the running row, or the jobs row of a job at rest) and looks again behind them: an
+end that comes later sees the dependant. An attempt that closes by a single statement may have taken its snapshot
+before it got the lock; it is marked `awaited`, and then closes by several. Nothing here waits for a lock: a job whose
+row is locked goes back into the inbox and is looked at again.
 """
 
 from __future__ import annotations
@@ -152,11 +152,11 @@ def forget(t: Transaction, job: int) -> None:
 def settle_news(
     t: Transaction, tools: Settling, jobs: Sequence[int], *, is_careful: bool = False
 ) -> tuple[int, bool]:
-    """These ended while others waited for them, or wait for others themselves: decide about all whom that concerns,
-    and about whom the failures of those concern in turn, some rounds long. Or their own wait was answered.
+    """Decide about the dependants of these jobs, and about these jobs themselves if they wait; a dependant that fails
+    is decided about in the next round, for some rounds. Jobs whose own wait was answered are woken.
 
-    How many moved, and whether somebody idle should look: for work, or for what is left in the inbox. `is_careful`:
-    those set aside are left to who tries them again.
+    Answers how many moved, and whether an idle worker should look: for work, or for what is left in the inbox.
+    `is_careful`: jobs in quarantine are left to the duty that tries them again.
     """
     moved, woke, news, gathered = 0, False, set(jobs), set(jobs)
     for _ in range(ROUNDS):

@@ -88,7 +88,7 @@ def _known_already(t: Transaction, child: NewChild, uid: str) -> Child:
 
 
 def gather(t: Transaction, ref: AttemptRef, wanted: Sequence[str], release_target: bool) -> str | None:
-    """Only looks: whoever is told None parks, and the settle has the fence."""
+    """Only looks: a handler that gets None parks, and the settle of that park has the fence."""
     if len(wanted) > MOST_CHILDREN:
         raise InvalidInput(f"{len(wanted)} children at once; a job has {MOST_CHILDREN:,} at most")
     if twice := [uid for place, uid in enumerate(wanted) if uid in wanted[:place]]:

@@ -1,12 +1,12 @@
 """Waits: what parked jobs wait for, what answers them, and what came before anybody asked.
 
-Theory of operation. A wait is a row; whoever first writes its answer, under that row's lock, has decided: an event, a
-person, the end of the children, or time. Events and parks of one address exclude each other (an advisory lock; SQLite
-has one writer): who parks then sees every event that was sent before, and who sends sees every wait that was asked
-before, so no event passes a wait by. Who finds the address in use parks without a look at its events and leaves a
-word in the inbox: whoever wakes jobs looks at them once the address is free. Who answers touches nothing but the row
-and the inbox, and so can wait for nobody in a circle; the job itself is woken by whoever works off the inbox, or by
-the janitor whose timer came due.
+Theory of operation. A wait is a row. An event, a person, the end of the children, or time answers it; the first
+transaction that writes the answer, under that row's lock, decides. Events and parks of one address exclude each other
+(an advisory lock; SQLite has one writer): a park sees every event that was sent before, and an event sees every wait
+that was asked before, so no event passes a wait by. A park that finds the address in use does not look at its events
+and leaves an inbox entry: the next ingest looks at them once the address is free. An answer touches nothing but the
+row and the inbox, so it cannot wait in a circle. The job itself is woken by the next ingest, or by the janitor whose
+timer came due.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _hold_address(t: Transaction, tenant: str, address: str) -> None:
 
 
 def free_addresses(t: Transaction, addresses: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those of (tenant, address) that nobody holds: ours until the commit. Who works for many waits for none."""
+    """Those of (tenant, address) that are free, locked until the commit. A caller that serves many waits for none."""
     wanted = {address: _mutex(*address) for address in addresses}
     if t.one_table_per_statement or not wanted:
         return set(wanted)

@@ -33,7 +33,7 @@ from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.targets import take_turn
 from unstuck.store.rows import packed, span, wait_of
 
-#: Who answers when nobody else did.
+#: Written as the answerer of a wait that no event and no person answered.
 BY_TIME = "timeout"
 BY_CHILDREN = "children"
 #: Waits that one transaction refuses, one after the other.
@@ -41,9 +41,9 @@ MOST_REFUSED = 10
 
 
 def wake(t: Transaction, tools: Settling, jobs: Iterable[int], *, is_careful: bool = False) -> tuple[int, bool]:
-    """Those of these jobs that are WAITING and whose answer is there go on. How many, and whether somebody idle
-    should look: for work, or for what is left in the inbox. `is_careful`: those set aside are left to who tries them
-    again."""
+    """Those of these jobs that are WAITING and whose answer is there go on. How many, and whether an idle
+    worker should look: for work, or for what is left in the inbox. `is_careful`: jobs in quarantine are left to the
+    duty that tries them again."""
     parked = [row["number"] for row in t.all("waiting_jobs", jobs=sorted(jobs))]
     if is_careful and parked:
         aside = {row["item"] for row in t.all("lock_quarantined", duty="wait", items=parked)}
@@ -65,8 +65,8 @@ def wake(t: Transaction, tools: Settling, jobs: Iterable[int], *, is_careful: bo
 
 
 def _answer_gathers(t: Transaction, gathers: Sequence[Row]) -> tuple[set[int], set[int]]:
-    """Gathers none of whose children is waited for any more. Their jobs are locked: nobody else answers them. Whose
-    row somebody holds all the same, and who are too many for one transaction."""
+    """Gathers none of whose children is waited for any more. Their jobs are locked: nobody else answers them. The
+    second set: jobs whose wait is locked all the same, and those that are too many for one transaction."""
     if not gathers:
         return set(), set()
     waiting = {row["job"] for row in t.all("who_waits", jobs=[row["job"] for row in gathers])}

@@ -47,7 +47,7 @@ class BlacklistDuty:
         return self._rounds(blacklist_sweep.freed, blacklist_sweep.release, batch, enough)
 
     def _tend_probes(self) -> int:
-        """A transaction each: whoever holds an entry asks for no lock that comes before it."""
+        """A transaction each: one that holds an entry may ask for no lock that comes before it."""
         probes, due = self._database.read(lambda t: (t.all("probes"), blacklist_sweep.due_for_probe(t)))
         moved = sum(self._tend_probe(partial(blacklist_sweep.judge, probe=probe)) for probe in probes)
         send = partial(blacklist_sweep.send, tools=self._transactions.tools)

@@ -49,15 +49,15 @@ def at_the_gate(t: Transaction, batch: int, *, aside: bool) -> list[BlacklistedJ
 def refuse(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> tuple[list[int], bool]:
     """Which left the queue, and whether somebody idle should look for work. Raises Lifted, to be tried again."""
     entry_of = {one.job: one.entry for one in jobs}
-    # Whoever has left the queue since the look is not taken from it below.
+    # A job that has left the queue since the look is not taken from it below.
     found = t.all("blacklisted_jobs", jobs=sorted(entry_of), targets=lock_of_queued(t, sorted(entry_of)))
     rows: list[Row] = [{**row, "entry": entry_of[row["job"]]} for row in found]
     spared = _to_spare(t, rows)
     rows = [row for row in rows if row["job"] not in spared.values()]
     taken = take_from_queue(t, rows)
     refused_ones = [row for row in rows if row["job"] in taken]
-    # Only now, as everybody does who needs a target and an entry; and kept, so that whoever removes the entry finds
-    # every job that is held for it.
+    # Only now, because targets come before entries (see `lock_order`). Locked until the commit, so that the removal
+    # of an entry finds every job that is held for it.
     entries = _kept(t, {row["entry"] for row in refused_ones})
     changes, held = Changes(), []
     for row in refused_ones:
@@ -145,7 +145,7 @@ def _set_free(
 ) -> tuple[list[int], bool]:
     at_rest = {row["id"] for row in t.all("lock_jobs", jobs=sorted(by))}
     woke = pending.set_free(t, tools, {job: name for job, name in by.items() if job in at_rest})
-    # Rows of jobs that are gone altogether go too; who is busy stays for the next time.
+    # Rows of jobs that are gone altogether go too; a job whose row is locked stays for the next time.
     over = [row for row in rows if row["job"] in at_rest or not _is_known(t, row["job"])]
     if over:
         t.run("drop_held", rows=packed([{"entry": row["entry"], "job": row["job"]} for row in over]))

@@ -1,12 +1,12 @@
 """Isolation: how a verb that serves everybody treats the one item that cannot be written.
 
-Rows that somebody else holds are skipped by the statements themselves, and come with the next sweep. Whatever else
-fails is found by halves (see there). A batch waits a moment for locks that cannot be skipped, its parts hardly at
-all: finding one held row among hundreds takes well under a second. Sweeps put what they found into quarantine, leave
-it out of their batches, and try some of it again, one by one.
+Rows that another transaction holds are skipped by the statements themselves, and come with the next sweep. Whatever
+else fails is found by bisection (`bisection.py`). A batch waits a moment for locks that cannot be skipped, its parts
+hardly at all: finding one held row among hundreds takes well under a second. Sweeps put what they found into
+quarantine, leave it out of their batches, and try some of it again, one by one.
 
-Whoever leaves an item of the inbox out of a batch because it is set aside holds its row in quarantine; whoever tries
-it again takes that row first. So a try comes after such a batch, and sees all that it knew.
+A batch of the inbox that leaves an item out because it is in quarantine holds the item's row there; a retry of that
+item takes the row first. So a retry comes after such a batch, and sees all that the batch wrote.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quarantine: single things that could not be written although the store answered, set aside so that they delay
 nothing but themselves.
 
-Whoever fails with a batch halves it down to the single item and puts that here; batches leave out what is here, and
+A batch that fails is halved down to the single item, and that item comes here. Batches leave out what is here, and
 each sweep tries some of it again, one by one. An item leaves as soon as it was written, or when there is nothing
 left to do.
 """

@@ -50,7 +50,7 @@ class Outcomes:
     woke: bool = False
     #: Of those that parked: in how many seconds their time is up.
     ahead: dict[AttemptRef, float] = field(default_factory=dict)
-    #: Against their workflows: whoever closed the attempts has them counted, last of all.
+    #: Against their workflows. The caller, which closed the attempts, has them counted last of all.
     marks: list[breaker.StuckMark] = field(default_factory=list)
 
 

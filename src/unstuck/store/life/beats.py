@@ -24,7 +24,8 @@ class Beats:
     def beat(self, worker: int, holding: BeatFacts) -> Beat:
         renewed = beat.renew(self._database, worker, holding)
         if not renewed.alive:
-            self._transactions.probe()  # who loses its lease begins anew, and must be able to say first that it left
+            # a worker that lost its lease begins anew; before that it must be able to write that it left
+            self._transactions.probe()
             return renewed
         try:
             return self._reconcile(renewed, worker, holding)

@@ -4,8 +4,8 @@ Theory of operation. Shares of routes that no limit counts are claimed first, by
 it looks at pauses and at the blacklist itself and leaves alone every route that has a limit, so that one set a moment
 ago is not overlooked. Shares of limited routes are counted, in a transaction of their own: lock the limits that apply
 (before all other locks), count what runs in a second statement, because the first took its snapshot before it locked,
-cut the shares to what is left, then claim. Nobody waits for a limit: a route any of whose limits somebody else holds
-gets no room, and the answer says so. Who claims next from these limits counts what this one opened.
+cut the shares to what is left, then claim. Nobody waits for a limit: a route whose limit another transaction
+holds gets no room, and the answer says so. The next claim from these limits counts what this one opened.
 
 Both answer before they commit, and a worker that has stopped reading would keep what it was about to get from
 everybody. So an answer carries no more bytes than fit into a socket's buffers; if it would, it comes without its
@@ -14,7 +14,7 @@ much. What does not come by then was claimed in vain: it goes back, and the clai
 
 A claim that fails although the store answers is taken apart: each route for itself, then the jobs of those that
 failed, until it is known which of them cannot be claimed. Those are set aside, stay where they are, and claims leave
-them out; each is tried again alone, by whoever claims from its route and has a slot for it.
+them out; each is tried again alone, by the next claim from its route that has a slot for it.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ DUTY: QuarantineDuty = "claim"
 
 @dataclass(frozen=True, slots=True)
 class ClaimAsk:
-    """Who claims. `opened`: attempts that this very call has opened under this id; more than those, and the id had
-    its answer before."""
+    """The worker that claims, and the id of its claim. `opened`: attempts that this very call has opened under that
+    id; if the database has more, the id had its answer before."""
 
     worker: int
     claim: str
@@ -56,8 +56,8 @@ class ClaimAsk:
 
 
 def end_stays_alone(database: Database, rows: list[Row]) -> None:
-    """A statement by itself, for those who need it: inside the claim it would cost everybody. What it misses goes
-    when it comes due."""
+    """A statement of its own, sent only if there are such timers: inside the claim every claim would pay for it. A
+    timer that it misses goes when it comes due."""
     if stays := stays_of(_stays(rows)):
         try:
             database.once("end_stays", rows=stays)

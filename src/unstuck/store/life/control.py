@@ -1,6 +1,6 @@
 """Control: what people ask of a job. Safe against a claim that runs at the same instant.
 
-Theory of operation. A job at rest is moved by whoever holds its jobs row and, if it waits in the queue, has deleted
+Theory of operation. A verb moves a job at rest once it holds its jobs row and, if the job is QUEUED, has deleted
 its ready row or its timer: a claim needs that same row, so only one of them gets it. A running job is asked by a
 write to its running row, which every settle reads under the same lock. Locks are taken in one order everywhere
 (`store/lock_order.py`), so a verb that finds the job elsewhere than it looked ends its transaction and looks AGAIN.

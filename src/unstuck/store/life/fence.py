@@ -1,7 +1,7 @@
 """Fence: which attempts are still their worker's, locked for as long as a transaction writes about them.
 
-Nobody waits here. An attempt that somebody else holds at this moment (a person in psql, a backup, another of our own
-transactions) is neither ours nor gone: it is busy, and whoever asked comes again.
+Nobody waits here. An attempt that another transaction holds at this moment (a person in psql, a backup, one of our
+own) is neither ours nor gone: it is busy, and the caller comes again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Inbox: what others only announced, because they must wait for nobody: lines that grew, jobs that ended.
 
-Theory of operation. Entries are taken, and what they ask for is done, in one transaction; what somebody holds at that
+Theory of operation. Entries are taken, and what they ask for is done, in one transaction; what is locked at that
 instant is put back, so nothing waits and nothing is lost. A transaction that fails leaves its entries where they are:
 then they are tried by their numbers, in halves, and what a single entry asks for in its parts. What fails alone moves
 from the inbox to quarantine, so that the inbox itself never jams, and is tried again from there (see `isolation`).
@@ -28,7 +28,7 @@ from unstuck.telemetry import emit
 
 BY = "inbox"
 MOST = 1000
-#: Whoever ingests before he claims must get to his claims; and one transaction of many should take half of that.
+#: Seconds. A worker ingests before it claims, and must get to its claim; one transaction of many takes half of that.
 WITHIN = 0.5
 #: Of a store call, for one statement: as everywhere else.
 STOP_SHARE = 0.8
@@ -150,8 +150,8 @@ class Inbox:
         return done
 
     def _write(self, work: Callable[[Transaction], tuple[Ingested, bool]], patience: float) -> tuple[Ingested, bool]:
-        """Few locks here cannot be skipped (of a place in a line, of who waits for whom), and nobody waits long for
-        them. What takes long for another reason has the time that it always has."""
+        """Few locks here cannot be skipped (a place in a line, a dependency), and the wait for them is short.
+        What takes long for another reason has the time that it always has."""
         if self._database.dialect == "sqlite":
             return self._database.write(work)
         return self._database.write(work, patience=patience, stop_after=STOP_SHARE * self._database.store_call)

@@ -1,4 +1,5 @@
-"""Orphans: jobs in the queue that no code will ever run, found and ended with a word about who knew them last."""
+"""Orphans: jobs in the queue that no code will ever run, found and failed with a sentence that names the worker that
+knew them last."""
 
 from __future__ import annotations
 

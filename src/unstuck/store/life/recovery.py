@@ -38,7 +38,8 @@ class Recovery:
         return found
 
     def leave(self, worker: int) -> None:
-        """The lease ends first, by itself: then nobody is charged for what is left, whoever gives it back."""
+        """The lease ends first, in its own transaction: then no job is charged for what is left, whether this worker
+        gives it back or a sweep does."""
         self._database.write(lambda t: t.run("leave", worker=worker))
         after = 0
         while jobs := self._attempts_of(worker, after, 500):

@@ -40,7 +40,7 @@ class Reports:
 
     def _refuse(self, worker: int, report: Report, error: Exception) -> Settled:
         """A result that no database can store fails its job at once. After any other error the report stays with its
-        worker, who sends it again: the trouble may pass."""
+        worker, which sends it again: the trouble may pass."""
         problem = isolation.problem_of(error)
         emit("store.settle.refused", level=logging.DEBUG, job=report.ref.job, problem=problem)
         if not isolation.is_about_data(error):

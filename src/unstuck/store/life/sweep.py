@@ -1,6 +1,6 @@
-"""Sweep: what passing time does to jobs, in small transactions that lock before they decide and wait for nobody: what
-somebody else holds comes with the next sweep. Who is looked for, and what becomes of one that cannot be moved, is the
-caller's (see `isolation`)."""
+"""Sweep: what passing time does to jobs, in small transactions that lock before they decide and wait for nobody: a
+job whose row is locked comes with the next sweep. The caller finds the jobs, and decides about one that cannot be
+moved (see `isolation`)."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def release_due(t: Transaction, timers: Sequence[Timer]) -> tuple[list[int], boo
 
 def expire_stays(t: Transaction, tools: Settling, timers: Sequence[Timer]) -> tuple[list[bool], bool]:
     """Jobs that stayed QUEUED too long fail: of each timer that was worked off whether its job did, and whether
-    somebody idle should look for work: a head that fails frees its target, and dependants go on.
+    an idle worker should look for work: a head that fails frees its target, and dependants go on.
 
-    A timer of an earlier stay, left by who could not wait for it, finds another expires_at and goes.
+    A timer of an earlier stay, left by a transaction that could not wait for it, finds another expires_at and goes.
     """
     jobs = [timer.job for timer in timers]
     rows = t.all("expiring_jobs", rows=packed([timer._asdict() for timer in timers]), targets=lock_of_queued(t, jobs))
@@ -201,7 +201,8 @@ def forget_ended(t: Transaction, retention: float, batch: int) -> int:
 
 
 def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
-    """All of a job's rows in one transaction, the done row first: who finds none of it finds nothing else to keep."""
+    """All of a job's rows in one transaction, the done row first: a reader that does not find it needs none of the
+    others."""
     if not t.one_table_per_statement:
         t.all("lock_briefly")
     found = [row["job"] for row in t.all("forgettable", jobs=jobs, retention=span(retention))]

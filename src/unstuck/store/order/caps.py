@@ -50,7 +50,7 @@ def check(t: Transaction, jobs: Sequence[NewJob]) -> None:
 
 
 def expect(t: Transaction, jobs: Sequence[NewJob]) -> None:
-    """The same before these jobs are inserted: a look, for whoever must not make anything for a submit in vain."""
+    """The same before these jobs are inserted: a look, so that a submit that will be refused makes nothing first."""
     if t.one("has_caps") is None:
         return  # most have none, and a batch may be of many tenants
     brought: Counter[Cap] = Counter()

@@ -42,7 +42,7 @@ from unstuck.telemetry import emit
 
 
 def look(t: Transaction, after: int, limit: int) -> tuple[OpenRoutes, bool]:
-    """One page of open routes, and whether there are limits at all. Who uses no gates pays for none."""
+    """One page of open routes, and whether there are limits at all. A database without gates pays for none."""
     rows = t.all("open_routes", after=after, most=limit)
     return _open_ones(t, rows, _looked_to(rows, limit) if rows else 0)
 
@@ -152,7 +152,7 @@ def _pause_of(row: Row) -> Pause:
 
 
 def _tenant_of(kind: str, name: str, tenant: str) -> str:
-    """What is about a tenant belongs to that tenant, whoever asks."""
+    """A pause or limit of a tenant belongs to that tenant, whichever tenant the caller speaks for."""
     return name if kind == "tenant" else tenant
 
 
@@ -255,7 +255,8 @@ def register_workflows(
     database: Database, workflows: Sequence[WorkflowRecord], worker: int | None, queues: Sequence[str]
 ) -> frozenset[str]:
     """Write what differs, and answer of which workflows not all could be written. The worker's own row comes behind
-    theirs, so that its beat waits for none of them; the limits last, since whose holds depends on who serves."""
+    theirs, so that its beat waits for none of them. The limits come last: which of them holds depends on which
+    workers serve."""
     in_order = sorted(workflows, key=lambda w: (w.name, w.code_version))
     held = _written(database, database.read(lambda t: _lacking(t, in_order)))
     if worker is not None:

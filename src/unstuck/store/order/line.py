@@ -1,4 +1,4 @@
-"""Line: who wants to run on a target, and the one step from there to ready.
+"""Line: the jobs that want to run on a target, and the one step from there to ready.
 
 The order in which locks are taken is in `store/lock_order.py`.
 """
@@ -23,7 +23,7 @@ def lock(t: Transaction, targets: Iterable[int | None]) -> list[int]:
 
 
 def lock_free(t: Transaction, targets: Iterable[int | None]) -> tuple[list[int], list[int]]:
-    """Those that nobody holds, locked now, and those that somebody does: who works for everybody waits for nobody."""
+    """Those that were free, locked now, and those that are locked: a caller that serves every job waits for none."""
     wanted = sorted({target for target in targets if target is not None})
     locked = [row["id"] for row in t.all("lock_free_targets", targets=wanted)] if wanted else []
     if len(locked) == len(wanted):

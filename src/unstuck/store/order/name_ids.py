@@ -2,12 +2,13 @@
 
 Routes and targets that nobody has meant for long, and that no job names, are forgotten. So that no submit ever uses a
 number whose row is gone, without a lock that every submit would have to take:
-1. Whoever looks a name up, and finds that it was last meant more than a day ago, says so in its row (`named_at`).
+1. A lookup that finds that a name was last meant more than a day ago says so in its row (`named_at`).
 2. What was looked up is used for an hour (LIFE): by this process's own clock, and by the database's, which a submit
    compares with after its insert, in the same transaction. Stopped in between for a week or not, it is refused there.
 3. Only what was last meant two days ago (KEPT) or longer goes. By then whatever was begun with the number has ended:
    it is in the table of jobs, and keeps its row, or it was rolled back.
-The database's clock may leap: who forgets goes by what it said two lives ago (see `janitor/retention.py`).
+The database's clock may leap: the duty that forgets goes by what the clock said two lives ago (see
+`janitor/retention.py`).
 
 What a job says of its policy is filled in here, from the row of its workflow. That row is looked up once and used
 until a worker registers something (a submit compares the newest registration after its insert), a minute at most.

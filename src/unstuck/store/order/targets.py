@@ -1,11 +1,11 @@
 """Targets: one body at a time. The line, the head, and the one statement that moves the first of the line to ready.
 
-Theory of operation. Submits, timers and releases only insert: a row into the line and one into the inbox. Whoever
-changes whose turn it is (ingest, settle, control, a sweep) first locks the target's row, in one statement, and
+Theory of operation. Submits, timers and releases only insert: a row into the line and one into the inbox. A verb
+that changes whose turn it is (ingest, settle, control, a sweep) first locks the target's row, in one statement, and
 decides in the next: under READ COMMITTED a statement that waits for a lock decides on what it saw before. `promote`
 alone moves a job from the line to ready, so a target never has two; a promotion that came too early for a line's new
-row is made up for by that row's own entry in the inbox. Who works for everybody (an ingest, a sweep) waits for no
-target: of one that somebody holds an entry stays in the inbox, one for all of its line, or what the sweep came for.
+row is made up for by that row's own entry in the inbox. A verb that serves every job (an ingest, a sweep) waits for
+no target: if one is locked, its entry stays in the inbox, one for all of its line, and the sweep comes again.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def place_after(turn: Turn, priority: int) -> int:
 
 
 def ingest(t: Transaction, targets: Iterable[int | None], *, is_careful: bool = False) -> tuple[int, int]:
-    """Targets whose line grew: an unclaimed head yields to a higher priority, and who has no head gets one. Those in
-    use at this instant go back into the inbox; `is_careful`: those set aside are left to who tries them again. How
-    many became ready, and how many went back."""
+    """Targets whose line grew: an unclaimed head yields to a higher priority, and a target without a head gets one.
+    Targets that are locked go back into the inbox; `is_careful`: those in quarantine are left to the duty that tries
+    them again. How many became ready, and how many went back."""
     locked, held = lock_free(t, targets)
     if is_careful and locked:
         # Read after the targets are locked: a retry locks the same targets, so it runs after us.

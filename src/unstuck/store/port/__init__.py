@@ -162,6 +162,6 @@ class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, Re
         ...
 
     def prepare_schema(self) -> bool:
-        """For whoever only wants to work: an empty database gets its tables, a SQLite file is brought up to date.
-        False: a server's database is behind, and only `migrate` changes that."""
+        """For programs that only want to work: an empty database gets its tables, a SQLite file is brought up to
+        date. False: a server's database is behind, and only `migrate` changes that."""
         ...

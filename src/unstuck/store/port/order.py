@@ -17,7 +17,7 @@ PauseKind = Literal["queue", "workflow", "tenant", "target"]
 LimitKind = Literal["workflow", "queue", "tenant", "key"]
 LimitPart = Literal["concurrency", "rate", "max_queued"]
 
-#: Who set a limit that stands in the code; it gives way to everybody else.
+#: The `by` of a limit that stands in the code; a limit that a person set goes before it.
 BY_CODE: Final = "code"
 
 
@@ -121,5 +121,5 @@ class OrderPort(Protocol):
         ...
 
     def line(self, tenant: str, target: str, limit: int = 20) -> list[JobRecord]:
-        """Who waits for a turn on this target, the next first; whoever has the turn is not among them."""
+        """The jobs that wait for their turn on this target, the next first; not the one that has the turn."""
         ...

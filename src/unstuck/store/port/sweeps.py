@@ -62,7 +62,7 @@ class Recovered:
 
 NameKind = Literal["routes", "targets"]
 
-#: Asked between two batches of a verb that has many: whether whoever called it has had enough for now.
+#: A verb of many batches asks it between two of them: whether its caller has no time left.
 Enough = Callable[[], bool]
 
 
@@ -127,7 +127,7 @@ class SweepsPort(Protocol):
         ...
 
     def forget_keys(self, batch: int = 1000) -> int:
-        """Keys whose life, as given by whoever submitted them, and whose jobs are over."""
+        """Keys whose life, as their submit gave it, and whose jobs are over."""
         ...
 
     def forget_starts(self, batch: int = 1000) -> int:

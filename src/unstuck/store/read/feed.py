@@ -2,7 +2,7 @@
 
 Theory of operation. A position is a number in that order; a cursor is a position with the name of its feed. SQLite
 has one writer at a time, so the ids of events are in the order of the commits and serve as positions. PostgreSQL
-commits side by side: there whoever reads gives the new events their positions first (`sequence`), a batch in one
+commits side by side: there a reader gives the new events their positions first (`sequence`), a batch in one
 statement, under the lock of one row that nobody waits for. Writers know nothing of all this.
 """
 
@@ -29,7 +29,7 @@ def sequence(database: Database, kept: float) -> int:
         [row] = database.once("sequence", most=PASS, kept=span(kept))
     except StoreError:
         raise
-    except Exception as error:  # a trigger that refuses its rows, say: who reads is told, and comes again
+    except Exception as error:  # a trigger that refuses its rows, say: the reader is told, and comes again
         raise StoreBusy(f"the feed takes no new events: {reason(error)}") from error
     return int(row["taken"])
 

@@ -1,4 +1,4 @@
-"""Tally: how many jobs are where, counted at every look up to a ceiling: nobody who moves a job keeps a counter."""
+"""Tally: how many jobs are where, counted at every look up to a ceiling: no move of a job keeps a counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of those who ask for jobs."""
+"""The verbs of callers: submit jobs, read them, ask something of one."""
 
 from __future__ import annotations
 
