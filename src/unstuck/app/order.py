@@ -32,8 +32,8 @@ class Order:
         tenant: str | None = None,
         by: str | None = None,
     ) -> Pause:
-        """Nothing new starts in that queue, workflow or tenant or on that target: for so many seconds, until that
-        instant, or until somebody lifts it. What runs goes on."""
+        """Nothing new starts in that queue, workflow or tenant or on that target: for `for_` seconds, until that
+        instant, or until a person lifts it. What runs goes on."""
         return self._gates.pause(kind, name, lasting=for_, until=until, reason=reason, tenant=tenant, by=by)
 
     def unpause(self, kind: PauseKind, name: str, *, tenant: str | None = None) -> bool:

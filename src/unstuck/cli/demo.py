@@ -195,7 +195,7 @@ def _activation() -> str:
 
 
 def _a_process(snapshot: DemoSnapshot) -> int | None:
-    """One that runs jobs."""
+    """A worker that runs jobs."""
     from unstuck.cli.worker_info import processes
 
     for worker in snapshot.workers:

@@ -278,7 +278,7 @@ def told_by(app: str, limit: float) -> dict[str, dict[str, Any]]:
 
 
 def prepare_database(settings: Settings) -> None:
-    """Somebody is about to work: see `Store.prepare_schema`."""
+    """Before a command that submits or runs jobs: see `Store.prepare_schema`."""
     from unstuck.assembly import open_store
 
     store = open_store(settings.database, settings.times, application="unstuck cli")

@@ -91,7 +91,8 @@ def _print_worker(worker: WorkerRecord, state: str, now: datetime, *, is_first: 
 
 
 def _state(worker: WorkerRecord, state: str) -> str:
-    """One that is alive and yet takes nothing says so: no app, no process, or a role without which it is none."""
+    """Why a worker that is alive takes no jobs: no app, no process, or a role that fails and that it cannot do
+    without."""
     shown = output.styled(state, _STYLES.get(state, "red"))
     is_waiting = state == "active" and not worker_info.is_ready(worker, state)
     return f"{shown}, {output.styled('not ready', 'yellow')}" if is_waiting else shown
@@ -232,7 +233,7 @@ def _pid(word: str) -> int:
 
 
 def _print_answer(session: Session, order: WorkerOrder, as_json: bool) -> int:
-    """What the worker says to it; one that says nothing is told of, and the order stands."""
+    """What the worker answers. If it says nothing, that is told, and the order stands."""
     from unstuck.intake.workers import answered
 
     name = _named(session, order.worker)

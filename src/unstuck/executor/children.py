@@ -44,7 +44,7 @@ LOOK_EVERY = 0.01
 SURE_AFTER = 0.05
 #: Descriptors that are kept for looking at processes.
 RESERVE = 3
-#: The job may reap its child itself; after so many seconds we do.
+#: Seconds in which the job may reap its child itself; then we do.
 REAP_AFTER = 1.0
 #: They serve every job of their process, although one job started them.
 _SERVERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")

@@ -185,7 +185,7 @@ class Context:
     ) -> Any:
         """Call it once and remember what it gave, as JSON: later attempts get that instead of calling it again.
 
-        `timeout`: StepTimeout after so many seconds. `retries`: how often it is called again, within this attempt.
+        `timeout`: seconds until StepTimeout. `retries`: how often it is called again, within this attempt.
         """
         return self._durable("step").steps.step(name, function, args, kwargs, timeout, retries)
 

@@ -59,7 +59,7 @@ from unstuck.model.workflow import Registry
 FENCED_STATUS = 68
 #: How soon the crew may be reinforced while jobs wait.
 REINFORCE_EVERY = 0.001
-#: Messages that come within so many seconds of one another are sent together: every frame wakes two processes.
+#: Messages that come within these seconds of one another are sent together: every frame wakes two processes.
 GATHER = 0.001
 #: So few descriptors left are none: a handler's next file or connection would fail.
 FEW_DESCRIPTORS = 8

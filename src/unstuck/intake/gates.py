@@ -42,7 +42,7 @@ class Gates:
         reason: str | None = None,
         by: str | None = None,
     ) -> Pause:
-        """Nothing new starts there: for so many seconds, until that instant, or until somebody lifts it."""
+        """Nothing new starts there: for `lasting` seconds, until that instant, or until a person lifts it."""
         _check_kind(kind, get_args(PauseKind), "a pause")
         name = check_name(name, kind)
         whose, who, why = self._whose("pause", kind, tenant), self._who(by), check_wording(reason, "reason")

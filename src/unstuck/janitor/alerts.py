@@ -13,7 +13,7 @@ from unstuck.store.port import Store, Waiting
 from unstuck.telemetry import emit
 
 _EVERY = 60.0
-#: A turn asks for so many reasons at most: each is a question of its own.
+#: The most reasons that a turn asks for: each is a question of its own.
 _MOST = 100
 
 #: (tenant, job) -> (code, sentence), or nothing if the job has gone on meanwhile.

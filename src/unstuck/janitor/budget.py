@@ -9,7 +9,7 @@ from unstuck.clock import Clock
 from unstuck.model.batch import Batch
 
 T = TypeVar("T")
-#: A batch should be over in so much of the budget: what gives way between batches gives way soon.
+#: A batch should take this part of the budget (a quarter): a duty gives way between two batches.
 _BATCHES = 4
 
 

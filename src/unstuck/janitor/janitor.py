@@ -54,7 +54,7 @@ class DutyTurn:
     due_at: float
     trouble: Trouble | None = None
     taken_at: float = float("-inf")
-    #: For when somebody asked for it; gone once it is taken.
+    #: When a caller asked for it to be due; infinite again once the turn is taken.
     called_at: float = float("inf")
 
     @property
@@ -90,7 +90,7 @@ class Janitor:
         self._calling = threading.Lock()
 
     def call(self, duty: str, seconds: float) -> bool:
-        """That duty, which looks once in a sweep anyway, has its turn in so many seconds at the latest. From any
+        """That duty, which looks once in a sweep anyway, has its turn within these seconds. From any
         thread; the answer is whether a rest under way may be too long now."""
         if seconds >= self._times.sweep:
             return False

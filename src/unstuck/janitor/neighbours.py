@@ -68,7 +68,7 @@ class NeighboursDuty:
         return True
 
     def _expire(self, worker: WorkerRecord) -> bool:
-        """One whose row somebody holds, or that cannot be written, keeps the jobs of no other waiting."""
+        """A worker whose row is locked, or cannot be written, keeps the jobs of no other worker waiting."""
         reason = f"process {worker.pid} of worker {worker.name} is gone from {worker.host}"
         try:
             expired = self._store.expire_worker(worker.number, worker.lease_until, reason)

@@ -502,7 +502,7 @@ _ORDERS = {"stack": "show a stack", "recycle": "recycle a process", "drain": "dr
 
 
 class Retry(Exception):
-    """Raise it in a handler: try again, after so many seconds, at the cost of one failure."""
+    """Raise it in a handler: try again, after these seconds, at the cost of one failure."""
 
     def __init__(self, message: str = "asked for a retry", *, after: float | None = None) -> None:
         super().__init__(message)

@@ -150,7 +150,7 @@ class Rules:
     window: float = 3600.0
     counts_crashes: bool = False
     counts_losses: bool = False
-    #: From so many tenants on their marks count together, against the workflow of every tenant; 0: never.
+    #: From this number of tenants on, their marks count together, against the workflow of every tenant; 0: never.
     tenants: int = 3
     probe_after: float | None = None
 

@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 RS = "\x1e"
-#: In characters, of the JSON; so much of an attempt's output one record may take.
+#: Characters of JSON: the most that one record may take of an attempt's output.
 MAX_RECORD = 16 << 10
 #: A message gets at least what the fields leave; the last one fits even if JSON writes six characters for each.
 _MESSAGE_CUTS = (12_000, 6000, 1000)
 _MAX_FIELDS = MAX_RECORD // 2
 _MAX_VALUE = 1 << 10
-#: Of a text that is longer so much is kept, both ends of it.
+#: Characters that are kept of a longer text, from both of its ends.
 _KEPT = 900
 _MAX_NAME = 200
 _MAX_DEPTH = 10

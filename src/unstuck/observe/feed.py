@@ -24,12 +24,12 @@ START = "start"
 NOW = "now"
 PAGE = 1000
 _MOMENT = 0.01
-#: So often somebody else may be found sequencing before a reader that begins now takes the feed as it is.
+#: How often a new reader lets another reader sequence first, before it takes the feed as it is.
 _TURNS = 300
 
 
 class Found(Enum):
-    """What a look found: something, nothing while somebody else is just sequencing, or the end so far."""
+    """What a look found: something, nothing while another reader is just sequencing, or the end so far."""
 
     MORE = auto()
     NOT_YET = auto()

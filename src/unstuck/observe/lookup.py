@@ -34,7 +34,7 @@ State = JobState | Shown | str
 class Stats:
     """Jobs per state and workers per kind.
 
-    A count of a state in `at_least` was not brought to its end: there are so many or more. Of QUEUED, `scheduled`
+    A count of a state in `at_least` was not brought to its end: there are that many or more. Of QUEUED, `scheduled`
     wait for a later time (retries too) and `blocked` behind the job that blocks their target; `oldest_due_at` is when
     the one fell due that has waited longest.
     """
@@ -126,7 +126,7 @@ class Lookup:
         return page
 
     def history(self, job: str, after: int = 0, limit: int | None = None) -> list[EventRecord]:
-        """Its events above this number, in order; at most so many."""
+        """Its events above this number, in order; at most `limit`."""
         return list(islice(self.events(job, after), limit))
 
     def events(self, job: str, after: int = 0) -> Iterator[EventRecord]:
@@ -136,7 +136,7 @@ class Lookup:
             after = page[-1].number
 
     def attempts(self, job: str, after: int = 0, limit: int | None = None) -> list[AttemptRecord]:
-        """Its attempts above this token, in order; at most so many."""
+        """Its attempts above this token, in order; at most `limit`."""
         if limit is not None and limit <= ATTEMPTS_PAGE:
             return self._store.attempts(self._tenant, job, after, limit)
         return list(islice(self.tries(job, after), limit))

@@ -43,7 +43,7 @@ class HandlerOutputWriter:
             return [self._retries.get(ref, (0.0, 0))[0] for ref in self._unwritten]
 
     def write(self, most: int) -> None:
-        """All but what could not be written a moment ago, at most so many attempts in one call."""
+        """All but what could not be written a moment ago, at most `most` attempts in one call."""
         said = self._take()
         for start in range(0, len(said), most):
             some = said[start : start + most]

@@ -33,7 +33,7 @@ class Duties(Protocol):
         ...
 
     def call(self, duty: str, seconds: float) -> bool:
-        """That duty has its turn in so many seconds at the latest. Whether that is sooner than it had planned."""
+        """That duty has its turn within these seconds. Whether that is sooner than it had planned."""
         ...
 
 

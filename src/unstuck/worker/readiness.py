@@ -16,7 +16,7 @@ _STATUS_EVERY = 2.0
 #: What the service manager waits for is said again so often, until it was heard: its queue may have been full.
 _AGAIN_EVERY = 0.5
 _EXTEND_EVERY = 5.0
-#: By so much each time: a worker that does not come to say it again is no longer draining.
+#: Seconds of each extension: a worker that does not ask for another is no longer draining.
 _EXTEND_BY = 20.0
 #: So many signs of life within the time after which the service manager gives up.
 _SIGNS = 3

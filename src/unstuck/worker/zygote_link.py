@@ -196,7 +196,7 @@ class ZygoteLink:
         self._say(ImportFailed(error, self._try_again()))
 
     def _try_again(self) -> float:
-        """In so many seconds; longer each time."""
+        """Seconds until the next start; longer each time."""
         again_in = min(FIRST_RETRY * 2.0**self._failures, LONGEST_RETRY)
         self._failures = min(self._failures + 1, 30)
         self._start_at = self._clock.boot() + again_in

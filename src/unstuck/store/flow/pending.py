@@ -100,7 +100,8 @@ def check_known(t: Transaction, jobs: Sequence[NewJob]) -> None:
 
 
 def release(t: Transaction, name_ids: NameIds, tenant: str, uid: str, by: str, force: bool) -> tuple[JobRecord, bool]:
-    """Lift its hold; unless it still waits for others, it is QUEUED. Also: whether somebody should look for work."""
+    """Lift its hold; unless it still waits for others, it is QUEUED. Also: whether an idle worker should look for
+    work."""
     t.one("lock_job", job=job_row(t, tenant, uid)["number"])
     row = job_row(t, tenant, uid)  # again: the first look may be as old as the wait for the lock was long
     target_of(uid, JobState(row["state"]), Move.RELEASE)

@@ -1,9 +1,9 @@
 """Steps: what handlers have finished, kept once under the fence, and read back by every later attempt.
 
 Theory of operation. A batch locks the attempts that are still open, as output does, and inserts: the fence holds
-until the commit, and a step that is there already stays what it is. Of an attempt that somebody else holds nothing is
-written: BUSY, come again. The journal is read in pages that are bounded in
-rows and bytes; nobody but the attempt that reads it can write to it, so a page may go on by counting.
+until the commit, and a step that is there already stays what it is. Of an attempt that another transaction holds
+nothing is written: BUSY, come again. The journal is read in pages that are bounded in rows and bytes; nobody but the
+attempt that reads it can write to it, so a page may go on by counting.
 """
 
 from __future__ import annotations

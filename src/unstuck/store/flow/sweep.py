@@ -47,7 +47,7 @@ class FlowSweep:
 
     def tend_children(self, batch: int, enough: Enough) -> int:
         """Each in a transaction of its own: it needs the locks of its own target and attempt. One that keeps moving,
-        or that somebody holds, is left for the next time, and keeps nobody waiting."""
+        or that another transaction holds, is left for the next time, and keeps nobody waiting."""
         moved, after = 0, (0, 0)
         for _ in range(TEND_ROUNDS):
             rows = self._database.read(partial(children.left_ones, after=after, batch=batch))

@@ -202,9 +202,9 @@ def due_of(t: Transaction, jobs: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def expire(t: Transaction, tools: Settling, timers: Sequence[tuple[int, int]]) -> tuple[int, bool]:
-    """By these timers, (due_at, job), waits end whose time has passed: how many jobs moved, and whether somebody idle
-    should look. A timer of an earlier wait finds nothing that is due, and goes. Where somebody holds the job, its
-    target or its wait, the timer stays for another time."""
+    """By these timers, (due_at, job), waits end whose time has passed: how many jobs moved, and whether an idle
+    worker should look. A timer of an earlier wait finds nothing that is due, and goes. Where somebody holds the job,
+    its target or its wait, the timer stays for another time."""
     locked = [row["id"] for row in t.all("lock_free_targets_of", jobs=sorted({job for _, job in timers}))]
     given = packed([{"due_at": at, "job": job} for at, job in timers])
     due = t.all("due_waits", timers=given, targets=locked)

@@ -19,7 +19,7 @@ K = TypeVar("K", bound=Hashable)
 
 #: Of these no item is to blame, and each further call would cost as much again: they are the caller's.
 AWAY = (StoreUnavailable, StoreLocked, OutcomeUnknown, SchemaMismatch)
-#: Where so many single ones fail, likely all do: the rest stays where it is until these are set aside.
+#: If this number of items fail alone, likely all do: the rest stays where it is until these are set aside.
 MOST_FAILURES = 20
 #: What fails slowly, for locks say, must not keep its caller from everything else.
 WITHIN = 5.0
@@ -37,7 +37,7 @@ def bisect_batch(
     pieces: int = 1,
 ) -> dict[K, Exception]:
     """`act` is one transaction over some of the items, in their order: which of them it cannot do alone, and why.
-    `pieces`: in so many from the start, because all of them together have failed already.
+    `pieces`: the number of parts to begin with, because all of them together have failed already.
 
     Once time is up or many have failed, nothing more is begun; what was not tried is nobody's failure. If not a
     single one was found by then, the last error is raised: the caller comes back with fewer.

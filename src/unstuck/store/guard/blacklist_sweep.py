@@ -47,7 +47,7 @@ def at_the_gate(t: Transaction, batch: int, *, aside: bool) -> list[BlacklistedJ
 
 
 def refuse(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> tuple[list[int], bool]:
-    """Which left the queue, and whether somebody idle should look for work. Raises Lifted, to be tried again."""
+    """Which left the queue, and whether an idle worker should look for work. Raises Lifted, to be tried again."""
     entry_of = {one.job: one.entry for one in jobs}
     # A job that has left the queue since the look is not taken from it below.
     found = t.all("blacklisted_jobs", jobs=sorted(entry_of), targets=lock_of_queued(t, sorted(entry_of)))

@@ -62,7 +62,7 @@ Move = Callable[[Transaction, Sequence[I]], tuple[list[T], bool]]
 
 
 def in_parts(items: Sequence[K], act: Callable[[Sequence[K], float], object]) -> dict[K, Exception]:
-    """Which of them fail all by themselves; `act` is one transaction over some of them, with so much patience."""
+    """Which of them fail alone; `act` is one transaction over some of them, and gets the seconds that it may wait."""
     waits = itertools.chain((PATIENCE,), itertools.repeat(IMPATIENCE))
     return bisect_batch(items, lambda some: act(some, next(waits)), within=LONGEST)
 
@@ -70,7 +70,7 @@ def in_parts(items: Sequence[K], act: Callable[[Sequence[K], float], object]) ->
 def written(
     database: Database, act: Callable[[Transaction, Sequence[K]], tuple[R, bool]], items: Sequence[K], patience: float
 ) -> R:
-    """What `act` answered, in one transaction; somebody idle looks, if it said so."""
+    """What `act` answered, in one transaction; an idle worker looks, if it said so."""
     answer, woke = database.write(lambda t: act(t, items), patience=patience)
     if woke:
         database.hint()
@@ -178,7 +178,7 @@ class Sweep:
         set_aside(self._database, self._duty, problems, BY)
 
 
-#: Over some of the items, in one transaction: how many moved, and whether somebody idle should look.
+#: Over some of the items, in one transaction: how many moved, and whether an idle worker should look.
 Act = Callable[[Transaction, Sequence[K]], tuple[int, bool]]
 
 

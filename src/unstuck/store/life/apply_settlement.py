@@ -44,7 +44,7 @@ from unstuck.store.rows import ref_of, span
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of each attempt, and whether somebody idle should look for work."""
+    """What became of each attempt, and whether an idle worker should look for work."""
 
     states: dict[AttemptRef, JobState]
     woke: bool = False

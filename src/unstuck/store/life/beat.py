@@ -1,8 +1,8 @@
 """Beat: renew the lease, and reconcile what the database grants with what the worker really holds.
 
 Theory of operation. The renewal is one statement on the worker's own row, and depends on nothing else: no row of a
-job that somebody holds costs a worker its lease. What follows skips such rows, they come with the next beat; and a
-reconciliation that fails altogether is said, and costs nothing but itself.
+job that another transaction holds costs a worker its lease. What follows skips such rows, they come with the next
+beat; and a reconciliation that fails altogether is said, and costs nothing but itself.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Changes:
     touched: set[int] = field(default_factory=set)
 
     def write(self, t: Transaction) -> bool:
-        """True if something became claimable, or will as soon as somebody looks into the inbox."""
+        """True if something became claimable, or will with the next ingest."""
         told = 0
         if self.closed:
             t.run("close_attempts", jobs=self.closed)
@@ -92,8 +92,9 @@ class Changes:
     ) -> None:
         """Claimable now, in the line of its target, or by a timer; its stay in the queue may end by another.
 
-        `is_locked`: this transaction holds its target's row and may promote; else the inbox tells somebody who can.
-        `ahead`: of an appointment, how far our time is from the clock; its timers move when that changes.
+        `is_locked`: this transaction holds its target's row and may promote; else an entry in the inbox asks the next
+        ingest to do it. `ahead`: of an appointment, how far our time is from the clock; its timers move when that
+        changes.
         """
         if available_at > now:
             self.timers.append(_timer("start", available_at, job, route, ahead))
@@ -157,7 +158,8 @@ def done_of(job: int, row: Row, state: JobState, now: int, **said: Any) -> Colum
 
 
 def ahead_of(t: Transaction) -> int:
-    """How far the engine's time is from the database's clock: an instant of that clock is so much later there."""
+    """How far the engine's time is from the database's clock: an instant of that clock is later by this in the
+    engine's time."""
     row = t.one("ahead")
     assert row is not None
     return int(row["ahead"])

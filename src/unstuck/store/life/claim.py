@@ -51,9 +51,9 @@ NOT_READ = "its payload could not be read in time"
 #: How long a claim may take, where most take milliseconds, before one of its jobs must be what takes so long; twice
 #: that where it is about a single job. So the others are with their worker within a second.
 QUICK = 0.25
-#: If all claims are slow, and not one job, the limit stays raised for so many seconds.
+#: Seconds for which the limit stays raised if all claims are slow, and not one job.
 _LENIENT_FOR = 60.0
-#: How long finding it may take, and how many are blamed at a time: where so many fail, likely all do.
+#: Seconds to find the culprits, and how many are blamed at a time: if that many fail, likely all do.
 _WITHIN = 1.0
 #: How long routes of a slow failure are claimed job by job, and how many at most then.
 _CAREFUL_FOR = 10.0
@@ -160,7 +160,7 @@ class _Opening:
         self._ask = ask
         self._pace = pace
         self.rows: list[Row] = []
-        #: Routes that got no room because somebody else holds one of their limits.
+        #: Routes that got no room because another transaction holds one of their limits.
         self.held: frozenset[int] = frozenset()
 
     def take(self, shares: list[Share]) -> None:
@@ -179,7 +179,7 @@ class _Opening:
             self._take_in_parts(careful)
 
     def try_again(self, share: Share, job: int) -> bool:
-        """One that was set aside; whether something was opened."""
+        """A job in quarantine is tried alone; whether an attempt was opened."""
 
         def work(t: Transaction) -> tuple[list[Row], frozenset[int]]:
             rows, held = self._step(t, [share], without="")

@@ -70,12 +70,12 @@ def _stays(rows: Iterable[Row]) -> Iterable[Stay]:
 
 
 def open_counted(t: Transaction, ask: ClaimAsk, shares: list[Share]) -> tuple[list[Row], frozenset[int]]:
-    """What was opened, and the routes that got no room because somebody else holds one of their limits."""
+    """What was opened, and the routes that got no room because another transaction holds one of their limits."""
     routes = sorted(share.route for share in shares)
     # SQLite has a single writer, so no other session can hold the row of a limit.
     locked = None if t.one_table_per_statement else {row["id"] for row in t.all("lock_limits", routes=routes)}
     rooms = rooms_of(t, routes)
-    # One that was set after we locked is not ours either.
+    # A limit that was set after we locked is not ours either.
     held = frozenset(room.route for room in rooms if locked is not None and room.limit not in locked)
     shares = [share for share in shares if share.route not in held]
     for _ in range(_CUTS):

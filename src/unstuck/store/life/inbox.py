@@ -93,7 +93,7 @@ class Inbox:
         self._was_held = False
 
     def ingest(self, after: int, batch: int) -> Ingested:
-        """Up to so many entries, for a short while."""
+        """Up to `batch` entries, for a short while."""
         until = boot() + WITHIN
         done = Ingested(0, 0, after)
         while done.entries < batch:
@@ -138,7 +138,8 @@ class Inbox:
         return found
 
     def _is_held(self, problem: Exception) -> bool:
-        """Somebody holds a row that one of the entries needs, however few there are. SQLite has none to hold."""
+        """Another transaction holds a row that one of the entries needs, however few there are. SQLite has no such
+        rows."""
         is_lock = isinstance(problem, StoreBusy) and not isinstance(problem, StoreSlow)
         return is_lock and self._database.dialect != "sqlite"
 

@@ -78,7 +78,7 @@ def _progress(outputs: Sequence[AttemptOutput]) -> list[dict[str, Any]]:
 
 
 def _is_storable(ref: AttemptRef, value: str) -> bool:
-    """One that no database can keep is left out: it must not take what others said with it."""
+    """An output that no database can keep is left out: the others are written."""
     try:
         check_text(value, "the progress")
     except NotStorable as problem:

@@ -57,7 +57,8 @@ class Queued(NamedTuple):
 def recover_lost(
     t: Transaction, tools: Settling, lost_grace: float, worker: int, attempts: Sequence[LostAttempt]
 ) -> tuple[list[Recovered], bool]:
-    """Attempts of one worker, if its lease is still over behind the lock. What somebody holds comes next time."""
+    """Attempts of one worker, if its lease is still over behind the lock. What another transaction holds comes next
+    time."""
     if t.one("lock_lost_worker", worker=worker, grace=span(lost_grace)) is None:
         return [], False
     jobs = [attempt.job for attempt in attempts]

@@ -81,8 +81,8 @@ class Timers:
         rounds: int,
         enough: Enough = never,
     ) -> list[T]:
-        """Timers that came due, batch after batch up to a bound: neither those that somebody holds nor those of stays
-        that ended well hold up the others."""
+        """Timers that came due, batch after batch up to a bound: neither those that another transaction holds nor
+        those of stays that ended well hold up the others."""
 
         def look(t: Transaction) -> list[sweep.Timer]:
             rows = t.all("due_timers", kind=kind, after_due=after[0], after_job=after[1], batch=batch)
@@ -118,8 +118,8 @@ class Timers:
         return isolation.Sweep(self._database, kind).move(found, act, at_once=batch)
 
     def _sweep(self, duty: QuarantineDuty, look: Callable[..., list[int]], act: Act[int], batch: int) -> int:
-        """Batch after batch, up to a bound, each behind the last: what somebody holds is left for another time, and
-        keeps nobody waiting."""
+        """Batch after batch, up to a bound, each behind the last: what another transaction holds is left for another
+        time, and keeps nobody waiting."""
         moved, after = 0, 0
         for _ in range(SWEEP_ROUNDS):
             found = self._database.read(partial(look, after=after))

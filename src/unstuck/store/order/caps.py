@@ -18,7 +18,8 @@ from unstuck.store.port import EVERY
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """Of one tenant over all its queues, or of one queue: of one tenant's jobs in it, or of everybody's together."""
+    """A cap of a tenant over all its queues, or of a queue: of one tenant's jobs in it, or of all tenants'
+    together."""
 
     most: int
     tenant: str

@@ -276,7 +276,7 @@ def keep_code_limits(database: Database) -> tuple[int, frozenset[str]]:
 
 
 def _written(database: Database, writes: Sequence[_Write]) -> frozenset[str]:
-    """All at once; if that fails, in halves, so that one that cannot be written keeps no other back."""
+    """All at once; if that fails, by bisection, so that a row that cannot be written keeps no other back."""
     if not writes:
         return frozenset()
     try:
@@ -315,7 +315,7 @@ def _register(t: Transaction, columns: dict[str, Any], policy: Policy) -> bool:
 
 
 def _is_held(t: Transaction, statement: str, **place: str) -> bool:
-    """Locks the row if that needs no waiting. One that is not there, or not yet, is nobody's."""
+    """Locks the row if that needs no waiting. A row that is not there, or not yet, is nobody's."""
     row = t.one(statement, **place)
     return row is not None and not row["is_free"]
 

@@ -33,8 +33,8 @@ def lock_free(t: Transaction, targets: Iterable[int | None]) -> tuple[list[int],
 
 
 def lock_of_jobs(t: Transaction, jobs: Sequence[int]) -> list[int]:
-    """The targets on which these jobs run, but for those that somebody else holds. A running row never changes its
-    target."""
+    """The targets on which these jobs run, but for those that another transaction holds. A running row never changes
+    its target."""
     if t.one_table_per_statement or not jobs:
         return []  # one writer: there is nobody to lock out
     return [row["id"] for row in t.all("lock_targets_of_jobs", jobs=sorted(jobs))]

@@ -371,7 +371,7 @@ def _columns(terms: Terms) -> dict[str, Any]:
 
 
 def _readable(number: int, row: Row | None) -> Policy:
-    """One that somebody has damaged must keep no job from its end: then the defaults hold."""
+    """A damaged policy must keep no job from its end: then the defaults hold."""
     try:
         policy = Policy.from_json(_must(row)["body"])
         problems = "; ".join(policy.problems())

@@ -256,8 +256,8 @@ class WorkerPort(Protocol):
 
     def claim(self, worker: int, claim: str, shares: Sequence[Share]) -> Claimed:
         """Open attempts, never more than each share, only while the worker's lease holds; nothing waits for a limit
-        that somebody holds. A repeated claim id answers with the same attempts that are still open, and claims
-        nothing new."""
+        that another transaction holds. A repeated claim id answers with the same attempts that are still open, and
+        claims nothing new."""
         ...
 
     def beat(
@@ -288,7 +288,8 @@ class WorkerPort(Protocol):
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
         """End attempts, each under its fence; the pending request is read in the same transaction.
 
-        Waits for nobody: what somebody else holds, or the database refuses alone, is BUSY, and all others settle.
+        Waits for nobody: what another transaction holds, or the database refuses alone, is BUSY, and all others
+        settle.
         """
         ...
 

@@ -16,13 +16,13 @@ from unstuck.store.guard.quarantine import reason
 from unstuck.store.port import FeedBounds, FeedEvent, FeedFilter, FeedPage
 from unstuck.store.rows import event_of, span
 
-#: About so many events get their positions in one transaction; it takes some tens of milliseconds.
+#: About the number of events that get positions in one transaction; it takes some tens of milliseconds.
 PASS = 5000
 _CURSOR = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})", re.ASCII)
 
 
 def sequence(database: Database, kept: float) -> int:
-    """How many events got their positions now; -1: somebody else is just giving them."""
+    """How many events got their positions now; -1: another reader is just giving them."""
     if database.dialect == "sqlite":
         return 0
     try:

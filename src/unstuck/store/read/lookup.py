@@ -15,7 +15,7 @@ from unstuck.store.port import JobFilter, JobPage
 from unstuck.store.read.sources import Search, merged
 from unstuck.store.rows import job_of, microseconds, span, worker_of
 
-#: So many jobs are looked at for one page; one that has not found enough among them comes back short, with a cursor.
+#: The number of jobs that are looked at for one page; a page that found too few comes back short, with a cursor.
 BUDGET = 20_000
 BATCH = 1000
 #: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little.
