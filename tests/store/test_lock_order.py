@@ -33,13 +33,15 @@ def watch(database: Database) -> LockWatch:
 
 
 def out_of_order(sent: list[str]) -> str | None:
-    """What a transaction waited for although it held something that comes later."""
+    """What a transaction waited for although it held something that comes later, or without what it belongs to."""
     held: dict[str, str] = {}
     for statement in sent:
         for kind, waits in locks_of(statement):
             ranked = [other for other in held if UNDER.get(other) not in held]
             later = [f"{other} ({held[other]})" for other in ranked if RANK[other] > RANK[kind]]
-            if waits and kind not in held and later and UNDER.get(kind) not in held:
+            if waits and kind in UNDER and UNDER[kind] not in held:
+                return f"{statement} waits for {kind} without {UNDER[kind]}: {sent}"
+            if waits and kind not in held and later and kind not in UNDER:
                 return f"{statement} waits for {kind} behind {', '.join(later)}: {sent}"
             held.setdefault(kind, statement)
     return None
@@ -62,6 +64,9 @@ def test_a_transaction_that_goes_back_is_noticed() -> None:
     assert out_of_order(["lock_job", "lock_targets"]) is not None
     assert out_of_order(["lock_targets", "lock_job", "lock_targets"]) is None
     assert out_of_order(["lock_job", "lock_free_targets"]) is None, "what is skipped may come at any time"
+    assert out_of_order(["take_line"]) is not None, "a place in a line is its target's"
+    assert out_of_order(["lock_targets", "take_ready", "take_line"]) is None, "under its target it may come later"
+    assert out_of_order(["take_timer"]) is not None, "a timer is its job's"
 
 
 def test_every_table_of_the_order_is_locked_by_some_statement() -> None:

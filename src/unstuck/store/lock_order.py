@@ -1,8 +1,8 @@
-"""The order in which locks are taken, by everybody: who needs several takes the earlier ones first.
+"""The order in which every transaction takes its locks: one that needs several takes the earlier ones first.
 
-So no two transactions wait for each other in a circle. The order is about locks that a transaction waits for: who
-skips what is locked (SKIP LOCKED), or only tries, may do so at any time. Rows of one kind are locked in one
-statement, and sorted. A transaction keeps every lock until its end, and may write again what it holds.
+So no two transactions wait for each other in a circle. The order is about locks that a transaction waits for: a
+statement that skips what is locked (SKIP LOCKED), or only tries, may stand anywhere. Rows of one kind are locked in
+one statement, and sorted. A transaction keeps every lock until its end, and may write again what it holds.
 
 SQLite has one writer, and nobody to lock out.
 """
@@ -17,18 +17,21 @@ ORDER: Final[dict[str, str | None]] = {
     "worker": "unstuck_workers",  # the lease holds, or has ended
     "targets": "unstuck_targets",  # whose turn it is
     "running": "unstuck_running",  # an open attempt
-    "addresses": None,  # of events: who sends and who parks exclude each other
+    "addresses": None,  # of events: a send and a park exclude each other
     "jobs": "unstuck_jobs",  # a job at rest
-    "waits": "unstuck_waits",  # who answers first
+    "waits": "unstuck_waits",  # the first answer counts
     "timers": "unstuck_timers",
     "line": "unstuck_line",
     "ready": "unstuck_ready",
     "breakers": "unstuck_breakers",  # marks are made and counted under them
     "entries": "unstuck_blacklist",  # of the blacklist
-    "guard": None,  # claims pass it shared, whoever makes an entry shuts it
+    "guard": None,  # claims pass it shared, a new entry shuts it
 }
-#: Rows that are waited for only by whoever holds the row they belong to: a line's by its target's, a timer by its
-#: job's. Who takes them without it skips what is locked, and waits for nothing behind it. With that row in hand they
-#: may come at any place: an ingest seats heads first, and wakes jobs afterwards.
+#: Rows that belong to another row: a line's to its target, a timer to its job. A transaction waits for such a row
+#: only while it holds the row it belongs to, so two transactions never wait for the same one, and no circle leads
+#: through it: it may be taken at any place (an ingest seats heads in ready and takes from a line again when it wakes
+#: jobs; a cancel drops a wait's timer before the wait). A transaction without that row skips what is locked, and
+#: waits for nothing afterwards; timers of jobs that are gone belong to no row, and are the last lock that a sweep
+#: takes.
 UNDER: Final = {"line": "targets", "timers": "jobs"}
 RANK: Final = {name: rank for rank, name in enumerate(ORDER)}
