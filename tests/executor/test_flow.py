@@ -138,6 +138,17 @@ def refused(finished: Finished) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("workflow", ["two_steps", "two_steps_async"])
+def test_the_first_attempt_of_a_job_asks_for_no_journal(
+    watch: FlowWatch, shared: int, desk: Desk, workflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be in it: no attempt came before."""
+    monkeypatch.setattr(watch, "token", 1)
+    assert watch.result(shared, workflow) == [3, 13, "[1, 2]"]
+    assert desk.questions(LoadJournal) == []
+    assert len(desk.questions(RecordStep)) == 3
+
+
+@pytest.mark.parametrize("workflow", ["two_steps", "two_steps_async"])
 def test_steps_run_once_each_and_give_what_json_gives_back(
     watch: FlowWatch, shared: int, desk: Desk, workflow: str
 ) -> None:

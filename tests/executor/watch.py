@@ -36,6 +36,7 @@ class Watch:
 
     #: Which run of its job an attempt belongs to.
     run_number = 2
+    token = 7
 
     def __init__(self, mode: str = "fork", app: str = APP, **options: Any) -> None:
         settings: dict[str, Any] = {"slots": 8, "pulse": 0.05, "kill_grace": 2.0, "import_limit": 20.0}
@@ -89,7 +90,7 @@ class Watch:
     def job(self, workflow: str, *args: Any, tenant: str = "default", **policy: Any) -> ClaimedJob:
         self._jobs += 1
         return ClaimedJob(
-            ref=AttemptRef(self._jobs, 7, f"claim-{self._jobs}"),
+            ref=AttemptRef(self._jobs, self.token, f"claim-{self._jobs}"),
             id=f"job-{self._jobs}",
             run=self.run_number,
             tenant=tenant,

@@ -18,7 +18,7 @@ from unstuck.model.waits import Wait, WaitKind
 from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.life import inbox
-from unstuck.store.port import Ingested, Report
+from unstuck.store.port import Ingested, NewStep, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -126,3 +126,14 @@ def test_parking_for_events_takes_as_many_statements_for_a_hundred_as_for_two(
         far.settle(worker.number, reports)
         counted.append(sorted(trips.statements))
     assert counted[1] == counted[2]
+
+
+def test_steps_are_recorded_in_one_round_trip(trips: RoundTrips, far: SqlStore) -> None:
+    """Also when several jobs finish some at once; only losses to be forgiven, or a fence, ask for more."""
+    worker = a_worker(far)
+    far.submit([a_job() for _ in range(3)])
+    attempts = claim(far, worker, 3)
+    trips.statements.clear()
+    steps = [NewStep(attempt.ref, f"s{n}", 1, "1", 0) for attempt in attempts for n in range(4)]
+    assert set(far.record_steps(steps)) == {Verdict.DONE}
+    assert trips.statements == ["record_steps"]

@@ -50,5 +50,9 @@ class RoundTrips:
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return self._inner.read(lambda t: work(_Counted(t, self)), within)
 
+    def once(self, statement: str, /, **values: Any) -> list[Row]:
+        self.travel(statement)
+        return self._inner.once(statement, **values)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

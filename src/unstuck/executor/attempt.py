@@ -126,6 +126,7 @@ class Attempt:
             calls,
             self.handler.pack,
             self.run.max_result,
+            is_first=self.run.token == 1,
             is_home=self._is_home,
             is_beside=self._is_beside,
             abandon=self._abandon,

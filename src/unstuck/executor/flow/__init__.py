@@ -41,8 +41,9 @@ from unstuck.model.waits import Wait
 
 
 class Flow:
-    """The durable flow of one attempt. `is_home`: whether this is the handler's own thread. `is_beside`: whether this
-    is a task on its loop that is not the handler's own. `abandon`: called when the attempt parks."""
+    """The durable flow of one attempt. `is_first`: no attempt of its job came before. `is_home`: whether this is the
+    handler's own thread. `is_beside`: whether this is a task on its loop that is not the handler's own. `abandon`:
+    called when the attempt parks."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Flow:
         pack: Callable[[Any], str],
         max_result: int,
         *,
+        is_first: bool,
         is_home: Callable[[], bool],
         is_beside: Callable[[], bool],
         abandon: Callable[[], None],
@@ -58,7 +60,7 @@ class Flow:
         self.calls = calls
         self._parking = parking = Parking(calls)
         self._rules = rules = FlowRules(context, parking, is_home=is_home, is_beside=is_beside)
-        self._journal = journal = AttemptJournal(context, calls, rules)
+        self._journal = journal = AttemptJournal(context, calls, rules, is_first)
         ordinals = Ordinals()
         self.steps = FlowSteps(context, rules, journal, parking, ordinals, pack, max_result)
         self.waits = FlowWaits(context, rules, journal, parking, ordinals, abandon)

@@ -19,7 +19,7 @@ _LOST = "another worker may own this job now"
 
 
 class AttemptJournal:
-    def __init__(self, context: HandlerContext, calls: FlowCalls, rules: FlowRules) -> None:
+    def __init__(self, context: HandlerContext, calls: FlowCalls, rules: FlowRules, is_first: bool) -> None:
         self._context = context
         self.calls = calls
         self._rules = rules
@@ -30,7 +30,8 @@ class AttemptJournal:
         # Reentrant: the collector may close a coroutine here that was loading the journal.
         self._lock = threading.RLock()
         self._recorded = 0
-        self._is_loaded = False
+        #: The first attempt of a job finds nothing, and need not ask.
+        self._is_loaded = is_first
         #: Calls that wait while another one loads the journal; None while none does.
         self._latecomers: list[PendingAnswer] | None = None
         #: Sent and not answered yet, even if the caller was cut off: what a step gave, and where the answer arrives.

@@ -2,8 +2,9 @@
 
 Theory of operation. A batch locks the attempts that are still open, as output does, and inserts: the fence holds
 until the commit, and a step that is there already stays what it is. Of an attempt that another transaction holds
-nothing is written: BUSY, come again. The journal is read in pages that are bounded in rows and bytes; nobody but the
-attempt that reads it can write to it, so a page may go on by counting.
+nothing is written: BUSY, come again. On PostgreSQL one statement does all this for nearly every step. The journal is
+read in pages that are bounded in rows and bytes; nobody but the attempt that reads it can write to it, so a page may
+go on by counting.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import MAX_NAME, check_text
 from unstuck.model.waits import MOST_STEPS, Journal, StepRecord
-from unstuck.store.database import Row, Transaction
+from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.flow import children, parts, usage
+from unstuck.store.guard import isolation
 from unstuck.store.life import fence
 from unstuck.store.port import NewStep, Verdict
 from unstuck.store.read.lookup import job_row
-from unstuck.store.rows import instant, packed, wait_of
+from unstuck.store.rows import instant, packed, ref_of, wait_of
 
 T = TypeVar("T")
 
 MAX_STEP = 8 << 20
 LONGEST_MS = 1 << 48
 CHUNK_CHARACTERS = 4 << 20
+#: Of a store call's time, what one statement may take before it is known as slow.
+SLOW_SHARE = 1 / 3
 
 PAGE_ROWS = 500
 PAGE_BYTES = 1 << 20
@@ -51,8 +55,25 @@ def check(steps: Sequence[NewStep]) -> None:
             raise NotStorable(f"the result of step {step.name!r}", problem)
 
 
-def record(t: Transaction, steps: Sequence[NewStep]) -> list[Verdict]:
+def record(database: Database, steps: Sequence[NewStep]) -> list[Verdict]:
     """Answers in the order of the steps; of two with one name and ordinal the first counts."""
+    plain = _record_plainly(database, steps)
+    rest = [step for step in steps if step.ref not in plain]
+    verdicts = database.write(lambda t: _record(t, rest), patience=isolation.IMPATIENCE) if rest else {}
+    return [Verdict.DONE if step.ref in plain else verdicts[step.ref] for step in steps]
+
+
+def _record_plainly(database: Database, steps: Sequence[NewStep]) -> set[AttemptRef]:
+    """By one statement that is its own transaction, as most are; the attempts whose steps it has recorded."""
+    if database.one_table_per_statement or sum(len(step.result) for step in steps) > CHUNK_CHARACTERS:
+        return set()
+    rows = [{"token": step.ref.token, "claim": step.ref.claim, **_columns(step)} for step in _firsts(steps)]
+    slow = database.store_call * SLOW_SHARE
+    done = database.once("record_steps", stop_after=slow, rows=packed(rows), most=MOST_STEPS + 1)
+    return {ref_of(row) for row in done}
+
+
+def _record(t: Transaction, steps: Sequence[NewStep]) -> dict[AttemptRef, Verdict]:
     verdicts = fence.verdicts(t, [step.ref for step in steps])
     accepted = [step for step in steps if verdicts[step.ref] is Verdict.DONE]
     _check_room(t, accepted)
@@ -60,7 +81,7 @@ def record(t: Transaction, steps: Sequence[NewStep]) -> list[Verdict]:
         t.run("add_steps", rows=packed([_columns(step) for step in chunk]))
     if accepted:
         t.run("forgive_losses", jobs=sorted({step.ref.job for step in accepted}))
-    return [verdicts[step.ref] for step in steps]
+    return verdicts
 
 
 def _check_room(t: Transaction, steps: Sequence[NewStep]) -> None:
@@ -74,14 +95,18 @@ def _check_room(t: Transaction, steps: Sequence[NewStep]) -> None:
             raise InvalidInput(f"step {step.name!r} is one too many: a job has {MOST_STEPS:,} steps at most")
 
 
-def _chunks(steps: Sequence[NewStep]) -> Iterator[list[NewStep]]:
+def _firsts(steps: Sequence[NewStep]) -> list[NewStep]:
     """Sorted: two batches that hold the same steps never wait for each other in a circle."""
     first: dict[tuple[int, str, int], NewStep] = {}
     for step in steps:
         first.setdefault((step.ref.job, step.name, step.ordinal), step)
+    return [step for _, step in sorted(first.items(), key=lambda item: item[0])]
+
+
+def _chunks(steps: Sequence[NewStep]) -> Iterator[list[NewStep]]:
     chunk: list[NewStep] = []
     size = 0
-    for _, step in sorted(first.items(), key=lambda item: item[0]):
+    for step in _firsts(steps):
         if chunk and size + len(step.result) > CHUNK_CHARACTERS:
             yield chunk
             chunk, size = [], 0

@@ -306,8 +306,9 @@ class WorkerPort(Protocol):
 
     def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
         """Each once, under its fence: a step that is recorded already is DONE and stays as it is. With a step the
-        count of its job's losses begins anew. InvalidInput for one that cannot be kept: then none of them was. BUSY:
-        somebody holds its attempt. This and what follows wait for a lock for a moment only: StoreBusy, ask again."""
+        count of its job's losses begins anew. InvalidInput for one that cannot be kept: then none of its job was.
+        BUSY: somebody holds its attempt. This and what follows wait for a lock for a moment only: StoreBusy, ask
+        again."""
         ...
 
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:

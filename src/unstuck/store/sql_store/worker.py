@@ -135,9 +135,7 @@ class SqlWorker(SqlVerbs):
 
     def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
         journals.check(steps)
-        if not steps:
-            return []
-        return self._database.write(lambda t: journals.record(t, steps), patience=isolation.IMPATIENCE)
+        return journals.record(self._database, steps) if steps else []
 
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
         check_amounts(amounts)
