@@ -45,7 +45,14 @@ NEWS: Told = {
         "a process could not be started (exit 1); the next try in 2 s",
     ),
     "job_waits_long": (
-        {"job": "j1", "tenant": "t", "workflow": "greet", "since": "then", "code": "no_worker", "sentence": "no worker"},
+        {
+            "job": "j1",
+            "tenant": "t",
+            "workflow": "greet",
+            "since": "then",
+            "code": "no_worker",
+            "sentence": "no worker",
+        },
         "job j1 (greet) waits since then: no worker",
     ),
     "revoked": ({"job": "j1", "token": 2}, "job j1 is stopped here: another worker may own it now"),

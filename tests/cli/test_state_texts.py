@@ -45,9 +45,7 @@ def test_an_error_in_the_history_is_told_as_everywhere_else() -> None:
 
 
 def test_the_history_says_how_long_the_next_try_waits() -> None:
-    event = an_event(
-        EventKind.RETRIED, by="ada", error_type="ValueError", error_message="x", delay=72.54207701364152
-    )
+    event = an_event(EventKind.RETRIED, by="ada", error_type="ValueError", error_message="x", delay=72.54207701364152)
     assert narrate(event) == "failed, will be tried again: ValueError: x (by ada, delay 1m 12s)"
 
 
