@@ -24,6 +24,38 @@ NEWS: Told = {
         {"seconds": -3600.0, "ahead": 3600.0, "noticed": "host"},
         "the database's clock leapt by -3,600 s: our time goes on without it",
     ),
+    "process_poisoned": (
+        {"workflow": "", "why": "no file descriptor is left in it (limit 64)", "pid": 7},
+        "pid 7 cannot go on, and is replaced: no file descriptor is left in it (limit 64)",
+    ),
+    "children_ended": (
+        {"workflow": "crawl", "processes": "sleep (pid 9)", "by": "TERM", "pid": 7},
+        "crawl ended and left processes behind, which were ended by TERM: sleep (pid 9)",
+    ),
+    "zygote_stopped": (
+        {"pid": 6, "remedy": "told to go on (SIGCONT)"},
+        "the process that starts the others (pid 6) was stopped: told to go on (SIGCONT)",
+    ),
+    "zygote_died": (
+        {"status": "SIGKILL", "again_in": 1.0},
+        "the process that starts the others died (SIGKILL); another one in 1 s",
+    ),
+    "executor_failed_to_start": (
+        {"status": "exit 1", "again_in": 2.0},
+        "a process could not be started (exit 1); the next try in 2 s",
+    ),
+    "job_waits_long": (
+        {
+            "job": "j1",
+            "tenant": "t",
+            "workflow": "greet",
+            "since": "then",
+            "code": "no_worker",
+            "sentence": "no worker",
+        },
+        "job j1 (greet) waits since then: no worker",
+    ),
+    "revoked": ({"job": "j1", "token": 2}, "job j1 is stopped here: another worker may own it now"),
 }
 
 
@@ -41,4 +73,11 @@ def test_a_worker_tells_news_and_with_verbose_its_routine_too() -> None:
 
 
 def test_only_what_went_wrong_is_loud() -> None:
-    assert [name for name in ROUTINE | NEWS if is_loud(name)] == ["executor_died", "store.clock_leapt"]
+    assert [name for name in ROUTINE | NEWS if is_loud(name)] == [
+        "executor_died",
+        "store.clock_leapt",
+        "process_poisoned",
+        "zygote_died",
+        "executor_failed_to_start",
+        "revoked",
+    ]

@@ -155,6 +155,19 @@ def test_a_leap_of_the_clock_is_told_by_health_and_why(
         assert "that clock" not in detail
 
 
+def test_a_clock_that_leaps_by_a_second_again_and_again_is_said_to_run_fast_or_slow(
+    unstuck: Command, store_url: str, store: SqlStore, leap: Leap
+) -> None:
+    with closing(SqlStore(open_database(store_url, witness=Witness()))) as watched:
+        a_worker(watched, "w2", lease=600.0)
+        for _ in range(2):
+            assert "runs" not in asked(unstuck).get("clock", {"detail": ""})["detail"]
+            leap(1.5)
+            watched.now()
+            watched.release_due()
+    assert "; leaps as small as that, again and again: it runs too fast" in asked(unstuck)["clock"]["detail"]
+
+
 # --- sweeps and the inbox -----------------------------------------------------------------------------------------
 
 

@@ -304,4 +304,4 @@ def test_a_skipped_job_says_so_first(unstuck: Command, store_url: str) -> None:
     assert unstuck("jobs", "skip", job).code == 0
     store.close()
     shown = unstuck("jobs", "show", job).out.splitlines()[1]
-    assert shown == f"FAILED  skipped: its target t went on without it; another try: unstuck jobs retry {job}"
+    assert shown == f"FAILED  skipped: its target t went on without it; another try: unstuck jobs resume {job}"

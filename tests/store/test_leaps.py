@@ -341,6 +341,25 @@ def test_a_young_worker_that_others_have_mended_beside_notices_the_next_leap_too
     assert ours.clock_stand().leaps == 2
 
 
+@only_postgres
+@both_ways
+def test_a_young_worker_of_another_machine_notices_the_leap_after_one_that_was_mended(
+    ours: SqlStore, opened: Open, leap: Leap, hour: float
+) -> None:
+    """On a fresh database nobody is old enough to vouch for anybody: it has seen the right time before and after."""
+    ada = a_worker(ours, "ada", boot_id="here")
+    theirs = opened()
+    a_worker(theirs, "bert", boot_id="there")
+    job, before = claimed(ours, ada), ours.now()
+    leap(hour)
+    assert ours.now() - before < NO_TIME
+    leap(-hour)
+    assert theirs.recover_lost(0) == []
+    assert abs(theirs.now() - before) < NO_TIME
+    assert record(ours, job.id).state is JobState.RUNNING
+    assert ours.clock_stand().leaps == 2
+
+
 @only_sqlite
 def test_after_a_reboot_time_begins_where_the_clock_is_and_never_before_the_last_beat(
     ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,7 @@ from unstuck.model.times import Times
 from unstuck.model.why import Why
 from unstuck.model.why.codes import Code
 from unstuck.model.why.facts import FailingRole, settle_of
-from unstuck.store.port import JobFilter, Overdue
+from unstuck.store.port import ClockStand, JobFilter, Overdue
 
 #: Seconds. Our own transactions are over in milliseconds, the slowest within a store call.
 HOLDS_TOO_LONG = 2.0
@@ -36,6 +36,8 @@ LOOK = 100
 ASKED = 5
 #: Seconds for which a leap of the clock is told.
 LEAP_IS_NEWS = 86400.0
+#: A clock that runs too fast is a second off, and a little more, whenever that is noticed. In seconds.
+CREEPS = 2.0
 
 #: Codes that mean a fault, and not a pause, a limit or a timer: somebody must look.
 TROUBLES = frozenset(
@@ -113,11 +115,19 @@ def leapt(session: Session, now: datetime) -> str | None:
     told = (
         f"the database's clock leapt {_length(stand.leap)} {where} {output.age(stand.leapt_at, now)}"
         f" (noticed by {stand.noticed}{often}); nobody was charged, delays and leases keep their distance"
+        f"{_creeping(stand)}"
     )
     if abs(stand.ahead) < 1:
         return told
     aside = "ahead of" if stand.ahead > 0 else "behind"
     return f"{told}; times shown here are {_length(stand.ahead)} {aside} that clock"
+
+
+def _creeping(stand: ClockStand) -> str:
+    """What nobody sets by hand, and comes again, is no step of the clock."""
+    if stand.leaps < 2 or abs(stand.leap) >= CREEPS:
+        return ""
+    return f"; leaps as small as that, again and again: it runs too {'fast' if stand.leap > 0 else 'slow'}"
 
 
 def _length(seconds: float) -> str:

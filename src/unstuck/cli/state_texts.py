@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from unstuck.cli.output import age
+from unstuck.cli.output import age, duration, rfc3339
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
@@ -16,8 +16,7 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
     """One sentence: what this state means for this job, and what happens or can be done next."""
     match record.state:
         case JobState.FAILED | JobState.TIMEOUT | JobState.CANCELLED if is_skipped:
-            again = _command("jobs retry", record)
-            return f"skipped: its target {record.target} went on without it; another try: {again}"
+            return f"skipped: its target {record.target} went on without it; {_again(record)}"
         case JobState.PENDING if record.on_hold:
             return f"accepted, held back on purpose; let it go: {_command('jobs release', record)}"
         case JobState.PENDING:
@@ -48,10 +47,7 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
         case JobState.FAILED if record.held:
             return f"ignored its cancel; its process is being ended. Where it was: {_command('stack', record)}"
         case JobState.FAILED if record.error_type == ErrorType.EXECUTION_STUCK:
-            return (
-                f"it got stuck. Where it was: {_command('stack', record)}; "
-                f"another try: {_command('jobs retry', record)}"
-            )
+            return f"it got stuck. Where it was: {_command('stack', record)}; {_again(record)}"
         case JobState.FAILED if record.error_type == ErrorType.BUDGET_EXCEEDED:
             return (
                 "it used more than it may\n"
@@ -59,9 +55,9 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
                 f"  all of it again, with a larger budget:           {how_to_raise(record)}"
             )
         case JobState.FAILED:
-            return f"for good; another try: {_command('jobs retry', record)}"
+            return f"for good; {_again(record)}"
         case JobState.TIMEOUT:
-            return f"stopped at its time limit; another try: {_command('jobs retry', record)}"
+            return f"stopped at its time limit; {_again(record)}"
         case JobState.CANCELLED:
             return _told(record.error_message or "by request").removeprefix("cancelled ")
         case JobState.DEAD:
@@ -71,6 +67,11 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
 def _command(verb: str, record: JobRecord) -> str:
     """To paste as it stands."""
     return f"unstuck {verb} {record.id} {of_tenant(record.tenant)}".rstrip()
+
+
+def _again(record: JobRecord) -> str:
+    """As `why` says it: a retry would forget the finished steps."""
+    return f"another try: {_command('jobs resume', record)}"
 
 
 def _times(count: int) -> str:
@@ -104,20 +105,24 @@ _SENTENCES = {
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}
-_OF_A_CANCEL = {"by", "reason", "error_type", "error_message"}
+_OF_AN_ERROR = {"error_type", "error_message"}
+_OF_A_CANCEL = {"by", "reason", *_OF_AN_ERROR}
 
 
 def narrate(event: EventRecord) -> str:
     """An event as a sentence with its facts."""
     if event.kind == EventKind.PARKED and "wait" in event.data:
-        return f"parked: {_asked(event.data)}, until {_told(event.data.get('until'))}"
+        return f"parked: {_asked(event.data)}, until {_instant(event.data.get('until'))}"
     if event.kind == EventKind.WOKEN and "answer" in event.data:
         return f"woken: {_answered(event.data)}"
     known = {kind.value: text for kind, text in _SENTENCES.items()}
     sentence, untold = known.get(event.kind, event.kind), _UNTOLD
     if event.kind == EventKind.CANCELLED and event.data.get("error_message"):  # it says by whom, and why
         sentence, untold = _told(event.data["error_message"]), _UNTOLD | _OF_A_CANCEL
-    facts = ", ".join(f"{k} {_told(v)}" for k, v in event.data.items() if k not in untold and v not in (None, ""))
+    elif event.data.get("error_type"):
+        sentence, untold = f"{sentence}: {_error(event.data)}", _UNTOLD | _OF_AN_ERROR
+    told = {k: _fact(k, v) for k, v in event.data.items() if k not in untold and v not in (None, "")}
+    facts = ", ".join(f"{name} {value}" for name, value in told.items())
     return f"{sentence} ({facts})" if facts else sentence
 
 
@@ -149,6 +154,22 @@ def _answered(data: Mapping[str, object]) -> str:
             return f"nobody answered {name}: it goes on with its default"
         case _:
             return "its time came"
+
+
+def _error(data: Mapping[str, object]) -> str:
+    return f"{_told(data['error_type'])}: {_told(data.get('error_message') or '')}".removesuffix(": ")
+
+
+def _fact(name: str, value: object) -> str:
+    return duration(value) if name == "delay" and isinstance(value, int | float) else _told(value)
+
+
+def _instant(value: object) -> str:
+    """Spelled as the instants beside it; what an older version wrote in another way is told as it is."""
+    try:
+        return rfc3339(datetime.fromisoformat(str(value))) or ""
+    except ValueError:
+        return _told(value)
 
 
 def _told(value: object) -> str:

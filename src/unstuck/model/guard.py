@@ -244,7 +244,8 @@ def refusal(entry: BlacklistEntry) -> str:
 _CAUSES = (
     ("stuck", "stuck executions"),
     ("freeze", "freezes of its process"),
-    ("", "crashes"),
+    ("crash", "crashes"),
+    ("loss", "losses of its worker"),
 )
 
 

@@ -90,10 +90,22 @@ class Witness:
                 return 0
             return round(now - _at(known, (sent + received) / 2))
 
-    def may_err(self, leaps: int) -> bool:
+    def may_err(self, leaps: int, leap: int, leapt_at: int | None) -> bool:
         """Who has no past may have learned the time from a clock that had leapt; others have mended that since. How
-        old it is says nothing: a program that enqueued once, an hour ago, has seen the time once."""
-        return not self._is_settled and leaps != self.leaps
+        old it is says nothing: a program that enqueued once, an hour ago, has seen the time once. `leap` and
+        `leapt_at` are of the last one that was mended."""
+        return not self._is_settled and leaps != self.leaps and not self._was_there(leap, leapt_at)
+
+    def _was_there(self, leap: int, leapt_at: int | None) -> bool:
+        """Whether that one was mended while it was young, as its own time tells: to one that had learned the leapt
+        time the mend seems to be as far away as the leap was long."""
+        with self._lock:
+            known, end = self._known, self._young_until
+        if known is None or leapt_at is None or abs(leap) <= (_YOUTH * _MICROSECONDS) + 2 * TOLERANCE:
+            return False
+        at = known.boot + (leapt_at - known.now) / _MICROSECONDS
+        error = (known.error + TOLERANCE) / _MICROSECONDS
+        return end - _YOUTH - error <= at <= end + error
 
     def believe(self, now: int, sent: float, received: float) -> None:
         with self._lock:
@@ -210,7 +222,7 @@ def _is_mistaken(t: Transaction, witness: Witness, row: Row, expected: int, read
     if any(witness.agrees_with(left) for left, _ in seen):
         return False
     is_right = next((_is_as_seen(reading, left) for left, is_elder in seen if is_elder), False)
-    return is_right or witness.may_err(row["leaps"])
+    return is_right or witness.may_err(row["leaps"], row["leap"], row["leapt_at"])
 
 
 def tell(leap: int, ahead: int, by: str) -> None:

@@ -2,7 +2,7 @@
 
 -- name: read_clock
 -- Not called `now`: it is read in order to be judged.
-SELECT unstuck_now() AS reading, ahead, leaps FROM unstuck_clock
+SELECT unstuck_now() AS reading, ahead, leaps, leap, leapt_at FROM unstuck_clock
 
 -- name: lock_clock
 SELECT one FROM unstuck_clock FOR UPDATE
