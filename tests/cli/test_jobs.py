@@ -11,7 +11,8 @@ from tests.app.hand import Hand
 from tests.cli.command import APP, Command
 from tests.support.troubles import execute
 from unstuck.assembly import open_store
-from unstuck.model.settlement import ErrorInfo, Raised
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Stopped, Stuck
 from unstuck.model.times import Times
 
 KEYS = {
@@ -291,6 +292,27 @@ def test_a_job_of_a_paused_queue_is_not_called_ready(unstuck: Command) -> None:
     shown = unstuck("jobs", "show", job).out
     assert "ready since" not in shown
     assert unstuck("why", job, "--json").object["verdict"] in shown
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        Stuck(ErrorInfo("ExecutionStuck", "it did not respond"), is_gone=True),
+        Stopped(RequestKind.TIMEOUT),
+        Raised(ErrorInfo("ValueError", "no"), retry=False),
+    ],
+    ids=["stuck", "timeout", "failed"],
+)
+def test_show_and_why_offer_the_same_way_on(unstuck: Command, store_url: str, end: Outcome) -> None:
+    job = unstuck.enqueue("refuse", "no")
+    store = open_store(store_url, Times())
+    hand = Hand(store)
+    hand.settle(hand.claim()[0], end)
+    store.close()
+
+    (reason,) = unstuck("why", job, "--json").object["reasons"]
+    assert reason["remedy"] == f"unstuck jobs resume {job}"
+    assert f"another try: {reason['remedy']}" in unstuck("jobs", "show", job).out
 
 
 def test_a_skipped_job_says_so_first(unstuck: Command, store_url: str) -> None:

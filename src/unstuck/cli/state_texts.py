@@ -9,7 +9,7 @@ from unstuck.cli.output import age, duration, rfc3339
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
-from unstuck.model.why import how_to_raise, of_tenant
+from unstuck.model.why import how_to_raise, how_to_try_again, of_tenant
 
 
 def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> str:
@@ -41,7 +41,7 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
         case JobState.PAUSED | JobState.FAILED | JobState.TIMEOUT if record.is_blocker:
             return f"and blocks target {record.target} until somebody resumes, resolves or skips it"
         case JobState.PAUSED:
-            return f"interrupted; goes on with: {_command('jobs resume', record)}"
+            return f"interrupted; goes on with: {how_to_try_again(record)}"
         case JobState.COMPLETED:
             return "its result is stored" + (", after its time limit" if record.late else "")
         case JobState.FAILED if record.held:
@@ -51,7 +51,7 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
         case JobState.FAILED if record.error_type == ErrorType.BUDGET_EXCEEDED:
             return (
                 "it used more than it may\n"
-                f"  with its whole budget anew, finished steps kept: {_command('jobs resume', record)}\n"
+                f"  with its whole budget anew, finished steps kept: {how_to_try_again(record)}\n"
                 f"  all of it again, with a larger budget:           {how_to_raise(record)}"
             )
         case JobState.FAILED:
@@ -71,7 +71,7 @@ def _command(verb: str, record: JobRecord) -> str:
 
 def _again(record: JobRecord) -> str:
     """As `why` says it: a retry would forget the finished steps."""
-    return f"another try: {_command('jobs resume', record)}"
+    return f"another try: {how_to_try_again(record)}"
 
 
 def _times(count: int) -> str:

@@ -9,7 +9,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import FINAL, JobState
 from unstuck.model.why.codes import Actor, Code
-from unstuck.model.why.remedies import how_to_raise
+from unstuck.model.why.remedies import how_to_raise, how_to_try_again
 from unstuck.model.why.rule import Finding, WhyView, rule
 from unstuck.model.why.targets import blocking, blocks
 from unstuck.model.why.words import first_line
@@ -26,7 +26,7 @@ def ended(view: WhyView) -> Iterator[Finding]:
     error = f" with {job.error_type}: {first_line(job.error_message)}" if job.error_type else ""
     remedy, actor = None, Actor.NOBODY
     if job.state in (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED):
-        remedy = view.command(f"unstuck jobs resume {job.id}")
+        remedy = how_to_try_again(job)
         actor = Actor.OWNER
     yield Finding(
         f"{job.state}{error}{view.ago(job.finished_at)}{blocks(view)}{_anew(job)}",

@@ -40,6 +40,11 @@ def how_to_decide(verb: str, job: str, key: str, tenant: str) -> str:
     return f"unstuck approvals {verb} {job} {given('--key', key)} {of_tenant(tenant)}".strip()
 
 
+def how_to_try_again(job: JobRecord) -> str:
+    """The command for a job that has ended otherwise than it should: a new run that keeps its finished steps."""
+    return f"unstuck jobs resume {job.id} {of_tenant(job.tenant)}".rstrip()
+
+
 def how_to_raise(job: JobRecord) -> str:
     """The command that does a job again with a larger budget. MOST is a word to replace: pasted it is refused."""
     said = (job.error_message or "").split("; ")
