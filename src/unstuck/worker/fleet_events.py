@@ -97,6 +97,7 @@ class FleetEventHandler:
             return
         if post := state.post_of(holding):
             state.finished_one(post)
+            post.last_ended = holding.job.workflow
         state.roster.unseat(holding, now)
         state.is_congested = False
         if holding.stage in (Stage.STUCK, Stage.REVOKED):
@@ -154,8 +155,7 @@ class FleetEventHandler:
             )
             return
         if event.poison:
-            post.left_behind = post.left_behind or event.poison
-            emit("process_poisoned", level=logging.WARNING, workflow=event.workflow, why=event.poison, pid=post.pid)
+            self._on_poisoned(post, event.poison)
             return
         if event.broken_import:
             self._on_broken_import(post, event)
@@ -170,6 +170,13 @@ class FleetEventHandler:
             pid=post.pid,
             recycled=bool(post.left_behind),
         )
+
+    def _on_poisoned(self, post: Post, why: str) -> None:
+        """The process itself cannot tell who did it: one of those in it, or the one that ended there just now."""
+        names = sorted({h.job.workflow for h in post.bodies} | ({post.last_ended} if post.last_ended else set()))
+        workflow = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+        post.left_behind = post.left_behind or f"{why}; jobs in it, or just ended: {workflow}"
+        emit("process_poisoned", level=logging.WARNING, workflow=workflow, why=why, pid=post.pid)
 
     def _on_broken_import(self, post: Post, event: LeftBehind) -> None:
         """However often: the next job that imports it there may be told that it cannot be loaded twice."""

@@ -53,6 +53,8 @@ class Post:
     ready_at: float | None = None
     trial_until: float | None = None
     has_finished: bool = False
+    #: The workflow of the job that ended in it last: it may have broken its process, and returned.
+    last_ended: str = ""
     #: It died young, and so did one before it: its start may be what it died of.
     is_another: bool = False
     is_vacated: bool = False
