@@ -73,6 +73,11 @@ def test_whose_handler_had_ended_while_others_ran_is_charged_with_nothing() -> N
     outcome = reports_on_death(event, post, [ended, ran, again])[0].outcome
     assert isinstance(outcome, Lost)
     assert "its handler had ended just before" in outcome.error.message
+    post.killed, post.killed_at, ran.asked, ran.told_at = plans.FROZEN, 1000.0, RequestKind.CANCEL, 1.0
+    outcome = reports_on_death(event, post, [ended, ran, again])[0].outcome
+    assert isinstance(outcome, Lost)
+    assert f"{ran.job.workflow} {ran.job.id} had been asked to stop and did not answer" in outcome.error.message
+    post.killed = ""
     fell = reports_on_death(died(post, ended=(ended.ref,), with_others=True), post, [ended, ran, again])[0].outcome
     assert isinstance(fell, Lost)
     assert "every job of its worker fell with it" in fell.error.message

@@ -22,6 +22,7 @@ from unstuck.worker.actions import (
     Recall,
     StartExecutor,
 )
+from unstuck.worker.ladder import DOUBT
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import plan
@@ -185,7 +186,8 @@ CASES: dict[str, tuple[Any, str]] = {
     ),
     "holds the interpreter": (lambda me, other: {"pulse_age": SILENT, "holder": me}, "convicted"),
     "another holds the interpreter": (lambda me, other: {"pulse_age": SILENT, "holder": other}, "excused"),
-    "silent and nobody knows why": (lambda me, other: {"pulse_age": SILENT}, f"killed: {actions.FROZEN}"),
+    "silent, and it may yet show why": (lambda me, other: {"pulse_age": SILENT}, "nothing"),
+    "silent and nobody knows why": (lambda me, other: {"pulse_age": SILENT + DOUBT}, f"killed: {actions.FROZEN}"),
     "stopped, and to be continued": (lambda me, other: {"pulse_age": SILENT, "is_stopped": True}, "excused"),
     "stopped again and again": (
         lambda me, other: {"pulse_age": SILENT, "is_stopped": True, "continued": 3},
@@ -451,6 +453,12 @@ def test_it_is_continued_again_once_nobody_is_left_who_was_there_each_time() -> 
 
 def test_a_job_that_stops_the_process_it_has_to_itself_is_left_to_its_own_limit() -> None:
     assert only(Continue, planned(stopped(running()), now=100.0)) == []
+
+
+def test_a_stopped_process_is_continued_for_those_too_that_have_not_begun_in_it() -> None:
+    """They cannot begin there, nor be given back; on a cold crew the one who stops it is often the first."""
+    waits = a_holding(Stage.FED)
+    assert only(Continue, planned(stopped(running(), waits), now=100.0)) == [Continue(1)]
 
 
 def test_the_grace_stands_still_in_a_process_that_is_to_be_continued() -> None:

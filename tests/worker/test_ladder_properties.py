@@ -12,7 +12,7 @@ from tests.support.holdings import a_holding
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
 from unstuck.worker import actions
-from unstuck.worker.act import ActionRunner
+from unstuck.worker.act import STACK_WITHIN, ActionRunner
 from unstuck.worker.ladder import earns_verdict, is_kept_by_another
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats
@@ -170,9 +170,9 @@ def test_nobody_is_wronged_and_nobody_escapes(
         if holding in asked and holding.stage is Stage.RUNNING:
             assert is_kept_by_another(view, post, holding)
 
-    # And once nobody does, within his grace.
+    # And once nobody does, within his grace, and the moment in which a stack may come that never does here.
     for post in world.posts:
         post.pulse_age = post.loop_age = 0.0
-    for _ in range(int(GRACE / STEP) + 4):
+    for _ in range(int((GRACE + STACK_WITHIN) / STEP) + 4):
         world.step()
     assert not [h for _, h in world.bodies() if earns_verdict(h)]

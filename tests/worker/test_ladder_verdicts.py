@@ -11,18 +11,19 @@ import pytest
 from tests.support.fake_fleet import FakeFleet
 from tests.support.holdings import a_holding, a_post, a_view
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.settlement import Returned, Stuck
 from unstuck.model.times import Times
 from unstuck.store.port import WorkerOrder
 from unstuck.worker import actions
 from unstuck.worker.act import ActionRunner
 from unstuck.worker.actions import Action, Convict, Drain, Dump, Excuse, Interrupt, Kill, StartExecutor
 from unstuck.worker.fleet_events import FleetEventHandler
-from unstuck.worker.ledger import HeldAttempt
+from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.mailbox import LeaseLost, Mailbox, MailboxReader
 from unstuck.worker.orders import Orders
 from unstuck.worker.placing import Seats
 from unstuck.worker.plan import plan
-from unstuck.worker.processes import ExecutorReady, ExecutorView, Imported
+from unstuck.worker.processes import ExecutorReady, ExecutorView, Finished, Imported, LeftBehind
 from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Shutdown
@@ -243,6 +244,37 @@ def test_the_only_body_of_a_silent_process_is_convicted_if_nobody_else_can_be_th
     assert only(Convict, found) == [Convict(me.ref)]
 
 
+def test_a_silent_process_is_looked_at_for_another_second_before_nobody_is_convicted_of_it() -> None:
+    """A29: on a busy machine it takes longer to see who holds the interpreter, and eight jobs would be suspects."""
+    me, other = told(at=100.0), running()
+    post = a_post(1, me, other, pulse_age=1.5)
+    assert only(Kill, planned(post, now=110.0, looked_at=109.95)) == []
+    post.pulse_age = 2.1
+    assert only(Kill, planned(post, now=110.6, looked_at=110.55)) == [Kill(1, actions.FROZEN)]
+
+
+def test_the_verdict_waits_a_moment_for_a_stack_that_is_on_its_way() -> None:
+    """A25: on a busy machine it takes longer than the moment it was asked for ahead."""
+    stacks = []
+    for comes_at, last in ((110.05, 110.05), (115.0, 110.8)):
+        state, fleet = books_with(WearLimits()), FakeFleet()
+        runner = ActionRunner(state, fleet, _NoRequests())  # type: ignore[arg-type]
+        post = started(state, 0.0)
+        state.ledger.admit("", [a_holding().job], 0.0)
+        (me,) = state.ledger.take_fresh()
+        state.roster.seat(post, [me], 0.0)
+        me.stage, me.dumped_at = Stage.RUNNING, 109.75
+        for now in (110.0, last):
+            assert state.reports == []
+            if now >= comes_at:
+                fleet.stacks[me.ref] = "where it was"
+            runner.do(Convict(me.ref), now)
+        (report,) = state.reports
+        assert isinstance(report.outcome, Stuck)
+        stacks.append(report.outcome.error.stack)
+    assert stacks == ["where it was", "no stack: process 7 did not show one"]
+
+
 # --- too early to tell ------------------------------------------------------------------------------------------
 #: name -> (facts of the process, whether `me`, whose short grace is over, is convicted)
 EARLY: dict[str, tuple[Any, bool]] = {
@@ -362,6 +394,40 @@ def test_who_burns_is_known_on_a_machine_that_hardly_lets_it() -> None:
     assert silence.holder == 7
 
 
+def test_who_waits_is_known_on_a_machine_that_hardly_lets_it() -> None:
+    """Each wake-up every 5 ms stands in the queue for a core ten times as long: 18 a second, and not 200."""
+    before, after = looks(control=(3, 0.001), main=SLEEPS, job=BURNS)
+    starved = {**after.threads, CONTROL: replace(after.threads[CONTROL], queued_seconds=0.085)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, starved)):
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+    assert (silence.is_held, silence.holder) == (True, 7)
+
+
+def test_what_a_short_look_does_not_show_a_longer_one_may() -> None:
+    """Two wake-ups say nothing; those of the next look count with them, for as long as the same silence lasts."""
+    first, second = looks(control=(2, 0.001), main=SLEEPS, job=BURNS)
+    threads = {
+        CONTROL: Activity("S", 1004, 1.002, 0.18),
+        MAIN: Activity("S", 1000, 1.0),
+        JOB: Activity("R", 1002, 1.2),
+    }
+    third, silence, found = Look(50.2, threads), SilenceProbe(0.0), []
+    starved = {**second.threads, CONTROL: replace(second.threads[CONTROL], queued_seconds=0.09)}
+    for look in (first, Look(second.at, starved), third):
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+        found.append(silence.holder)
+    assert found == [None, None, 7]
+
+
+def test_a_job_on_the_loop_that_holds_the_interpreter_is_known_by_any_thread_that_waits() -> None:
+    """The control thread waits for the first sign of a new thread, and that one for the interpreter."""
+    silence = SilenceProbe(0.0)
+    for look in looks(control=SLEEPS, main=BURNS, stranger=WAITS):
+        silence.look(look, MAIN, CONTROL, {MAIN: 8}, is_loop_silent=True)
+    assert (silence.is_held, silence.holder) == (True, 8)
+
+
 def test_what_one_look_cannot_tell_does_not_refute_the_one_before_it() -> None:
     burns = looks(control=WAITS, main=WAITS, job=BURNS, stranger=SLEEPS)
     still = Look(50.2, {**burns[1].threads, CONTROL: Activity("S", 1040, 1.0), MAIN: Activity("S", 1040, 1.0)})
@@ -388,6 +454,31 @@ def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
     for look in (before, stopped):
         silence.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
     assert (silence.is_stopped, silence.is_held, silence.holder) == (True, False, None)
+
+
+# --- poisoned processes -----------------------------------------------------------------------------------------
+def test_of_a_poisoned_process_it_is_told_which_workflows_may_have_done_it(caplog: pytest.LogCaptureFixture) -> None:
+    """Those in it, and the last that ended there: a job may break its process and return."""
+    state = books_with(WearLimits())
+    post = started(state, 0.0)
+    for name in ("ends", "stays"):
+        state.ledger.admit("", [replace(a_holding().job, workflow=name)], 0.0)
+    ends, stays = state.ledger.take_fresh()
+    state.roster.seat(post, [ends, stays], 0.0)
+    stays.stage = Stage.RUNNING
+    ears = FleetEventHandler(state, None, None, _NothingKept(), ())  # type: ignore[arg-type]
+
+    with caplog.at_level("WARNING"):
+        ears.hear(Finished(post.number, ends.ref, Returned("null"), 5), 1.0)
+        ears.hear(LeftBehind(post.number, "", (), poison="no file descriptor is left in it (limit 120)"), 1.1)
+
+    assert post.left_behind == "no file descriptor is left in it (limit 120); jobs in it, or just ended: ends, stays"
+    assert "process_poisoned workflow=ends, stays" in caplog.text
+
+
+class _NothingKept:
+    def keep_back(self, report: Any) -> bool:
+        return False
 
 
 # --- orders that cannot be read ---------------------------------------------------------------------------------

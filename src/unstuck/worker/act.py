@@ -18,6 +18,9 @@ from unstuck.worker.requests import PendingRequest, Requests
 from unstuck.worker.roster import Post
 from unstuck.worker.state import WorkerState
 
+#: On a busy machine a stack may take so long, once it was asked for.
+STACK_WITHIN = 1.0
+
 
 class ActionRunner:
     def __init__(self, state: WorkerState, fleet: FleetPort, requests: Requests) -> None:
@@ -136,7 +139,10 @@ class ActionRunner:
 
     def _convict(self, holding: HeldAttempt, now: float) -> None:
         post = self._state.post_of(holding)
-        stack = no_stack(post) if post is None else self._stack_of(post, holding) or no_stack(post)
+        stack = None if post is None else self._stack_of(post, holding)
+        if stack is None and _may_still_show(post, holding, now):
+            return  # it is planned again
+        stack = stack or no_stack(post)
         self._state.ledger.convict(holding)
         emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
         error = ErrorInfo(ErrorType.EXECUTION_STUCK, did_not_respond(holding), stack)
@@ -153,6 +159,13 @@ class ActionRunner:
         except Exception:
             logging.getLogger("unstuck").exception("could not read the stack of %s", holding.job.id)
             return None
+
+
+def _may_still_show(post: Post | None, holding: HeldAttempt, now: float) -> bool:
+    """The stack that explains the verdict is worth a moment; of a stopped process none will come."""
+    if post is None or post.is_stopped or post.killed or holding.dumped_at is None:
+        return False
+    return now < holding.dumped_at + STACK_WITHIN
 
 
 def _too_large(memory: int, limit: int) -> str:

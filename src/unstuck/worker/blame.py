@@ -174,7 +174,9 @@ def _message(
         case "bystander" | "suspect" if event.with_others:
             return f"{died}; every job of its worker fell with it and nothing says which one did it"
         case "bystander" if _has_ended_beside(event, holding, bodies):
-            return f"{killed}; its handler had ended just before, and its end was not heard"
+            return (
+                f"{killed}; its handler had ended just before, and its end was not heard{_unanswered(post, holding)}"
+            )
         case "bystander":
             return f"{killed}; it was new, as one before it that died, and nothing says whether a job in it did it"
         case "suspect" if _are_several(post, bodies):

@@ -42,6 +42,8 @@ SHARE_OF_THE_GRACE = 0.3
 SHORTEST_BETWEEN = 0.05
 #: So long before it is needed a stack is asked for: it comes within some milliseconds.
 DUMP_AHEAD = 0.25
+#: A process that shows no sign of life is looked at for so much longer before it is killed with nobody convicted.
+DOUBT = 1.0
 #: So often a process that is stopped is continued.
 MOST_CONTINUED = 3
 
@@ -111,9 +113,10 @@ def may_be_kept(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
 
 
 def may_be_continued(view: FleetView, post: Post) -> bool:
-    """It was stopped, and more than one job suffers. If it is stopped again and again, the verdict comes."""
+    """It was stopped, and more than one job suffers, begun or not. If it is stopped again and again, the verdict
+    comes."""
     is_stopped = post.is_stopped and view.is_silent(post) and not post.killed
-    return is_stopped and post.times_continued < MOST_CONTINUED and post.has_neighbours
+    return is_stopped and post.times_continued < MOST_CONTINUED and post.load > 1
 
 
 def is_excused(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
@@ -225,7 +228,8 @@ def convict_unmoved(view: FleetView, now: float) -> Iterator[Action]:
         if is_excused(view, post, holding) or view.was_away(now) or not is_shown:
             continue
         if view.is_silent(post) and post.holder is None and (post.has_neighbours or post.has_leftovers):
-            yield Kill(post.number, FROZEN)
+            if post.is_stopped or post.pulse_age >= view.times.unresponsive + DOUBT:
+                yield Kill(post.number, FROZEN)
         else:
             yield Convict(holding.ref)
 

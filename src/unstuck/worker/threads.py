@@ -1,7 +1,8 @@
 """What the kernel tells of a silent process: whether it is stopped, and which thread keeps the interpreter to itself.
 
 A thread that waits for the interpreter wakes every 5 ms to ask for it again: its voluntary switches climb by some
-200 a second, and no other state of a thread looks like that. If our own control thread waits like that, another
+200 a second, and no other state of a thread looks like that. The time that it stands in the queue for a core does not
+count: on a busy machine it may wake ten times a second. If our own control thread waits like that, another
 thread holds the interpreter: among the threads that run jobs, it is the one that does not wait. Several may not
 wait, if some of them sleep in calls that leave the interpreter free; then it is the only one of them that burns CPU,
 or else we cannot tell. We cannot tell either if threads of no job do not wait: a leaked thread may sleep with the
@@ -9,7 +10,8 @@ interpreter as well.
 
 The control thread may sleep itself meanwhile: it has just started a thread and waits for its first sign, or wants a
 lock whose owner waits for the interpreter. So there is a second witness: the main thread, which turns the event
-loop. If that stands still too, and no job is on it that could be the reason, both lack the interpreter. Where no
+loop. If that stands still too, both lack the interpreter, provided that no job is on it that could be the reason, or
+that any thread waits visibly. Where no
 thread waits visibly (a job has told the interpreter to ask so rarely), only burning CPU tells.
 
 Nothing here needs the process's help, or more than to read /proc.
@@ -23,10 +25,13 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-#: Between two looks: long enough to tell a waiter from a sleeper, on a busy machine too.
+#: Between two looks: long enough to tell a waiter from a sleeper.
 LOOK_EVERY = 0.2
-#: Wake-ups a second that make a waiter; a quarter of what an idle machine shows.
+#: That nobody waits is said after so long: on a busy machine a waiter may not wake up often enough before.
+LOOK_LONG = 0.6
+#: Wake-ups a second of the time it slept that make a waiter; a quarter of what there are. And how many of them.
 WAITER_RATE = 50.0
+FEWEST_WAKES = 3
 #: Of a core. Waking up 200 times a second takes less than a tenth of this.
 BURNING_SHARE = 0.1
 #: Of the time: a thread that never sleeps, and has run or waited for a core for so much of it, burns CPU as well as a
@@ -68,11 +73,12 @@ def look_at_threads(pid: int, now: float) -> Look:
 
 def waiters(before: Look, after: Look) -> set[int]:
     """Those that asked for the interpreter all the time between the two looks."""
-    least = WAITER_RATE * (after.at - before.at)
+    span = after.at - before.at
     return {
         thread
         for thread, then, now in _both(before, after)
-        if now.switches - then.switches >= least and now.state not in "Tt"
+        if now.switches - then.switches >= max(FEWEST_WAKES, WAITER_RATE * (span - _awake_for(then, now)))
+        and now.state not in "Tt"
     }
 
 
@@ -120,6 +126,8 @@ class SilenceProbe:
 
     pulse: float
     last: Look | None = None
+    #: What the next look is compared with: the last one that told something.
+    since: Look | None = None
     holder: int | None = None
     is_stopped: bool = False
     #: A thread holds the interpreter, known or not: nothing of Python moves in the process.
@@ -141,17 +149,19 @@ class SilenceProbe:
     ) -> None:
         """The main thread has the process's own number. `is_loop_silent`: the event loop stands still as well."""
         self.is_stopped = is_stopped(look, pid, control)
-        if self.last is not None:
-            waiting = waiters(self.last, look)
-            is_main_kept = is_loop_silent and (pid in waiting or pid not in jobs)
-            self.is_held = control in waiting or (is_main_kept and not self.is_stopped)
-            resting = {pid, *crew} - jobs.keys()
-            found = holder(self.last, look, control, jobs, self._cleared, resting, is_held=self.is_held)
-            # What one look cannot tell does not refute the one before it: they are of the same silence.
-            is_refuted = not self.is_held or any(jobs.get(thread) == self.holder for thread in waiting)
-            self.holder = found if found is not None or is_refuted else self.holder
-            self._cleared |= waiting
-        self.last = look
+        if self.since is not None:
+            waiting = waiters(self.since, look)
+            is_main_kept = is_loop_silent and (bool(waiting) or pid not in jobs)
+            is_held = control in waiting or (is_main_kept and not self.is_stopped)
+            if is_held or self.is_stopped or look.at - self.since.at >= LOOK_LONG:
+                resting = {pid, *crew} - jobs.keys()
+                found = holder(self.since, look, control, jobs, self._cleared, resting, is_held=is_held)
+                # What one look cannot tell does not refute the one before it: they are of the same silence.
+                is_refuted = not is_held or any(jobs.get(thread) == self.holder for thread in waiting)
+                self.is_held, self.holder = is_held, found if found is not None or is_refuted else self.holder
+                self._cleared |= waiting
+                self.since = look
+        self.since, self.last = self.since or look, look
 
 
 def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
@@ -165,7 +175,12 @@ def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
     if ran >= BURNING_SHARE * span:
         return True
     is_sleepless = ran > 0 and now.switches == then.switches
-    return is_sleepless and ran + now.queued_seconds - then.queued_seconds >= RUNNABLE_SHARE * span
+    return is_sleepless and _awake_for(then, now) >= RUNNABLE_SHARE * span
+
+
+def _awake_for(then: Activity, now: Activity) -> float:
+    """On a core, or in the queue for one."""
+    return now.cpu_seconds - then.cpu_seconds + now.queued_seconds - then.queued_seconds
 
 
 def _activity(folder: str) -> Activity | None:
