@@ -12,7 +12,7 @@ from tests.cli.command import APP, Command
 from tests.support.troubles import execute
 from unstuck.assembly import open_store
 from unstuck.model.lifecycle import RequestKind
-from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Stopped, Stuck
+from unstuck.model.settlement import ErrorInfo, Lost, Outcome, Raised, Stopped, Stuck
 from unstuck.model.times import Times
 
 KEYS = {
@@ -292,6 +292,18 @@ def test_a_job_of_a_paused_queue_is_not_called_ready(unstuck: Command) -> None:
     shown = unstuck("jobs", "show", job).out
     assert "ready since" not in shown
     assert unstuck("why", job, "--json").object["verdict"] in shown
+
+
+def test_the_history_of_a_job_that_fell_with_another_names_the_culprit(unstuck: Command, store_url: str) -> None:
+    """A29: however long the sentence is in which it stands."""
+    job = unstuck.enqueue("add", "1")
+    store = open_store(store_url, Times())
+    hand, culprit = Hand(store), "regex 01a1e90f-6f0a-7111-a8a5-9fe10e24c362"
+    killed = "its process 11907 was killed: a job in it ignored its request to stop"
+    error = ErrorInfo("ProcessDied", f"{killed}; the culprit was another job in it: {culprit}")
+    hand.settle(hand.claim()[0], Lost(error, "neighbour"))
+    store.close()
+    assert culprit in unstuck("jobs", "history", job).out
 
 
 @pytest.mark.parametrize(

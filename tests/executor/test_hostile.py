@@ -144,6 +144,9 @@ def test_a_process_without_descriptors_says_so(watch: Watch, alone: bool) -> Non
     else:
         assert isinstance(outcome, Lost)
         assert outcome.blame == "bystander"
+        assert outcome.error.message.endswith(
+            "; a job of its process has used them up, which one cannot be told: it runs again alone"
+        )
     outcome_error = outcome.error
     assert (outcome_error.type, "Too many open files" in outcome_error.message) == ("OSError", True)
 

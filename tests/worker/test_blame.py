@@ -58,6 +58,11 @@ def test_why_a_process_went_names_whose_doing_it_was() -> None:
     assert why_it_went(died(post), post) == f"a job in it ignored its request to stop: w {stuck.job.id}"
     unknown = a_post(1, a_holding(), a_holding(), killed=plans.FROZEN)
     assert why_it_went(died(unknown), unknown) == plans.FROZEN
+    deaf = a_holding()
+    deaf.asked, deaf.told_at = RequestKind.CANCEL, 1.0
+    silent = a_post(1, deaf, a_holding(), killed=plans.FROZEN, killed_at=1000.0)
+    named = f"w {deaf.job.id} had been asked to stop and did not answer"
+    assert why_it_went(died(silent), silent) == f"{plans.FROZEN}; {named}"
 
 
 def test_several_and_no_culprit_makes_all_of_them_suspects() -> None:

@@ -85,7 +85,7 @@ _SENTENCES = {
     EventKind.GIVEN_BACK: "given back, at no cost",
     EventKind.COMPLETED: "completed",
     EventKind.RETRIED: "failed, will be tried again",
-    EventKind.LOST: "lost its process or worker, will run again",
+    EventKind.LOST: "this attempt was lost, will run again",
     EventKind.FAILED: "failed for good",
     EventKind.STUCK: "stuck: did not answer its request for the whole grace",
     EventKind.TIMED_OUT: "stopped at its time limit",
@@ -105,6 +105,8 @@ _SENTENCES = {
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}
+#: So much of a fact is told; of an error more, for it may name the culprit at its end.
+_MOST, _MOST_OF_AN_ERROR = 100, 400
 _OF_AN_ERROR = {"error_type", "error_message"}
 _OF_A_CANCEL = {"by", "reason", *_OF_AN_ERROR}
 
@@ -118,7 +120,7 @@ def narrate(event: EventRecord) -> str:
     known = {kind.value: text for kind, text in _SENTENCES.items()}
     sentence, untold = known.get(event.kind, event.kind), _UNTOLD
     if event.kind == EventKind.CANCELLED and event.data.get("error_message"):  # it says by whom, and why
-        sentence, untold = _told(event.data["error_message"]), _UNTOLD | _OF_A_CANCEL
+        sentence, untold = _told(event.data["error_message"], _MOST_OF_AN_ERROR), _UNTOLD | _OF_A_CANCEL
     elif event.data.get("error_type"):
         sentence, untold = f"{sentence}: {_error(event.data)}", _UNTOLD | _OF_AN_ERROR
     told = {k: _fact(k, v) for k, v in event.data.items() if k not in untold and v not in (None, "")}
@@ -157,7 +159,9 @@ def _answered(data: Mapping[str, object]) -> str:
 
 
 def _error(data: Mapping[str, object]) -> str:
-    return f"{_told(data['error_type'])}: {_told(data.get('error_message') or '')}".removesuffix(": ")
+    return f"{_told(data['error_type'])}: {_told(data.get('error_message') or '', _MOST_OF_AN_ERROR)}".removesuffix(
+        ": "
+    )
 
 
 def _fact(name: str, value: object) -> str:
@@ -172,6 +176,6 @@ def _instant(value: object) -> str:
         return _told(value)
 
 
-def _told(value: object) -> str:
+def _told(value: object, most: int = _MOST) -> str:
     text = str(value).replace("\n", " ")
-    return text if len(text) <= 100 else text[:99] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"

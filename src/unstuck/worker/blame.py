@@ -38,10 +38,10 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt
 
 
 def why_it_went(event: ExecutorDied, post: Post) -> str:
-    """For people: what it ended for, and whose doing that was, if it is known."""
+    """For people: what it ended for, and whose doing that was, if it is known, or else where to look first."""
     reason = post.killed or post.reason or event.status
     names = ", ".join(_named(ref, post) for ref in _culprits(event, post))
-    return f"{reason}: {names}" if names else reason
+    return f"{reason}: {names}" if names else f"{reason}{_unanswered(post)}"
 
 
 def was_alone(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt]) -> bool:
@@ -188,7 +188,7 @@ def _message(
             return killed
 
 
-def _unanswered(post: Post, holding: HeldAttempt) -> str:
+def _unanswered(post: Post, holding: HeldAttempt | None = None) -> str:
     """The other attempts that were asked to stop and did not: where to look first."""
     others = [h.ref for h in post.holdings.values() if h is not holding and _has_ignored(post, h)]
     names = ", ".join(_named(ref, post) for ref in others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import msgspec
@@ -70,7 +71,8 @@ def outcome_of(message: Return | Raise | Stop | Park, max_result: int, *, is_alo
             )
             if message.is_starved and not is_alone:
                 # Any job of its process may have used them up, also one that has ended. Only a lone job is charged.
-                return Lost(error, "bystander")
+                why = "a job of its process has used them up, which one cannot be told: it runs again alone"
+                return Lost(replace(error, message=f"{error.message}; {why}"), "bystander")
             return Raised(error, message.retry, _delay(message.after))
 
 
