@@ -275,6 +275,22 @@ def test_the_verdict_waits_a_moment_for_a_stack_that_is_on_its_way() -> None:
     assert stacks == ["where it was", "no stack: process 7 did not show one"]
 
 
+def test_after_a_sleep_of_the_machine_silence_counts_from_its_end() -> None:
+    """A29: executors slept as well, and their pulses are as old as ours; the next look comes before their next pulse."""
+    state = books_with(WearLimits())
+    post = started(state, 0.0)
+    for job in (a_holding(), a_holding()):
+        job.stage, job.executor = Stage.RUNNING, post.number
+        post.holdings[job.ref] = job
+    frozen_at, killed = 140.0 + TIMES.frozen, []
+    for before, now in ((100.0, 140.0), (140.0, 140.05), (frozen_at - 0.1, frozen_at - 0.05), (frozen_at, frozen_at)):
+        state.looked_at = before
+        state.look([replace(seen(post.number, 5), pulse_age=now - 100.0, loop_age=now - 100.0)], now)
+        found = list(plan(state.view(now, is_impatient=False), now))
+        killed += [now for action in found if isinstance(action, Kill)]
+    assert killed == [frozen_at]
+
+
 # --- too early to tell ------------------------------------------------------------------------------------------
 #: name -> (facts of the process, whether `me`, whose short grace is over, is convicted)
 EARLY: dict[str, tuple[Any, bool]] = {

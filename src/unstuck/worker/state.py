@@ -59,6 +59,8 @@ class WorkerState:
     trial: float = 0.0
     wary_until: float = 0.0
     looked_at: float = float("inf")
+    #: When we had last been away, stopped or suspended, before a look.
+    back_at: float = float("-inf")
     #: Once an executor was ready: from then on only trouble makes a worker unready.
     has_started: bool = False
     #: Whether it was said that processes are above max_memory from their start.
@@ -89,6 +91,12 @@ class WorkerState:
 
     def look(self, views: Iterable[ExecutorView], now: float) -> None:
         self.roster.look(views, now)
+        if now - self.looked_at >= self.times.unresponsive:
+            self.back_at = now
+        for post in self.roster.posts.values():
+            # If the machine slept they did too, and have had no time for a pulse since.
+            post.pulse_age = min(post.pulse_age, now - self.back_at)
+            post.loop_age = min(post.loop_age, now - self.back_at)
         for post in self.roster.posts.values():
             self._weigh(post, now)
             if post.ready_at is not None and now >= post.ready_at + YOUNG:
