@@ -10,7 +10,7 @@ from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, End
 from unstuck.executor.attempts import Attempts
 from unstuck.executor.children import Children
-from unstuck.executor.collecting import CollectorPause
+from unstuck.executor.collector_pause import CollectorPause
 from unstuck.executor.context import running
 from unstuck.executor.leftovers import Leftovers
 from unstuck.executor.named_steps import end_if_copied
