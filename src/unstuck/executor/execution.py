@@ -13,7 +13,7 @@ from unstuck.executor.children import Children
 from unstuck.executor.collector_pause import CollectorPause
 from unstuck.executor.context import running
 from unstuck.executor.leftovers import Leftovers
-from unstuck.executor.named_steps import end_if_copied
+from unstuck.executor.marked_coroutine import end_if_copied
 from unstuck.executor.outbox import Outbox
 from unstuck.executor.run_handler import execute
 from unstuck.executor.setup import ExecutorSetup

@@ -27,8 +27,8 @@ from unstuck.executor.event_loop import cancel_leftovers, make_loop
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import watch_threads
+from unstuck.executor.marked_coroutine import MarkedCoroutine, end_if_copied
 from unstuck.executor.messages import LeftBehindMessage
-from unstuck.executor.named_steps import NamedSteps, end_if_copied
 from unstuck.executor.outbox import Outbox
 from unstuck.executor.run_handler import execute_async
 from unstuck.executor.setup import ExecutorSetup
@@ -230,7 +230,7 @@ class MainThread:
 
     def _start_on_loop(self, attempt: Attempt) -> None:
         self._on_loop[attempt.number] = attempt
-        steps = NamedSteps(self._run_on_loop(attempt), self._page, attempt.number, self._pid)
+        steps = MarkedCoroutine(self._run_on_loop(attempt), self._page, attempt.number, self._pid)
         variables = self._execution.variables_of(attempt)
         # Past the loop's task factory, which would have to find out whose it is.
         attempt.task = asyncio.Task(steps, loop=self.loop, name=attempt.run.workflow, context=variables)
