@@ -3,7 +3,7 @@
 It never runs user code and collects no garbage of handlers (`collector_pause.py`), so neither a blocked loop nor a huge
 result keeps it from reporting. Every round it hears the supervisor, beats, guards the lease, reinforces the crew of
 worker threads and sends what the outbox holds; with every pulse it also reports progress and output, looks for what
-ended attempts have left behind, and puts back surroundings that handlers have changed.
+ended attempts have left behind, and puts back the shared state that handlers have changed.
 """
 
 from __future__ import annotations
@@ -162,9 +162,9 @@ class ControlThread:
         for left in self._execution.leftovers.look(now):
             self._outbox.put(left)
         self._count_descriptors()
-        self._main.surroundings.reopen()
+        self._main.shared.reopen()
         if not self._attempts.here:
-            self._main.surroundings.restore()
+            self._main.shared.restore()
 
     def _count_descriptors(self) -> None:
         """The lowest free number tells how many are in use. Said once: the process is to be replaced."""
