@@ -1,9 +1,9 @@
 """The control thread of an executor: all input and output with the supervisor, and the pulse in the shared page.
 
-It never runs user code and collects no garbage of handlers (`collector_pause.py`), so neither a blocked loop nor a huge
-result keeps it from reporting. Every round it hears the supervisor, beats, guards the lease, reinforces the crew of
-worker threads and sends what the outbox holds; with every pulse it also reports progress and output, looks for what
-ended attempts have left behind, and puts back the shared state that handlers have changed.
+It never runs user code and collects no garbage of handlers (`collector_pause.py`), so neither a blocked loop nor a
+huge result keeps it from reporting. Every round it hears the supervisor, beats, guards the lease, reinforces the crew
+of worker threads and sends what the outbox holds; with every pulse it also reports progress and output, looks for
+what ended attempts have left behind, and puts back the shared state that handlers have changed.
 """
 
 from __future__ import annotations
