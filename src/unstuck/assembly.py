@@ -123,7 +123,6 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             pulse=times.pulse,
             kill_grace=times.kill_grace,
             import_limit=times.import_limit,
-            max_jobs=options.max_jobs_per_process,
             max_memory=options.max_memory,
             fork=options.fork,
             policy=options.policy,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.executor.forked_app import DEEDS, FLOW
 from tests.executor.test_flow import FlowWatch
-from unstuck.executor.named_steps import COPY_STATUS
+from unstuck.executor.marked_coroutine import COPY_STATUS
 
 APP = "tests.executor.forked_app:app"
 

@@ -8,39 +8,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from unstuck.model.job import JobRecord
 
-OK = 0
-FAILURE = 1
-USAGE = 2
-NOT_FOUND = 3
-CONFLICT = 4
-PERMISSION = 5
-UNREACHABLE = 6
-TIMED_OUT = 7
-CANCELLED = 8
-STUCK = 9
-UNHEALTHY = 10
-UNFIT = 69
-BUG = 70
-INTERRUPTED = 130
-TERMINATED = 143
-
-MEANINGS = {
-    OK: "ok",
-    FAILURE: "failure, or the job that was waited for failed",
-    USAGE: "wrong usage: an option, argument or setting that cannot be",
-    NOT_FOUND: "no such job, workflow, worker, process, target, tenant, setting, …; or not blacklisted or set aside",
-    CONFLICT: "its state does not allow this, or it does not wait for this; queue full, or workflow blacklisted",
-    PERMISSION: "not permitted",
-    UNREACHABLE: "the database could not be reached or used",
-    TIMED_OUT: "the wait ran out; what was waited for goes on",
-    CANCELLED: "the job was cancelled",
-    STUCK: "the job got stuck or is a dead letter",
-    UNHEALTHY: "unhealthy",
-    UNFIT: "the worker left: a part of it failed for good, and another should be started",
-    BUG: "a bug in unstuck itself",
-    INTERRUPTED: "ended by Ctrl-C",
-    TERMINATED: "ended by TERM",
-}
+OK = 0  # ok
+FAILURE = 1  # failure, or the job that was waited for failed
+USAGE = 2  # wrong usage: an option, argument or setting that cannot be
+NOT_FOUND = 3  # no such job, workflow, worker, process, target, tenant, setting, …; or not blacklisted or set aside
+CONFLICT = 4  # its state does not allow this, or it does not wait for this; queue full, or workflow blacklisted
+PERMISSION = 5  # not permitted
+UNREACHABLE = 6  # the database could not be reached or used
+TIMED_OUT = 7  # the wait ran out; what was waited for goes on
+CANCELLED = 8  # the job was cancelled
+STUCK = 9  # the job got stuck or is a dead letter
+UNHEALTHY = 10  # unhealthy
+UNFIT = 69  # the worker left: a part of it failed for good, and another should be started
+BUG = 70  # a bug in unstuck itself
+INTERRUPTED = 130  # ended by Ctrl-C
+TERMINATED = 143  # ended by TERM
 
 
 def code_of(error: BaseException) -> int:

@@ -26,7 +26,7 @@ from typing import Any
 
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, End
-from unstuck.executor.collecting import CollectorPause
+from unstuck.executor.collector_pause import CollectorPause
 from unstuck.executor.descendants import attempt_tag, children_of, family, is_dead, look_at, name_of, tags_of
 from unstuck.executor.leftovers import started_by, started_here
 from unstuck.executor.messages import LeftBehindMessage

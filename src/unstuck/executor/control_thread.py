@@ -1,9 +1,9 @@
 """The control thread of an executor: all input and output with the supervisor, and the pulse in the shared page.
 
-It never runs user code and collects no garbage of handlers (`collecting.py`), so neither a blocked loop nor a huge
-result keeps it from reporting. Every round it hears the supervisor, beats, guards the lease, reinforces the crew of
-worker threads and sends what the outbox holds; with every pulse it also reports progress and output, looks for what
-ended attempts have left behind, and puts back surroundings that handlers have changed.
+It never runs user code and collects no garbage of handlers (`collector_pause.py`), so neither a blocked loop nor a
+huge result keeps it from reporting. Every round it hears the supervisor, beats, guards the lease, reinforces the crew
+of worker threads and sends what the outbox holds; with every pulse it also reports progress and output, looks for
+what ended attempts have left behind, and puts back the shared state that handlers have changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.attempts import Attempts
-from unstuck.executor.collecting import CollectorPause
+from unstuck.executor.collector_pause import CollectorPause
 from unstuck.executor.crew import Crew
 from unstuck.executor.descendants import Descendant, executor_of, kill_where
 from unstuck.executor.execution import Execution
@@ -162,9 +162,9 @@ class ControlThread:
         for left in self._execution.leftovers.look(now):
             self._outbox.put(left)
         self._count_descriptors()
-        self._main.surroundings.reopen()
+        self._main.shared.reopen()
         if not self._attempts.here:
-            self._main.surroundings.restore()
+            self._main.shared.restore()
 
     def _count_descriptors(self) -> None:
         """The lowest free number tells how many are in use. Said once: the process is to be replaced."""

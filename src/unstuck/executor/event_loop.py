@@ -17,7 +17,7 @@ from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.context import running
 from unstuck.executor.leftovers import JobThreadPool
-from unstuck.executor.named_steps import NamedSteps, end_if_copied
+from unstuck.executor.marked_coroutine import MarkedCoroutine, end_if_copied
 from unstuck.executor.page import SharedPage
 
 
@@ -34,7 +34,7 @@ def make_loop(page: SharedPage, pulse: float, mend: Callable[[], None]) -> async
         owner = context.get(running) if context is not None else running.get()
         if not isinstance(owner, Attempt):
             return asyncio.Task(coroutine, loop=loop, **options)
-        task = asyncio.Task(NamedSteps(coroutine, page, owner.number, pid), loop=loop, **options)
+        task = asyncio.Task(MarkedCoroutine(coroutine, page, owner.number, pid), loop=loop, **options)
         _adopt(owner, task)
         return task
 

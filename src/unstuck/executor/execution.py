@@ -10,14 +10,14 @@ from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt, End
 from unstuck.executor.attempts import Attempts
 from unstuck.executor.children import Children
-from unstuck.executor.collecting import CollectorPause
+from unstuck.executor.collector_pause import CollectorPause
 from unstuck.executor.context import running
 from unstuck.executor.leftovers import Leftovers
-from unstuck.executor.named_steps import end_if_copied
+from unstuck.executor.marked_coroutine import end_if_copied
 from unstuck.executor.outbox import Outbox
 from unstuck.executor.run_handler import execute
 from unstuck.executor.setup import ExecutorSetup
-from unstuck.executor.surroundings import Surroundings
+from unstuck.executor.shared_state import SharedState
 from unstuck.model.workflow import Registry
 
 
@@ -34,13 +34,13 @@ class Execution:
         self._pid = os.getpid()
         self._main_thread = threading.get_ident()
         self._registry = Registry()
-        self._surroundings: Surroundings
+        self._shared: SharedState
         self._variables = contextvars.copy_context()
 
-    def start(self, registry: Registry, surroundings: Surroundings) -> None:
+    def start(self, registry: Registry, shared: SharedState) -> None:
         """After the app's own hooks: what handlers change is put back to how it is now."""
         self._registry = registry
-        self._surroundings = surroundings
+        self._shared = shared
         self._variables = contextvars.copy_context()
         self._children.start()
 
@@ -91,7 +91,7 @@ class Execution:
     def disarm(self) -> None:
         """At once, where an alarm can only be of the job that has just ended."""
         if self._alone:
-            self._surroundings.disarm()
+            self._shared.disarm()
 
     def _tell_end(self, attempt: Attempt, end: End) -> None:
         """Report the end. An executor for one job at a time stops its loop: the main thread takes the next job."""

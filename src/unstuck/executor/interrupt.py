@@ -48,8 +48,8 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.flow.step_function import enter_step, enter_step_async
+from unstuck.executor.marked_coroutine import MarkedCoroutine
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL, LeftBehindMessage
-from unstuck.executor.named_steps import NamedSteps
 from unstuck.executor.page import SharedPage
 from unstuck.executor.run_handler import enter_handler, enter_handler_async
 from unstuck.model.errors import Cancelled
@@ -77,7 +77,7 @@ _IMPORT = (_IMPORT_LOCKS, "<frozen importlib._bootstrap_external>")
 _WAITS = frozenset(("wait", "wait_for", "join", "_wait_for_tstate_lock", "select"))
 #: The frames of ours whose callee is the handler's.
 _DOORS = frozenset(door.__code__ for door in (enter_handler, enter_handler_async, enter_step, enter_step_async))
-_DOORS |= frozenset(door.__code__ for door in (NamedSteps.send, NamedSteps.throw, NamedSteps.close))
+_DOORS |= frozenset(door.__code__ for door in (MarkedCoroutine.send, MarkedCoroutine.throw, MarkedCoroutine.close))
 
 
 class Interrupter:

@@ -17,7 +17,7 @@ from typing import Any
 
 from unstuck.executor.attempt import Attempt
 from unstuck.executor.describe import MAX_FRAMES, MAX_STACK
-from unstuck.executor.named_steps import NamedSteps
+from unstuck.executor.marked_coroutine import MarkedCoroutine
 from unstuck.executor.run_handler import enter_handler, enter_handler_async
 from unstuck.model.payload import clean_text
 
@@ -25,8 +25,13 @@ from unstuck.model.payload import clean_text
 MAX_STEPS = 2000
 MAX_TASKS = 20
 _OUR_FOLDER = os.path.dirname(__file__) + os.sep
-_DOORS = {enter_handler.__code__, enter_handler_async.__code__, NamedSteps.send.__code__, NamedSteps.throw.__code__}
-_CHAINED = (CoroutineType, GeneratorType, AsyncGeneratorType, NamedSteps, asyncio.Task)
+_DOORS = {
+    enter_handler.__code__,
+    enter_handler_async.__code__,
+    MarkedCoroutine.send.__code__,
+    MarkedCoroutine.throw.__code__,
+}
+_CHAINED = (CoroutineType, GeneratorType, AsyncGeneratorType, MarkedCoroutine, asyncio.Task)
 
 
 def live_stack(attempt: Attempt, *, is_on_main: bool) -> str:
@@ -78,7 +83,7 @@ def _step(here: Any, seen: set[int]) -> tuple[FrameType | None, Any]:
         return here.gi_frame, here.gi_yieldfrom
     if isinstance(here, AsyncGeneratorType):
         return here.ag_frame, here.ag_await
-    if isinstance(here, NamedSteps):
+    if isinstance(here, MarkedCoroutine):
         return None, here.coroutine
     if isinstance(here, asyncio.Task):
         if id(here) in seen:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 
 from unstuck.executor.attempts import Attempts
-from unstuck.executor.collecting import CollectorPause
+from unstuck.executor.collector_pause import CollectorPause
 from unstuck.executor.control_thread import ControlThread
 from unstuck.executor.crew import Crew
 from unstuck.executor.describe import describe

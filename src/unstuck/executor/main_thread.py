@@ -27,12 +27,12 @@ from unstuck.executor.event_loop import cancel_leftovers, make_loop
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import watch_threads
+from unstuck.executor.marked_coroutine import MarkedCoroutine, end_if_copied
 from unstuck.executor.messages import LeftBehindMessage
-from unstuck.executor.named_steps import NamedSteps, end_if_copied
 from unstuck.executor.outbox import Outbox
 from unstuck.executor.run_handler import execute_async
 from unstuck.executor.setup import ExecutorSetup
-from unstuck.executor.surroundings import Surroundings
+from unstuck.executor.shared_state import SharedState
 from unstuck.model.workflow import Hook, Registry
 
 R = TypeVar("R")
@@ -76,7 +76,7 @@ class MainThread:
         self._alone = setup.alone
         self._pid = os.getpid()
         self._registry = registry
-        self.surroundings: Surroundings
+        self.shared: SharedState
         self._on_loop: dict[int, Attempt] = {}
         self._backlog: deque[Attempt] = deque()
         self._solo: queue.SimpleQueue[Attempt | None] = queue.SimpleQueue()
@@ -92,13 +92,13 @@ class MainThread:
         self._run_hooks(self._registry.on_start)
 
     def prepare(self) -> None:
-        """After the app's hooks: every job is to find the surroundings as they are now."""
+        """After the app's hooks: every job is to find what all jobs share as it is now."""
         route_logging()
-        self.surroundings = Surroundings()
+        self.shared = SharedState()
         self._is_serving = True
         self._interrupter.mend()
         watch_threads()
-        self._execution.start(self._registry, self.surroundings)
+        self._execution.start(self._registry, self.shared)
 
     def serve(self) -> None:
         """Until `stop`; never returns."""
@@ -159,7 +159,7 @@ class MainThread:
     def _serve_next(self) -> bool:
         if (attempt := self._solo.get()) is None:
             return False
-        self.surroundings.disarm()
+        self.shared.disarm()
         self._mend()
         if not attempt.is_async:
             self._page.put_on_loop(attempt.number)
@@ -212,7 +212,7 @@ class MainThread:
         self._interrupter.mend()
         self._begin_anew()
         if self._is_serving and not self._on_loop:
-            self.surroundings.restore_signals()
+            self.shared.restore_signals()
 
     def _run_hooks(self, hooks: Iterable[Hook]) -> None:
         for hook in hooks:
@@ -230,7 +230,7 @@ class MainThread:
 
     def _start_on_loop(self, attempt: Attempt) -> None:
         self._on_loop[attempt.number] = attempt
-        steps = NamedSteps(self._run_on_loop(attempt), self._page, attempt.number, self._pid)
+        steps = MarkedCoroutine(self._run_on_loop(attempt), self._page, attempt.number, self._pid)
         variables = self._execution.variables_of(attempt)
         # Past the loop's task factory, which would have to find out whose it is.
         attempt.task = asyncio.Task(steps, loop=self.loop, name=attempt.run.workflow, context=variables)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
@@ -312,7 +312,6 @@ FromExecutor = (
 )
 FromZygote = AppImported | AppFailed | Forked | NotForked | ExitedMessage
 
-M = TypeVar("M", bound=Message)
 to_executor = msgspec.msgpack.Decoder(list[ToExecutor])
 from_executor = msgspec.msgpack.Decoder(list[FromExecutor])
 to_zygote = msgspec.msgpack.Decoder(list[Fork])

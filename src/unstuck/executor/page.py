@@ -73,7 +73,6 @@ class SharedPage:
     def __init__(self, fd: int) -> None:
         """Maps the file; the descriptor may be closed afterwards."""
         size = os.fstat(fd).st_size
-        self.cells = (size - HEADER) // _CELL_SIZE
         #: What this side wrote as loop job last: cheaper than reading it back.
         self.named = 0
         self._map: mmap.mmap | bytearray = mmap.mmap(fd, size)

@@ -13,8 +13,8 @@ from typing import Any
 
 from unstuck.executor.attempt import Attempt, End
 from unstuck.executor.describe import MAX_MESSAGE, class_name, describe, last_line
+from unstuck.executor.marked_coroutine import SubtaskExited
 from unstuck.executor.messages import Park, Raise, Return, Stop
-from unstuck.executor.named_steps import SubtaskExited
 from unstuck.model.errors import (
     Cancelled,
     ChildrenFailed,

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CoroutineType, FunctionType, MethodType
 from typing import Any
 
 from unstuck.executor.descendants import look_at
-from unstuck.executor.named_steps import NamedSteps
+from unstuck.executor.marked_coroutine import MarkedCoroutine
 from unstuck.model.payload import clean_text
 
 MAX_NAMES = 20
@@ -118,7 +118,7 @@ def _thread_name(thread: threading.Thread) -> str:
 
 def _task_name(task: asyncio.Task[Any]) -> str:
     coroutine = asyncio.Task.get_coro(task)
-    inner = coroutine.coroutine if isinstance(coroutine, NamedSteps) else coroutine
+    inner = coroutine.coroutine if isinstance(coroutine, MarkedCoroutine) else coroutine
     what = inner.__qualname__ if isinstance(inner, CoroutineType) else "a coroutine"
     return f"{asyncio.Task.get_name(task)} ({what})"
 

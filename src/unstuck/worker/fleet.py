@@ -60,7 +60,6 @@ class Fleet:
         pulse: float = 0.1,
         kill_grace: float = 5.0,
         import_limit: float = 60.0,
-        max_jobs: int | None = None,
         max_memory: int | None = None,
         fork: bool | None = None,
         policy: Policy | None = None,
@@ -70,7 +69,6 @@ class Fleet:
         self._slots = slots
         self._pulse = pulse
         self._import_limit = import_limit
-        self.max_jobs = max_jobs
         self.max_memory = max_memory
         self._clock = clock or MachineClock()
         self._members: dict[int, Member] = {}

@@ -20,7 +20,7 @@ _THREAD = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)[^\n]*\n((?:  [^\
 _FRAME = re.compile(r'^  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 #: Where our code calls handlers; what handlers call of ours (Context, output) is part of their own story.
 _GATE_MODULES = ["attempt", "crew", "event_loop", "execution", "leftovers", "main", "main_thread", "run_handler"]
-_GATE_MODULES += ["named_steps", "started"]
+_GATE_MODULES += ["marked_coroutine", "started"]
 _GATES = {os.path.join(unstuck.executor.__path__[0], f"{name}.py") for name in _GATE_MODULES}
 
 

@@ -74,8 +74,7 @@ def refuse(t: Transaction, tools: Settling, jobs: Sequence[BlacklistedJob]) -> t
     children.left(t, changes.ends)
     if held:
         t.run("hold_for_entry", rows=packed(held))
-        if t.one_table_per_statement:
-            t.run("mark_held", rows=packed(held))
+        t.run("mark_held", jobs=[one["job"] for one in held])
     sent = [job for entry, job in spared.items() if breaker.let_through(t, entry, job)]
     return [row["job"] for row in refused_ones] + sent, woke or bool(sent)
 

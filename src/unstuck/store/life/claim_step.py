@@ -1,4 +1,4 @@
-"""Opening: a claim inside its transaction: what limits and gates leave of its shares, and from ready to running."""
+"""A claim inside its transaction: what limits and gates leave of its shares, and the move from ready to running."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _TIMERS = {
 LONGEST_TURN = 0.1
 
 
-class Surroundings:
+class SharedState:
     """As they are now; `restore` brings them back. It runs no user code."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ class SubtaskExited(BaseException):
     """SystemExit or KeyboardInterrupt of a sub-task: as itself it would end the event loop and everybody on it."""
 
 
-class NamedSteps(Coroutine[Any, Any, Any]):
+class MarkedCoroutine(Coroutine[Any, Any, Any]):
     """A coroutine that names its job in the page while it is on the loop.
 
     What was named before is named again afterwards: a job alone on the main thread may run a loop of its own, and a
