@@ -40,7 +40,7 @@ def main() -> None:
     growths = commands.add_parser("growth", help="claim, submit, settle, retention and why beside much of what grows")
     growths.add_argument("--stores", default="postgres,sqlite")
     growths.add_argument("--only", help="some of the things, by name, separated by commas")
-    growths.add_argument("--repeats", type=int, default=100)
+    growths.add_argument("--repeats", type=int, default=60)
     growths.add_argument("--quick", action="store_true", help="1 000 and 100 000 of each, instead of up to 1 000 000")
     growths.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/growth.jsonl")
     for name, text, jobs in (
@@ -66,9 +66,13 @@ def main() -> None:
     forgetting = commands.add_parser("retention", help="how many old jobs go while a worker drains at full speed")
     forgetting.add_argument("--stores", default="postgres,sqlite")
     forgetting.add_argument("--rounds", type=int, default=3)
+    forgetting.add_argument("--jobs", type=int, default=600_000, help="so many that ended, and as many that wait")
     ships = commands.add_parser("bulkheads", help="how long others wait while one thing is in trouble")
     ships.add_argument("--stores", default="postgres,sqlite")
     ships.add_argument("--rounds", type=int, default=3)
+    news = commands.add_parser("newcomers", help="a job on a new route beside 100 000 routes that nobody serves")
+    news.add_argument("--stores", default="postgres,sqlite")
+    news.add_argument("--newcomers", type=int, default=20)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -101,7 +105,11 @@ def main() -> None:
         case "retention":
             from bench import retention
 
-            sys.exit(not retention.run(asked.stores.split(","), asked.rounds))
+            sys.exit(not retention.run(asked.stores.split(","), asked.rounds, asked.jobs))
+        case "newcomers":
+            from bench import newcomers
+
+            sys.exit(not newcomers.run(asked.stores.split(","), asked.newcomers))
         case "flow":
             from bench import flow
 

@@ -3,7 +3,9 @@
 
 One thing at a time: a database for each size, all open at once; a repeat does each of the five in every one of them,
 beginning with another one each time. The jobs have to do with the thing: they name a key, a target, an end of their
-stay. Figures are ratios to the smallest size.
+stay. Figures are ratios to the smallest size: of time, and of the CPU of this process and of the database's sessions,
+which hardly depends on what else the machine does. Where one misses the bound, all are measured again, and the median
+of all samples counts: on a busy machine a single bad moment is no cost.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bench import environment, limits, postgres, processes, worlds
@@ -34,6 +37,8 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK = (1_000, 100_000)
 BOUND = 1.5
 WARM_UP = 10
+#: So often in all, where a figure misses the bound.
+MEASURED = 3
 CLAIMED = "claimed"
 #: More than are claimed: on one target nobody comes to the job that `why` is asked about.
 WAITING = 1_000
@@ -45,6 +50,9 @@ _LIMITS = "INSERT INTO unstuck_limits (kind, name, tenant, concurrency, set_at, 
 #: Names that nobody has meant for so many microseconds may go.
 _LONG_AGO = "unstuck_now() - 864000000000"
 _PER_DAY = 86400.0
+_SESSIONS = """
+SELECT pid FROM pg_stat_activity
+ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 
 @dataclass(frozen=True)
@@ -137,16 +145,27 @@ class World:
     is_limited: bool
     waits: str
     claimed: ClaimedJob | None = None
+    sessions: list[int] = field(default_factory=list)
 
     def ready(self) -> None:
         """Whoever claims has looked first; what that costs beside much is bench flat's."""
         if "target" in self.thing.job:
             self.shop.store.ingest()
 
+    def cpu(self) -> float:
+        """Seconds of CPU of this process and of the database's sessions for it, so far."""
+        return time.process_time() + sum(processes.exact_cpu_of(pid) for pid in self.sessions)
+
+    def find_sessions(self) -> None:
+        if self.shop.url.startswith("postgresql:"):
+            with worlds.by_hand(self.shop.url) as execute:
+                self.sessions = [pid for (pid,) in execute(_SESSIONS)]
+
 
 @dataclass(frozen=True)
 class Line:
-    """Of one act beside so many of one thing: milliseconds, and how many times that of the smallest size."""
+    """Of one act beside so many of one thing: milliseconds, and how many times that of the smallest size. `cpu`: the
+    median of what it used."""
 
     store: str
     thing: str
@@ -154,9 +173,19 @@ class Line:
     size: int
     p50: float
     p10: float
+    cpu: float
     times: float
     times_p10: float
+    times_cpu: float
     busy_cores: float
+
+
+@dataclass
+class Samples:
+    """Seconds of each time that an act was done: what passed, and what was used of the CPU."""
+
+    seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
 
 
 def a_job(thing: Thing, workflow: str = CLAIMED) -> NewJob:
@@ -203,30 +232,49 @@ def run(stores: Sequence[StoreKind], only: Sequence[str], repeats: int, keep: bo
     sizes = QUICK if quick else SIZES
     lines: list[Line] = []
     for store in stores:
-        for thing in (name for name in THINGS if not only or name in only):
-            with opened(store, thing, sizes) as those:
-                lines += measure(store, thing, those, repeats)
-            print(table([line for line in lines if (line.store, line.thing) == (store, thing)], sizes), flush=True)
-    if keep:
-        with open(RESULTS, "a") as file:
-            file.writelines(json.dumps({"run": started_at, **asdict(line)}) + "\n" for line in lines)
+        with places(store) as place:
+            for thing in (name for name in THINGS if not only or name in only):
+                with opened(store, thing, sizes, place) as those:
+                    found = measure(store, thing, those, repeats)
+                print(table(found, sizes), flush=True)
+                lines += found
+                if keep:
+                    with open(RESULTS, "a") as file:
+                        file.writelines(json.dumps({"run": started_at, **asdict(line)}) + "\n" for line in found)
     print("\n" + table(lines, sizes))
-    return all(line.times <= BOUND for line in lines)
+    return not any(map(_is_missed, lines))
 
 
 @contextmanager
-def opened(store: StoreKind, thing: str, sizes: Sequence[int]) -> Iterator[list[World]]:
+def places(store: StoreKind) -> Iterator[Callable[[int], str]]:
+    """Where the database of a size is: an empty one each time that it is asked."""
+    if store == "postgres":
+        with postgres.server() as server:
+
+            def on_server(size: int) -> str:
+                with worlds.by_hand(f"{server.url}/postgres") as execute:
+                    execute(f"DROP DATABASE IF EXISTS bench_{size} WITH (FORCE)")
+                return server.create(f"bench_{size}")
+
+            yield on_server
+        return
+    with tempfile.TemporaryDirectory(prefix="unstuck-bench-growth-") as home:
+
+        def in_file(size: int) -> str:
+            for leftover in Path(home).glob(f"{size}.db*"):
+                leftover.unlink()
+            return f"sqlite:///{home}/{size}.db"
+
+        yield in_file
+
+
+@contextmanager
+def opened(store: StoreKind, thing: str, sizes: Sequence[int], place: Callable[[int], str]) -> Iterator[list[World]]:
     with ExitStack() as stack:
-        if store == "postgres":
-            server = stack.enter_context(postgres.server())
-            urls = [server.create(f"bench_{size}") for size in sizes]
-        else:
-            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="unstuck-bench-growth-"))
-            urls = [f"sqlite:///{home}/{size}.db" for size in sizes]
         found = []
-        for size, url in zip(sizes, urls, strict=True):
+        for size in sizes:
             began = time.monotonic()
-            found.append(make(THINGS[thing], size, url))
+            found.append(make(THINGS[thing], size, place(size)))
             stack.callback(found[-1].shop.store.close)
             print(f"{store}: {size:,} {thing} made in {time.monotonic() - began:.0f} s", flush=True)
         yield found
@@ -259,35 +307,54 @@ def fill(shop: Workshop, thing: Thing, jobs: int) -> None:
 
 
 def measure(store: StoreKind, thing: str, those: Sequence[World], repeats: int) -> list[Line]:
-    processes.wait_for_quiet()
-    before, began = processes.machine_busy(), time.monotonic()
-    seconds: dict[tuple[str, int], list[float]] = {(act, world.size): [] for act in ACTS for world in those}
+    samples: dict[tuple[str, int], Samples] = {(act, world.size): Samples() for act in ACTS for world in those}
+    lines: list[Line] = []
+    for _ in range(MEASURED):
+        processes.wait_for_quiet()
+        before, began = processes.machine_busy(), time.monotonic()
+        sample(those, repeats, samples)
+        busy = (processes.machine_busy() - before) / (time.monotonic() - began)
+        lines = [_line(store, thing, name, world, samples, those[0], busy) for name in ACTS for world in those]
+        if not any(map(_is_missed, lines)):
+            break
+    return lines
+
+
+def sample(those: Sequence[World], repeats: int, samples: dict[tuple[str, int], Samples]) -> None:
     for number in range(WARM_UP + repeats):
         turn = number % len(those)
         for world in [*those[turn:], *those[:turn]]:
+            if number == WARM_UP:
+                world.find_sessions()
             for name, act in ACTS.items():
                 world.ready()
-                start = time.perf_counter()
+                used, start = world.cpu(), time.perf_counter()
                 act(world)
+                end = time.perf_counter()
                 if number >= WARM_UP:
-                    seconds[name, world.size].append(time.perf_counter() - start)
-    busy = (processes.machine_busy() - before) / (time.monotonic() - began)
-    return [_line(store, thing, name, world.size, seconds, those[0].size, busy) for name in ACTS for world in those]
+                    samples[name, world.size].seconds.append(end - start)
+                    samples[name, world.size].cpu.append(world.cpu() - used)
 
 
 def _line(
     store: str,
     thing: str,
     act: str,
-    size: int,
-    seconds: dict[tuple[str, int], list[float]],
-    smallest: int,
+    world: World,
+    samples: dict[tuple[str, int], Samples],
+    smallest: World,
     busy: float,
 ) -> Line:
-    p10, p50 = _quantiles(seconds[act, size])
-    least_p10, least_p50 = _quantiles(seconds[act, smallest])
-    times, times_p10 = round(p50 / least_p50, 2), round(p10 / least_p10, 2)
-    return Line(store, thing, act, size, round(p50, 3), round(p10, 3), times, times_p10, round(busy, 2))
+    mine, least = samples[act, world.size], samples[act, smallest.size]
+    p10, p50 = _quantiles(mine.seconds)
+    least_p10, least_p50 = _quantiles(least.seconds)
+    cpu, least_cpu = (statistics.median(some.cpu) * 1e3 for some in (mine, least))
+    ratios = [round(a / b, 2) for a, b in ((p50, least_p50), (p10, least_p10), (cpu, least_cpu))]
+    return Line(store, thing, act, world.size, round(p50, 3), round(p10, 3), round(cpu, 3), *ratios, round(busy, 2))
+
+
+def _is_missed(line: Line) -> bool:
+    return max(line.times, line.times_cpu) > BOUND
 
 
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
@@ -300,16 +367,17 @@ def table(lines: Sequence[Line], sizes: Sequence[int]) -> str:
     heads = " | ".join(f"× at {size:,}" for size in sizes[1:])
     out = []
     for store in dict.fromkeys(line.store for line in lines):
-        out.append(f"| {store} | act | ms at {sizes[0]:,} | {heads} |")
-        out.append("|---" * (len(sizes) + 2) + "|")
+        out.append(f"| {store} | act | ms at {sizes[0]:,} | CPU ms | {heads} |")
+        out.append("|---" * (len(sizes) + 3) + "|")
         mine = [line for line in lines if line.store == store]
         for thing, act in dict.fromkeys((line.thing, line.act) for line in mine):
             row = [line for line in mine if (line.thing, line.act) == (thing, act)]
-            out.append(f"| {thing} | {act} | {row[0].p50:.2f} | {' | '.join(map(_marked, row[1:]))} |")
-        out.append(f"\nbusy cores: {max(line.busy_cores for line in mine)}; in brackets the ratio of the p10\n")
+            first = f"{row[0].p50:.2f} | {row[0].cpu:.2f}"
+            out.append(f"| {thing} | {act} | {first} | {' | '.join(map(_marked, row[1:]))} |")
+        out.append(f"\nbusy cores: {max(line.busy_cores for line in mine)}; ratios of the median, its CPU, the p10\n")
     return "\n".join(out)
 
 
 def _marked(line: Line) -> str:
-    text = f"{line.times:.2f} ({line.times_p10:.2f})"
-    return text if line.times <= BOUND else f"**{text}**"
+    text = f"{line.times:.2f}, {line.times_cpu:.2f}, {line.times_p10:.2f}"
+    return f"**{text}**" if _is_missed(line) else text

@@ -41,6 +41,14 @@ def cpu_of(root: int) -> float:
     return ticks / TICK
 
 
+def exact_cpu_of(pid: int) -> float:
+    """Seconds of CPU of the main thread of one process, to the microsecond; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def threads_of(root: int) -> dict[tuple[int, str, int, str], float]:
     """Seconds of CPU per thread: (pid, process name, tid, thread name) -> seconds."""
     seconds = {}

@@ -20,11 +20,10 @@ from unstuck.model.settlement import Returned
 
 #: As many must go as end meanwhile.
 BOUND = 1.0
-ENDED = 600_000
-WAITING = 600_000
+JOBS = 600_000
 #: Seconds that are measured, after so many jobs.
 SPAN = 8.0
-WARM_UP = 10_000
+WARM_UP = 2_000
 AGE = "UPDATE unstuck_done SET finished_at = finished_at - 30 * 86400000000"
 LEFT = "SELECT count(*) FROM unstuck_done WHERE job <= {last}"
 CONTENDER: dict[StoreKind, str] = {"postgres": "unstuck-sync", "sqlite": "unstuck-sqlite-sync"}
@@ -45,28 +44,28 @@ class Window:
     cpu: float
 
 
-def run(stores: Sequence[StoreKind], rounds: int) -> bool:
+def run(stores: Sequence[StoreKind], rounds: int, jobs: int = JOBS) -> bool:
     """Whether as many go as end, on each database."""
     kept = True
     for store in stores:
         with surroundings([CONTENDER[store]]) as variables:
             os.environ.update(variables)
-            stay, go = measure(store, rounds)
+            stay, go = measure(store, rounds, jobs)
         kept &= _ratio(go) >= BOUND
         cost = statistics.median(beside.ended / alone.ended for alone, beside in zip(stay, go, strict=True))
         print(
             f"\n| {store} | ended/s | gone/s | gone per ended | CPU, µs per ended |\n|---|---|---|---|---|\n"
-            f"{_row('nothing old enough', stay)}\n{_row(f'{ENDED:,} to go', go)}\n"
+            f"{_row('nothing old enough', stay)}\n{_row(f'{jobs:,} to go', go)}\n"
             f"\n{cost:.2f} × the speed of the drain alone (median of {rounds} pairs)",
             flush=True,
         )
     return kept
 
 
-def measure(store: StoreKind, rounds: int) -> tuple[list[Window], list[Window]]:
+def measure(store: StoreKind, rounds: int, jobs: int) -> tuple[list[Window], list[Window]]:
     contender = load(CONTENDER[store])
     assert isinstance(contender, Ours)
-    young, old = make(store, contender, "young"), make(store, contender, "old")
+    young, old = (make(store, contender, name, jobs) for name in ("young", "old"))
     windows: tuple[list[Window], list[Window]] = ([], [])
     for _ in range(rounds):
         for world, found in zip((young, old), windows, strict=True):
@@ -74,7 +73,7 @@ def measure(store: StoreKind, rounds: int) -> tuple[list[Window], list[Window]]:
     return windows
 
 
-def make(store: StoreKind, contender: Ours, name: str) -> World:
+def make(store: StoreKind, contender: Ours, name: str, jobs: int) -> World:
     if store == "postgres":
         recreate_database(name)
         url = postgres_url(name)
@@ -83,13 +82,13 @@ def make(store: StoreKind, contender: Ours, name: str) -> World:
     shop = worlds.Workshop(url)
     shop.submit(contender.workflow)
     shop.run_one(Returned('"ok"'))
-    shop.copy(worlds.COPY_JOBS, worlds.COPY_DONE, worlds.COPY_EVENTS, copies=ENDED)
+    shop.copy(worlds.COPY_JOBS, worlds.COPY_DONE, worlds.COPY_EVENTS, copies=jobs)
     with worlds.by_hand(url) as execute:
         if name == "old":
             execute(AGE)
         ((last,),) = execute("SELECT MAX(job) FROM unstuck_done")
     shop.submit(contender.workflow)
-    shop.copy(worlds.COPY_JOBS, worlds.COPY_READY, worlds.COPY_EVENTS, copies=WAITING)
+    shop.copy(worlds.COPY_JOBS, worlds.COPY_READY, worlds.COPY_EVENTS, copies=jobs)
     shop.store.close()
     with worlds.by_hand(url) as execute:
         execute("VACUUM ANALYZE" if store == "postgres" else "PRAGMA optimize")

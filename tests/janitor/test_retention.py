@@ -90,7 +90,7 @@ def test_rows_that_somebody_holds_keep_only_their_own_jobs(postgres_server: Post
             person.execute("SELECT 1 FROM unstuck_events WHERE job = %s FOR UPDATE", (held[0],))
             person.execute("SELECT 1 FROM unstuck_done WHERE job = %s FOR UPDATE", (held[1],))
             person.execute("SELECT 1 FROM unstuck_jobs WHERE id = %s FOR UPDATE", (held[2],))
-            duty = RetentionDuty("jobs", EndedJobs(store, -60.0), TIMES, MachineClock())
+            duty = RetentionDuty("jobs", EndedJobs(store, -60.0, MachineClock()), TIMES, MachineClock())
 
             gone = turns(duty)
 
@@ -112,7 +112,7 @@ def test_what_must_stay_is_walked_over_once_in_a_round(store: SqlStore, clock: S
     store.settle(worker.number, [Report(attempt.ref, Returned("1")) for attempt in children])
     behind = ended(store, worker, 5)
     clock.advance(seconds=WEEK + 1)
-    places = EndedJobs(store, WEEK)
+    places = EndedJobs(store, WEEK, MachineClock())
 
     batches = [places.batch(10).gone for _ in range(4)]
 
@@ -153,6 +153,7 @@ class Heap:
         self.clock = clock
         self.sizes: list[int] = []
         self.problem: Exception | None = None
+        self.forgetting = Oldest(self.forget)
 
     def forget(self, batch: int) -> int:
         self.sizes.append(batch)
@@ -164,10 +165,21 @@ class Heap:
         return gone
 
 
-def heap(things: int, seconds: float) -> tuple[Heap, RetentionDuty]:
+def heap(things: int, seconds: float, come: float = 0.0) -> tuple[Heap, RetentionDuty]:
+    """`come`: so many more each second."""
     clock = FakeClock()
     found = Heap(things, seconds, clock)
-    return found, RetentionDuty("things", Oldest(found.forget), TIMES, clock)
+    found.forgetting.come = come
+    return found, RetentionDuty("things", found.forgetting, TIMES, clock)
+
+
+def gone_in(things: Heap, duty: RetentionDuty, seconds: float) -> int:
+    """Turns and the rests between them, for so long."""
+    gone, until = 0, things.clock.boot() + seconds
+    while things.clock.boot() < until:
+        gone += duty.tick(0.0, a_turn(things.clock))
+        things.clock.advance(duty.every)
+    return gone
 
 
 def test_a_turn_is_one_batch_and_others_get_to_write_after_it() -> None:
@@ -188,6 +200,53 @@ def test_waiting_behind_others_makes_no_batch_smaller() -> None:
     things.waiting = 0.5
     for _ in range(20):
         assert duty.tick(0.0, a_turn(things.clock)) == 1000
+
+
+@pytest.mark.parametrize("waiting", [0.0, 0.05, 0.2])
+def test_as_many_go_as_come_whatever_a_batch_waits_for(waiting: float) -> None:
+    """With a rest of half a batch, and a thousand at most, 3,200 a second go where each batch waits for 0.2 s."""
+    things, duty = heap(1_000_000, 20e-6, come=8_000)
+    things.waiting = waiting
+
+    gone = gone_in(things, duty, 10.0)
+
+    assert gone >= 80_000
+    assert max(things.sizes) <= 4_000, "a batch is bounded all the same"
+
+
+def test_what_keeps_up_with_a_rest_and_small_batches_goes_no_faster() -> None:
+    things, duty = heap(1_000_000, 20e-6, come=100)
+    things.waiting = 0.1
+
+    gone = gone_in(things, duty, 10.0)
+
+    assert things.sizes == [1000] * len(things.sizes)
+    assert gone <= 70_000, "a third of the time is rest"
+
+
+def test_a_batch_that_had_to_be_large_is_small_again_once_fewer_come() -> None:
+    things, duty = heap(1_000_000, 20e-6, come=20_000)
+    things.waiting = 0.1
+    gone_in(things, duty, 5.0)
+    assert things.sizes[-1] == 4_000
+
+    things.forgetting.come = 100
+    gone_in(things, duty, 5.0)
+
+    assert things.sizes[-1] == 1000
+
+
+def test_the_duty_counts_what_ends_at_present(store: SqlStore, clock: StoreClock) -> None:
+    worker = a_worker(store, lease=1e9)
+    ended(store, worker, 30)
+    clock.advance(seconds=WEEK + 1)
+    ended(store, worker, 7)
+    places = EndedJobs(store, WEEK, MachineClock())
+
+    assert places.batch(10).has_more
+
+    assert places.come == 7
+    assert store.count_ended(1.0, 5) == 5
 
 
 def test_a_slow_database_gets_small_batches() -> None:

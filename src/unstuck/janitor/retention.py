@@ -1,10 +1,11 @@
 """What nobody needs any more -> gone. Each kind of thing has turns of its own, so that one that fails stops no other.
 
 Jobs must go as fast as they end, and not at the price of those that run. So a turn is one batch, and a rest in
-proportion comes after it: others get to write, whatever the machine is busy with. A batch is larger than what a
-worker settles between two of them. How long it took says little about its size, for most of that may be waiting: it
-gets smaller only when it comes near to what a store call may take. One that fails is cut to a quarter, down to the
-single thing; that one is passed by until the next round, and the rest goes on.
+proportion comes after it: others get to write, whatever the machine is busy with. While there is more, it is counted
+once a second how many jobs end. Where batches with rests would not keep up with that, the rest becomes shorter; where
+batches without a rest do not, they become larger. How long a batch took says little about its size, for most of that
+may be waiting: it gets smaller only when it comes near to what a store call may take. One that fails is cut to a
+quarter, down to the single thing; that one is passed by until the next round, and the rest goes on.
 """
 
 from __future__ import annotations
@@ -25,12 +26,19 @@ from unstuck.telemetry import emit
 
 #: SQLite's writer, which serves nobody else meanwhile, needs about 20 microseconds of CPU for each.
 _MOST = 1_000
+#: And while more of them come than go.
+_MOST_BEHIND = 4 * _MOST
 _LEAST = 10
 #: What a batch may take, of a store call.
 _AIM = 1 / 3
 _EVERY = 60.0
 #: How long the rest after a batch is while there is more, of what the batch took.
 _REST = 1 / 2
+#: How many are to go for each that ends: a tenth more, so that what has gathered goes too.
+_HEADROOM = 1.1
+#: The seconds over which it is counted how many end, and so many at most: nothing goes faster.
+_COUNTED_FOR = 1.0
+_MOST_COUNTED = 50_000
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
 AUDIT_KEPT = 365 * 86400.0
@@ -41,7 +49,7 @@ WORKERS_KEPT = 86400.0
 def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
     """A duty for each kind of thing."""
     kinds: dict[str, Forget] = {
-        "jobs": EndedJobs(store, times.retention),
+        "jobs": EndedJobs(store, times.retention, clock),
         "keys": Oldest(lambda batch: store.forget_keys(batch)),
         "workers": Oldest(lambda batch: store.forget_workers(min(WORKERS_KEPT, times.retention), batch)),
         "starts": Oldest(store.forget_starts),
@@ -67,6 +75,9 @@ class Forgotten:
 class Oldest:
     """Things of which a batch is always the oldest there are: there is no way past one that cannot go."""
 
+    #: How many more of them there are each second, where that is known.
+    come = 0.0
+
     def __init__(self, forget: Callable[[int], int]) -> None:
         self._forget = forget
 
@@ -82,12 +93,22 @@ class EndedJobs:
     """From the oldest end to the youngest that is old enough, then from the beginning. The place is remembered: those
     that must stay, and the dead rows of those that went, are walked over once in a round, not once in a batch."""
 
-    def __init__(self, store: Store, kept: float) -> None:
+    def __init__(self, store: Store, kept: float, clock: Clock) -> None:
         self._store = store
         self._kept = kept
+        self._clock = clock
         self._place = FIRST_ENDED
+        self._counted_at = float("-inf")
+        self.come = 0.0
 
     def batch(self, size: int) -> Forgotten:
+        forgotten = self._batch(size)
+        if forgotten.has_more and self._clock.boot() - self._counted_at >= _COUNTED_FOR:
+            self.come = self._store.count_ended(_COUNTED_FOR, _MOST_COUNTED) / _COUNTED_FOR
+            self._counted_at = self._clock.boot()
+        return forgotten
+
+    def _batch(self, size: int) -> Forgotten:
         found = self._store.ended_before(self._kept, self._place, size)
         gone = self._store.forget_jobs([place.job for place in found], self._kept) if found else 0
         has_more = len(found) >= size
@@ -103,6 +124,8 @@ class EndedJobs:
 class OldNames:
     """Routes or targets. Their age counts up to what the database's clock said two lives of a cache ago, by our own
     clock: if it leapt since, whoever holds a number has looked it up again before it seems old."""
+
+    come = 0.0
 
     def __init__(self, store: Store, kind: NameKind, kept: float, clock: Clock) -> None:
         self._store = store
@@ -138,18 +161,24 @@ class RetentionDuty:
         self._times = times
         self._clock = clock
         self._batch = Batch(_MOST, least=_LEAST)
-        self._has_more = False
-        self._took = 0.0
+        self._rest = _EVERY
 
     @property
     def every(self) -> float:
-        return self._took * _REST if self._has_more else _EVERY
+        return self._rest
 
     def tick(self, now: float, budget: Budget) -> int:
-        began = self._clock.boot()
+        began, size = self._clock.boot(), self._batch.size
         some = self._forget_some()
-        self._has_more, self._took = some.has_more, self._clock.boot() - began
+        self._rest = self._rest_after(size, self._clock.boot() - began) if some.has_more else _EVERY
         return some.gone
+
+    def _rest_after(self, size: int, took: float) -> float:
+        """As long as so many may take while as many more come."""
+        come = self._forget.come * _HEADROOM
+        spare = size / come - took if come else took
+        self._batch.most = _MOST if spare >= 0 else _MOST_BEHIND
+        return max(0.0, min(took * _REST, spare))
 
     def _forget_some(self) -> Forgotten:
         began = self._clock.boot()

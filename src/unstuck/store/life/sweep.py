@@ -196,6 +196,11 @@ def ended_before(t: Transaction, retention: float, after: Ended, limit: int) -> 
     return [Ended(row["finished_at"], row["job"]) for row in rows]
 
 
+def count_ended(t: Transaction, seconds: float, most: int) -> int:
+    row = t.one("count_ended", span=span(seconds), most=most)
+    return int(row["ended"]) if row else 0
+
+
 def forget_ended(t: Transaction, retention: float, batch: int) -> int:
     oldest = ended_before(t, retention, FIRST_ENDED, batch)
     return forget_jobs(t, [place.job for place in oldest], retention) if oldest else 0

@@ -117,6 +117,10 @@ class SweepsPort(Protocol):
         """The next jobs that ended longer ago than this, the oldest first. Takes no lock."""
         ...
 
+    def count_ended(self, seconds: float, most: int) -> int:
+        """How many jobs ended in the last so many seconds, counted as far as `most`. Takes no lock."""
+        ...
+
     def forget_jobs(self, jobs: Sequence[int], retention: float) -> int:
         """Of these those that ended longer ago than this go, with all they left, unless somebody still needs them;
         a live job never does. Waits for nobody: what is held stays. StoreBusy if a row of one of them is."""

@@ -46,6 +46,9 @@ class SqlSweeps(SqlVerbs):
     def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:
         return self._database.read(lambda t: sweep.ended_before(t, retention, after, limit))
 
+    def count_ended(self, seconds: float, most: int) -> int:
+        return self._database.read(lambda t: sweep.count_ended(t, seconds, most))
+
     def forget_jobs(self, jobs: Sequence[int], retention: float) -> int:
         wanted = list(jobs)
         return self._database.write(lambda t: sweep.forget_jobs(t, wanted, retention))

@@ -7,6 +7,12 @@ SELECT finished_at, job, (SELECT unstuck_now()) AS now
  ORDER BY finished_at, job
  LIMIT :most
 
+-- name: count_ended
+-- From the youngest back, so that the old ones are never met, whatever the statistics say.
+SELECT COUNT(*) AS ended
+  FROM (SELECT 1 FROM unstuck_done
+         WHERE finished_at > (SELECT unstuck_now() - :span) ORDER BY finished_at DESC, job DESC LIMIT :most) AS late
+
 -- name: forgettable
 -- Locks the jobs first, as a resume does; a job that somebody is working on stays until the next time. One that blocks a target
 -- or that another waits for stays as long as it does. A child stays as long as its parent's row: a spawn that is repeated must
