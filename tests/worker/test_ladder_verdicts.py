@@ -276,7 +276,7 @@ def test_the_verdict_waits_a_moment_for_a_stack_that_is_on_its_way() -> None:
 
 
 def test_after_a_sleep_of_the_machine_silence_counts_from_its_end() -> None:
-    """A29: executors slept as well, and their pulses are as old as ours; the next look comes before their next pulse."""
+    """A29: executors slept as well, and their pulses are as old as ours: the next look comes before the next."""
     state = books_with(WearLimits())
     post = started(state, 0.0)
     for job in (a_holding(), a_holding()):
