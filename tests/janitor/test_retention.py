@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import LiteralString
+
 import psycopg
 import pytest
 
@@ -9,7 +12,7 @@ from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, settle, submitted
 from tests.support.postgres import PostgresServer
 from tests.support.tables import ask
-from tests.support.troubles import refuse
+from tests.support.troubles import allow, refuse
 from unstuck.assembly import build_janitor
 from unstuck.clock import Clock, FakeClock, MachineClock
 from unstuck.janitor.budget import Budget
@@ -140,6 +143,52 @@ def test_a_kind_that_fails_stops_no_other(store: SqlStore, store_url: str, clock
     assert ask(store_url, "SELECT COUNT(*) FROM unstuck_workers")[0][0] == 1
 
 
+def with_keys(store: SqlStore, count: int) -> None:
+    worker = a_worker(store, lease=1e9)
+    store.submit([a_job(key=f"k{number}", fingerprint="f") for number in range(count)])
+    store.settle(worker.number, [Report(attempt.ref, Returned("1")) for attempt in claim_all(store, worker)])
+
+
+def with_letters(store: SqlStore, count: int) -> None:
+    for number in range(count):
+        store.signal(TENANT, "paid", "1", "ada", topic=f"t{number}")
+
+
+def with_workers(store: SqlStore, count: int) -> None:
+    for number in range(count):
+        a_worker(store, lease=1, name=f"w{number}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill", "table", "bad"),
+    [
+        ("keys", with_keys, "unstuck_keys", "OLD.key IN ('k0', 'k17')"),
+        ("unclaimed_events", with_letters, "unstuck_unclaimed_events", "OLD.address IN ('topic:t0', 'topic:t17')"),
+        ("workers", with_workers, "unstuck_workers", "OLD.name IN ('w0', 'w17')"),
+    ],
+    ids=["keys", "letters", "workers"],
+)
+def test_of_a_kind_only_what_raises_stays(
+    store: SqlStore,
+    store_url: str,
+    clock: StoreClock,
+    kind: str,
+    fill: Callable[[SqlStore, int], None],
+    table: LiteralString,
+    bad: str,
+) -> None:
+    fill(store, 60)
+    refuse(store_url, table, bad, on="DELETE")
+    clock.advance(seconds=WEEK + 1)
+    duty = next(duty for duty in retention(store, TIMES, MachineClock()) if duty.name == f"retention of {kind}")
+
+    assert turns(duty) == 58
+
+    assert ask(store_url, f"SELECT COUNT(*) FROM {table}")[0][0] >= 2
+    allow(store_url, table)
+    assert turns(duty) == 2, "the next round begins with the oldest again"
+
+
 # --- how large a batch is ------------------------------------------------------------------------------------------
 
 
@@ -155,7 +204,7 @@ class Heap:
         self.problem: Exception | None = None
         self.forgetting = Oldest(self.forget)
 
-    def forget(self, batch: int) -> int:
+    def forget(self, batch: int, past: int) -> int:
         self.sizes.append(batch)
         if self.problem is not None:
             raise self.problem
@@ -260,8 +309,8 @@ def test_a_slow_database_gets_small_batches() -> None:
 def test_a_kind_of_which_nothing_can_go_is_given_up_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
     things, duty = heap(1000, 1e-6)
     things.problem = ValueError("refused")
-    assert turns(duty, most=6) == 0
-    assert things.sizes == [1000, 250, 62, 15, 3, 1]
+    assert turns(duty, most=25) == 0
+    assert things.sizes == [1000, 250, 62, 15, 3, *[1] * 20], "each of the oldest is passed by, but not without end"
     things.problem = None
     assert turns(duty) == 1000
 

@@ -138,15 +138,15 @@ def test_a_clock_that_leapt_makes_nothing_old(store: SqlStore, store_url: str, c
     mine = FakeClock()
     routes = OldNames(store, "routes", 7 * 86400.0, mine)
     gone(store, workflow="used")
-    routes.batch(10)
+    routes.forget(10, 0)
     clock.advance(days=365)  # at this instant
     mine.advance(LIFE)
-    routes.batch(10)
+    routes.forget(10, 0)
     mine.advance(LIFE)
-    routes.batch(10)
+    routes.forget(10, 0)
     assert names(store_url)[0] == ["used"], "two lives ago it was another year"
     mine.advance(2 * LIFE)
-    routes.batch(10)
+    routes.forget(10, 0)
     assert names(store_url)[0] == []
 
 

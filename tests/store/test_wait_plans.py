@@ -82,7 +82,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("drop_wait_timers", {"job": JOBS, "run": 1}, 3),
     ("drop_open_wait", {"job": JOBS, "run": 1}, 3),
     ("drop_unclaimed_events", {"tenant": "t11", "address": "job:uid-19990", "run": 2}, 3),
-    ("forget_unclaimed_events", {"batch": 100}, 60),
+    ("forget_unclaimed_events", {"batch": 100, "past": 0}, 60),
     ("open_waits", {"tenant": "t1", "kind": "approval", "after_at": 0, "after_job": 0, "most": 10}, 60),
     ("job_waits", {"tenant": "t11", "uid": "uid-19990"}, 3),
     ("forget_waits", {"jobs": DONE}, 40),

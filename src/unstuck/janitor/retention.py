@@ -39,6 +39,8 @@ _HEADROOM = 1.1
 #: The seconds over which it is counted how many end, and so many at most: nothing goes faster.
 _COUNTED_FOR = 1.0
 _MOST_COUNTED = 50_000
+#: Where so many in a row cannot go, likely none can.
+_MOST_REFUSED = 20
 #: Whoever asked has long read the answer; a stack is large.
 ORDERS_KEPT = 3600.0
 AUDIT_KEPT = 365 * 86400.0
@@ -50,18 +52,18 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
     """A duty for each kind of thing."""
     kinds: dict[str, Forget] = {
         "jobs": EndedJobs(store, times.retention, clock),
-        "keys": Oldest(lambda batch: store.forget_keys(batch)),
-        "workers": Oldest(lambda batch: store.forget_workers(min(WORKERS_KEPT, times.retention), batch)),
+        "keys": Oldest(store.forget_keys),
+        "workers": Oldest(lambda *part: store.forget_workers(min(WORKERS_KEPT, times.retention), *part)),
         "starts": Oldest(store.forget_starts),
-        "orders": Oldest(lambda batch: store.forget_orders(ORDERS_KEPT, batch)),
-        "stucks": Oldest(lambda batch: store.forget_stucks(times.retention, batch)),
-        "audit": Oldest(lambda batch: store.forget_audit(AUDIT_KEPT, batch)),
+        "orders": Oldest(lambda *part: store.forget_orders(ORDERS_KEPT, *part)),
+        "stucks": Oldest(lambda *part: store.forget_stucks(times.retention, *part)),
+        "audit": Oldest(lambda *part: store.forget_audit(AUDIT_KEPT, *part)),
         "unclaimed_events": Oldest(store.forget_unclaimed_events),
-        "routes": OldNames(store, "routes", times.retention, clock),
-        "targets": OldNames(store, "targets", times.retention, clock),
-        "workflows": Oldest(lambda batch: store.forget_workflows(times.retention, batch)),
+        "routes": Oldest(OldNames(store, "routes", times.retention, clock).forget),
+        "targets": Oldest(OldNames(store, "targets", times.retention, clock).forget),
+        "workflows": Oldest(lambda *part: store.forget_workflows(times.retention, *part)),
         "breakers": Oldest(store.forget_breakers),
-        "feed": Oldest(lambda batch: store.forget_feed(times.feed_retention, batch)),
+        "feed": Oldest(lambda *part: store.forget_feed(times.feed_retention, *part)),
     }
     return [RetentionDuty(kind, forget, times, clock) for kind, forget in kinds.items()]
 
@@ -73,20 +75,29 @@ class Forgotten:
 
 
 class Oldest:
-    """Things of which a batch is always the oldest there are: there is no way past one that cannot go."""
+    """Things of which a batch is the oldest there are, past those that could not go in this round."""
 
     #: How many more of them there are each second, where that is known.
     come = 0.0
 
-    def __init__(self, forget: Callable[[int], int]) -> None:
+    def __init__(self, forget: Callable[[int, int], int]) -> None:
+        """`forget` takes the size of a batch, and past how many of the oldest it begins; how many went."""
         self._forget = forget
+        self._past = 0
+        self._refused = 0
 
     def batch(self, size: int) -> Forgotten:
-        gone = self._forget(size)
-        return Forgotten(gone, has_more=gone >= size)
+        gone = self._forget(size, self._past)
+        has_more = gone >= size
+        self._past = self._past if has_more else 0
+        self._refused = 0
+        return Forgotten(gone, has_more)
 
     def pass_by(self) -> bool:
-        return False
+        """Where so many in a row cannot go, likely none can: enough for now."""
+        self._past += 1
+        self._refused += 1
+        return self._refused % _MOST_REFUSED != 0
 
 
 class EndedJobs:
@@ -125,8 +136,6 @@ class OldNames:
     """Routes or targets. Their age counts up to what the database's clock said two lives of a cache ago, by our own
     clock: if it leapt since, whoever holds a number has looked it up again before it seems old."""
 
-    come = 0.0
-
     def __init__(self, store: Store, kind: NameKind, kept: float, clock: Clock) -> None:
         self._store = store
         self._kind: NameKind = kind
@@ -134,10 +143,9 @@ class OldNames:
         self._clock = clock
         self._moments: list[tuple[float, datetime]] = []
 
-    def batch(self, size: int) -> Forgotten:
+    def forget(self, batch: int, past: int) -> int:
         before = self._before()
-        looked = 0 if before is None else self._store.forget_names(self._kind, before, size)
-        return Forgotten(looked, has_more=looked >= size)
+        return 0 if before is None else self._store.forget_names(self._kind, before, batch, past)
 
     def _before(self) -> datetime | None:
         now = self._clock.boot()
@@ -147,11 +155,8 @@ class OldNames:
         self._moments = past[-1:] + self._moments[len(past) :]
         return past[-1][1] - self._kept if past else None
 
-    def pass_by(self) -> bool:
-        return False
 
-
-Forget = Oldest | EndedJobs | OldNames
+Forget = Oldest | EndedJobs
 
 
 class RetentionDuty:

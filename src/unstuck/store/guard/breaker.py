@@ -316,7 +316,7 @@ def change_setting(t: Transaction, name: str, value: str | None, by: str) -> Set
     return after
 
 
-def forget_stucks(t: Transaction, retention: float, batch: int) -> int:
+def forget_stucks(t: Transaction, retention: float, batch: int, past: int) -> int:
     """Never before the window has passed over them."""
     kept = max(retention, rules_in_force(t).window)
-    return t.run("forget_stucks", retention=span(kept), batch=batch)
+    return t.run("forget_stucks", retention=span(kept), batch=batch, past=past)

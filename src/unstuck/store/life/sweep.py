@@ -221,15 +221,15 @@ def forget_jobs(t: Transaction, jobs: list[int], retention: float) -> int:
     return t.run("forget_jobs", jobs=gone)
 
 
-def forget_workers(t: Transaction, retention: float, batch: int) -> int:
+def forget_workers(t: Transaction, retention: float, batch: int, past: int) -> int:
     t.run("forget_listeners", age=span(MARK_AGE), batch=batch)
-    return t.run("forget_workers", retention=span(retention), batch=batch)
+    return t.run("forget_workers", retention=span(retention), batch=batch, past=past)
 
 
-def forget_names(t: Transaction, kind: NameKind, before: int, batch: int) -> int:
+def forget_names(t: Transaction, kind: NameKind, before: int, batch: int, past: int) -> int:
     before = min(before, moment(t) - span(KEPT))
     if not t.one_table_per_statement:
-        row = t.one(f"forget_{kind}", before=before, batch=batch)
+        row = t.one(f"forget_{kind}", before=before, batch=batch, past=past)
         return int(row["looked"]) if row else 0
-    kept = t.run(f"keep_{kind}", before=before, batch=batch)
-    return kept + t.run(f"forget_{kind}", before=before, batch=batch - kept)
+    kept = t.run(f"keep_{kind}", before=before, batch=batch, past=past)
+    return kept + t.run(f"forget_{kind}", before=before, batch=batch - kept, past=past)

@@ -130,11 +130,12 @@ class SweepsPort(Protocol):
         """The same for the oldest there are."""
         ...
 
-    def forget_keys(self, batch: int = 1000) -> int:
-        """Keys whose life, as their submit gave it, and whose jobs are over."""
+    def forget_keys(self, batch: int = 1000, past: int = 0) -> int:
+        """Keys whose life, as their submit gave it, and whose jobs are over. Here and in the others: a batch of the
+        oldest, but not the `past` oldest of all, which could not go."""
         ...
 
-    def forget_starts(self, batch: int = 1000) -> int:
+    def forget_starts(self, batch: int = 1000, past: int = 0) -> int:
         """Starts that no rate limit counts any more."""
         ...
 
@@ -154,18 +155,18 @@ class SweepsPort(Protocol):
         """Jobs due for so long on a route whose workflow nobody has known for as long: FAILED / UnknownWorkflow."""
         ...
 
-    def forget_workers(self, retention: float, batch: int = 100) -> int: ...
+    def forget_workers(self, retention: float, batch: int = 100, past: int = 0) -> int: ...
 
     def tend_guard(self, batch: int = 500, *, enough: Enough = never) -> int:
         """Jobs in the queue whose workflow is blacklisted fail or are held; what was held for an entry that is gone
         goes on; the jobs that were let through are judged. How many it moved."""
         ...
 
-    def forget_stucks(self, retention: float, batch: int = 1000) -> int:
+    def forget_stucks(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         """Stuck executions that count no more, after so long at the earliest."""
         ...
 
-    def forget_audit(self, retention: float, batch: int = 1000) -> int: ...
+    def forget_audit(self, retention: float, batch: int = 1000, past: int = 0) -> int: ...
 
     def expire_waits(self, batch: int = 500, *, enough: Enough = never) -> int:
         """Waits whose time has passed: their jobs go on with what was agreed for that, or fail."""
@@ -179,27 +180,27 @@ class SweepsPort(Protocol):
         """Children whose parent was cancelled, or failed, are cancelled unless they were to be left."""
         ...
 
-    def forget_unclaimed_events(self, batch: int = 1000) -> int:
+    def forget_unclaimed_events(self, batch: int = 1000, past: int = 0) -> int:
         """Events that nobody waited for in time."""
         ...
 
-    def forget_orders(self, retention: float, batch: int = 1000) -> int:
+    def forget_orders(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         """Orders given longer ago than this, answered or not."""
         ...
 
-    def forget_names(self, kind: NameKind, before: datetime, batch: int = 1000) -> int:
+    def forget_names(self, kind: NameKind, before: datetime, batch: int = 1000, past: int = 0) -> int:
         """Look at the routes or targets that nobody has meant since this instant, the longest unmeant first, and
         forget those that no job names; how many it looked at. Never one of the last two days (`model.names`)."""
         ...
 
-    def forget_workflows(self, retention: float, batch: int = 1000) -> int:
+    def forget_workflows(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         """Versions that no worker has had for so long; the last one of each name stays."""
         ...
 
-    def forget_breakers(self, batch: int = 1000) -> int:
+    def forget_breakers(self, batch: int = 1000, past: int = 0) -> int:
         """Of workflows against which nothing counts any more."""
         ...
 
-    def forget_feed(self, kept: float, batch: int = 5000) -> int:
+    def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:
         """Positions older than this go; a reader that still stands there is told (StaleCursor)."""
         ...

@@ -55,9 +55,9 @@ def page(t: Transaction, after: str, wanted: FeedFilter, limit: int) -> FeedPage
     )
 
 
-def forget(database: Database, kept: float, batch: int) -> int:
+def forget(database: Database, kept: float, batch: int, past: int) -> int:
     """How many entries of the feed went; events stay with their jobs."""
-    facts = {"kept": span(kept), "batch": batch}
+    facts = {"kept": span(kept), "batch": batch, "past": past}
     if database.dialect == "sqlite":
         return database.write(lambda t: _raise_floor(t, facts))
     # A database that was restored from a dump counts its transactions anew: sequencing notices it, but only as long

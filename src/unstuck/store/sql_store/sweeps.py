@@ -56,11 +56,11 @@ class SqlSweeps(SqlVerbs):
     def forget_ended(self, retention: float, batch: int = 1000) -> int:
         return self._database.write(lambda t: sweep.forget_ended(t, retention, batch))
 
-    def forget_keys(self, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_keys", batch=batch))
+    def forget_keys(self, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: t.run("forget_keys", batch=batch, past=past))
 
-    def forget_starts(self, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_starts", batch=batch))
+    def forget_starts(self, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: t.run("forget_starts", batch=batch, past=past))
 
     def waits(self, after: int = 0, limit: int = 1000) -> WaitingRoutes:
         return self._database.read(lambda t: gates.waits(t, after, limit))
@@ -74,17 +74,19 @@ class SqlSweeps(SqlVerbs):
     def fail_orphans(self, route: int, orphan_after: float, batch: int = 500) -> int:
         return orphans.fail(self._transactions, route, orphan_after, batch)
 
-    def forget_workers(self, retention: float, batch: int = 100) -> int:
-        return self._database.write(lambda t: sweep.forget_workers(t, retention, batch))
+    def forget_workers(self, retention: float, batch: int = 100, past: int = 0) -> int:
+        return self._database.write(lambda t: sweep.forget_workers(t, retention, batch, past))
 
     def tend_guard(self, batch: int = 500, *, enough: Enough = never) -> int:
         return self._blacklist_duty.tend(batch, enough)
 
-    def forget_stucks(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: breaker.forget_stucks(t, retention, batch))
+    def forget_stucks(self, retention: float, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: breaker.forget_stucks(t, retention, batch, past))
 
-    def forget_audit(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_audit", retention=span(retention), batch=batch))
+    def forget_audit(self, retention: float, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(
+            lambda t: t.run("forget_audit", retention=span(retention), batch=batch, past=past)
+        )
 
     def expire_waits(self, batch: int = 500, *, enough: Enough = never) -> int:
         return self._flow_sweep.expire_waits(batch, enough)
@@ -95,20 +97,24 @@ class SqlSweeps(SqlVerbs):
     def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
         return self._flow_sweep.tend_children(batch, enough)
 
-    def forget_unclaimed_events(self, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_unclaimed_events", batch=batch))
+    def forget_unclaimed_events(self, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: t.run("forget_unclaimed_events", batch=batch, past=past))
 
-    def forget_orders(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_orders", retention=span(retention), batch=batch))
+    def forget_orders(self, retention: float, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(
+            lambda t: t.run("forget_orders", retention=span(retention), batch=batch, past=past)
+        )
 
-    def forget_names(self, kind: NameKind, before: datetime, batch: int = 1000) -> int:
-        return self._database.write(lambda t: sweep.forget_names(t, kind, microseconds(before), batch))
+    def forget_names(self, kind: NameKind, before: datetime, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: sweep.forget_names(t, kind, microseconds(before), batch, past))
 
-    def forget_workflows(self, retention: float, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_workflows", retention=span(retention), batch=batch))
+    def forget_workflows(self, retention: float, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(
+            lambda t: t.run("forget_workflows", retention=span(retention), batch=batch, past=past)
+        )
 
-    def forget_breakers(self, batch: int = 1000) -> int:
-        return self._database.write(lambda t: t.run("forget_breakers", batch=batch))
+    def forget_breakers(self, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: t.run("forget_breakers", batch=batch, past=past))
 
-    def forget_feed(self, kept: float, batch: int = 5000) -> int:
-        return feed.forget(self._database, kept, batch)
+    def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:
+        return feed.forget(self._database, kept, batch, past)

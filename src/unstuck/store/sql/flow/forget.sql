@@ -23,7 +23,7 @@ DELETE FROM unstuck_dependencies WHERE job = :job
 -- SKIP LOCKED: one that is taken at this instant is not waited for.
 DELETE FROM unstuck_unclaimed_events
  WHERE id {among} SELECT id FROM unstuck_unclaimed_events WHERE expires_at <= (SELECT unstuck_now())
-                        ORDER BY expires_at LIMIT :batch {lock FOR UPDATE SKIP LOCKED}{end}
+                        ORDER BY expires_at LIMIT :batch OFFSET :past {lock FOR UPDATE SKIP LOCKED}{end}
 
 -- name: forget_unclaimed_of_jobs
 -- By the jobs' own names, while they are still there.

@@ -16,6 +16,6 @@ SELECT * FROM unstuck_audit
 -- name: forget_audit
 DELETE FROM unstuck_audit
  WHERE id {among}
-       SELECT id FROM unstuck_audit WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch
+       SELECT id FROM unstuck_audit WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch OFFSET :past
           {lock FOR UPDATE SKIP LOCKED}
        {end}

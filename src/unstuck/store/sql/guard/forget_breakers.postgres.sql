@@ -4,5 +4,6 @@ DELETE FROM unstuck_breakers
        SELECT b.ctid
          FROM unstuck_breakers b
         WHERE NOT EXISTS (SELECT 1 FROM unstuck_stucks s WHERE s.tenant = b.tenant AND s.workflow = b.workflow)
-        LIMIT :batch
+        ORDER BY b.tenant, b.workflow
+        LIMIT :batch OFFSET :past
           FOR UPDATE SKIP LOCKED))

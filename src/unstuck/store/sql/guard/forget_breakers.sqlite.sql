@@ -4,4 +4,5 @@ DELETE FROM unstuck_breakers
        SELECT b.tenant, b.workflow
          FROM unstuck_breakers b
         WHERE NOT EXISTS (SELECT 1 FROM unstuck_stucks s WHERE s.tenant = b.tenant AND s.workflow = b.workflow)
-        LIMIT :batch)
+        ORDER BY b.tenant, b.workflow
+        LIMIT :batch OFFSET :past)

@@ -47,4 +47,4 @@ SELECT id AS job, tenant, workflow FROM unstuck_jobs WHERE id {in :jobs BIGINT}
 
 -- name: forget_stucks
 DELETE FROM unstuck_stucks
- WHERE id IN (SELECT id FROM unstuck_stucks WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch)
+ WHERE id IN (SELECT id FROM unstuck_stucks WHERE at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY at LIMIT :batch OFFSET :past)

@@ -7,4 +7,4 @@ DELETE FROM unstuck_keys
                                              WHERE j.uid = k.job
                                                AND NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id))
                           ORDER BY k.expires_at
-                          LIMIT :batch)
+                          LIMIT :batch OFFSET :past)

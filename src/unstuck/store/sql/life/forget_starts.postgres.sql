@@ -5,7 +5,7 @@ WITH due AS MATERIALIZED (
       LEFT JOIN LATERAL (SELECT per_us FROM unstuck_limits WHERE id = s.limit_id LIMIT 1) AS l ON TRUE
      WHERE s.until_at <= (SELECT unstuck_now())
      ORDER BY s.until_at
-     LIMIT :batch
+     LIMIT :batch OFFSET :past
        FOR UPDATE OF s SKIP LOCKED
 ), later AS (
     UPDATE unstuck_starts AS s

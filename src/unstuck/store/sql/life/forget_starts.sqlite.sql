@@ -7,4 +7,4 @@ DELETE FROM unstuck_starts
         WHERE s.until_at <= (SELECT unstuck_now())
           AND (l.per_us IS NULL OR s.at <= (SELECT unstuck_now()) - l.per_us)
         ORDER BY s.until_at
-        LIMIT :batch)
+        LIMIT :batch OFFSET :past)

@@ -6,4 +6,5 @@ DELETE FROM unstuck_workflows
          FROM unstuck_workflows w
         WHERE w.seen_at <= (SELECT unstuck_now() - :retention) AND COALESCE(w.known_at, 0) <= (SELECT unstuck_now() - :retention)
           AND EXISTS (SELECT 1 FROM unstuck_workflows later WHERE later.name = w.name AND later.seen_at > w.seen_at)
-        LIMIT :batch)
+        ORDER BY w.name, w.code_version
+        LIMIT :batch OFFSET :past)

@@ -23,6 +23,6 @@ UPDATE unstuck_orders
 -- name: forget_orders
 DELETE FROM unstuck_orders
  WHERE id {among}
-       SELECT id FROM unstuck_orders WHERE given_at <= (SELECT unstuck_now() - :retention) ORDER BY given_at LIMIT :batch
+       SELECT id FROM unstuck_orders WHERE given_at <= (SELECT unstuck_now() - :retention) ORDER BY given_at LIMIT :batch OFFSET :past
           {lock FOR UPDATE SKIP LOCKED}
        {end}

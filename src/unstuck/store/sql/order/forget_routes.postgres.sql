@@ -7,7 +7,7 @@ WITH old AS MATERIALIZED (
       FROM unstuck_routes o
      WHERE o.named_at < :before
      ORDER BY o.named_at, o.id
-     LIMIT :batch
+     LIMIT :batch OFFSET :past
        FOR UPDATE SKIP LOCKED
 ), kept AS (
     UPDATE unstuck_routes SET named_at = unstuck_now() WHERE id = ANY (ARRAY(SELECT id FROM old WHERE is_named))

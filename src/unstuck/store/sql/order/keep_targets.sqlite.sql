@@ -1,7 +1,7 @@
 -- Of the oldest those that a job still names, or that nobody has given a time yet: looked at again after as long.
 UPDATE unstuck_targets
    SET named_at = unstuck_now()
- WHERE id IN (SELECT f.id FROM unstuck_targets f WHERE f.named_at < :before ORDER BY f.named_at, f.id LIMIT :batch)
+ WHERE id IN (SELECT f.id FROM unstuck_targets f WHERE f.named_at < :before ORDER BY f.named_at, f.id LIMIT :batch OFFSET :past)
    AND (named_at = 0
            OR unstuck_targets.head IS NOT NULL
            OR COALESCE((SELECT j.target FROM unstuck_jobs j WHERE j.target >= unstuck_targets.id ORDER BY j.target LIMIT 1), -1) = unstuck_targets.id

@@ -18,7 +18,7 @@ WITH gone AS (
     DELETE FROM unstuck_feed
      WHERE last = ANY (ARRAY(
            SELECT oldest.last
-             FROM (SELECT last, at FROM unstuck_feed ORDER BY last LIMIT :batch) AS oldest
+             FROM (SELECT last, at FROM unstuck_feed ORDER BY last LIMIT :batch OFFSET :past) AS oldest
             WHERE oldest.at <= (SELECT unstuck_now() - :kept)))
     RETURNING last
 )
