@@ -88,7 +88,7 @@ def locks(session: Session) -> Iterator[Check]:
 
 
 def writes(session: Session) -> Iterator[Check]:
-    """Reads may go on while nothing can be written: SQLite has one writer, and cannot say who it is."""
+    """Reads may go on while nothing can be written: SQLite has one writer, and who it is stands in the error."""
     before = clock.boot()
     try:
         session.store.probe()

@@ -74,7 +74,8 @@ class SqliteDatabase:
         self._waiting = threading.Lock()
         self._lock = threading.Lock()
         self._writer: Writer | None = None
-        self._readers = Readers(self._open)
+        self._readers = Readers(self._open, self.path)
+        self._was_there = False
         self._closed = False
         self._is_in_use = False  # by reads or writes that would not end for a fork
         self._forked_in_use = False
@@ -180,7 +181,7 @@ class SqliteDatabase:
                 self._writer = Writer(self._open, self.path, self._statements)
             writer = self._writer
             writer.submit(task)
-        answer: T = task.result(lambda: writer.is_blocked)
+        answer: T = task.result(writer.blocked_by)
         return answer
 
     def _outwait_fork(self, deadline: float) -> None:
@@ -200,7 +201,10 @@ class SqliteDatabase:
                 connection.execute("ROLLBACK")
 
     def _open(self, deadline: float) -> sqlite3.Connection:
-        """A connection with every setting, or none at all."""
+        """A connection with every setting, or none at all. Never to a new file in the place of one that was there:
+        SQLite would throw the log away that lies beside it."""
+        if self._was_there and not self.path.exists():
+            raise StoreUnavailable(f"{self.path} is not there any more: somebody moved or deleted it")
         connection = sqlite3.connect(
             self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
         )
@@ -209,6 +213,7 @@ class SqliteDatabase:
         except BaseException:
             connection.close()
             raise
+        self._was_there = True
         return connection
 
     def _set_up(self, connection: sqlite3.Connection, deadline: float) -> None:
@@ -315,7 +320,7 @@ class SqliteDatabase:
     def after_fork_in_parent(self) -> None:
         """A writer that was too slow to stop finishes on its own; the next call starts another."""
         self._writer = None
-        self._readers = Readers(self._open)
+        self._readers = Readers(self._open, self.path)
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
@@ -326,7 +331,7 @@ class SqliteDatabase:
             _inherited.append(self._writer)
         _inherited.append(self._readers)
         self._writer = None
-        self._readers = Readers(self._open)
+        self._readers = Readers(self._open, self.path)
         self.wake.abandon()
         self._waiting = threading.Lock()
         self._lock = threading.Lock()

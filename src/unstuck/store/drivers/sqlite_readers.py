@@ -6,9 +6,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from unstuck.clock import boot
-from unstuck.store.drivers.sqlite_session import pause
+from unstuck.store.drivers.sqlite_session import FileId, file_at, is_spoiling, pause
 
 
 class ReadersClosed(Exception):
@@ -18,20 +19,25 @@ class ReadersClosed(Exception):
 class Readers:
     """Connections for reading, one per read under way; the last used is used again first."""
 
-    def __init__(self, open_connection: Callable[[float], sqlite3.Connection]) -> None:
+    def __init__(self, open_connection: Callable[[float], sqlite3.Connection], path: Path) -> None:
         self._open = open_connection
-        self._free: list[sqlite3.Connection] = []
+        self._path = str(path)
+        self._free: list[tuple[sqlite3.Connection, FileId | None]] = []
         self._lock = threading.Lock()
         self.in_use = 0
         self.is_open = True
 
     @contextmanager
     def borrow(self, deadline: float) -> Iterator[sqlite3.Connection]:
-        connection = self._take(deadline)
+        connection, file = self._take(deadline)
+        is_spoilt = False
         try:
             yield connection
+        except sqlite3.Error as error:
+            is_spoilt = is_spoiling(error)
+            raise
         finally:
-            self._give_back(connection)
+            self._give_back(connection, file, is_spoilt)
 
     def close(self, within: float) -> bool:
         """False if a read is still under way after this time."""
@@ -40,7 +46,7 @@ class Readers:
             self.is_open = False
         while True:
             with self._lock:
-                for connection in self._free:
+                for connection, _ in self._free:
                     connection.close()
                 self._free.clear()
                 if not self.in_use:
@@ -49,13 +55,17 @@ class Readers:
                 return False
             pause(0.005)
 
-    def _take(self, deadline: float) -> sqlite3.Connection:
+    def _take(self, deadline: float) -> tuple[sqlite3.Connection, FileId | None]:
+        file = file_at(self._path)
         with self._lock:
             if not self.is_open:
                 raise ReadersClosed
             self.in_use += 1
-            if self._free:
-                return self._free.pop()
+            while self._free:
+                connection, opened = self._free.pop()
+                if opened == file:
+                    return connection, opened
+                connection.close()
         try:
             return self._new(deadline)
         except BaseException:
@@ -63,15 +73,16 @@ class Readers:
                 self.in_use -= 1
             raise
 
-    def _new(self, deadline: float) -> sqlite3.Connection:
+    def _new(self, deadline: float) -> tuple[sqlite3.Connection, FileId | None]:
+        file = file_at(self._path)
         connection = self._open(deadline)
         connection.execute("PRAGMA query_only = ON")
-        return connection
+        return connection, file or file_at(self._path)
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: sqlite3.Connection, file: FileId | None, is_spoilt: bool) -> None:
         with self._lock:
             self.in_use -= 1
-            if self.is_open and not connection.in_transaction:
-                self._free.append(connection)
+            if self.is_open and not is_spoilt and not connection.in_transaction:
+                self._free.append((connection, file))
             else:
                 connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -22,6 +23,12 @@ from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
 
 E = TypeVar("E", bound=BaseException)
+
+#: Device and inode.
+FileId = tuple[int, int]
+
+#: After these a connection's picture of the file may be wrong, or from a time when it could not be written.
+_SPOILING = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 _never = threading.Event()
 
@@ -92,6 +99,22 @@ def is_busy(error: BaseException) -> bool:
 
 def is_interrupt(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and name_of(error).startswith("SQLITE_INTERRUPT")
+
+
+def is_spoiling(error: BaseException) -> bool:
+    """Another connection may fare better."""
+    return isinstance(error, sqlite3.Error) and name_of(error).startswith(_SPOILING)
+
+
+def file_at(path: str) -> FileId | None:
+    """Which file has this name. Not the one that a connection opened, if somebody moved or replaced that: then it
+    writes what nobody else reads. What SQLite keeps beside it does not count: who opened that goes on with it,
+    whatever its name, and loses nothing."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def translated(error: BaseException) -> BaseException:

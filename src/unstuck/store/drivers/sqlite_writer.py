@@ -15,12 +15,15 @@ from typing import Any
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreLocked, StoreUnavailable
+from unstuck.store.drivers.sqlite_holder import holder
 from unstuck.store.drivers.sqlite_session import (
+    FileId,
     SqliteTransaction,
+    file_at,
     is_busy,
     is_interrupt,
+    is_spoiling,
     lost_commit,
-    name_of,
     pause,
     translated,
 )
@@ -84,22 +87,22 @@ class Task:
         self._value, self._error, self.is_answered = value, error, True
         self._answered.release()
 
-    def result(self, is_blocked: Callable[[], bool]) -> Any:
+    def result(self, blocked_by: Callable[[], str | None]) -> Any:
         if not self._answered.acquire(timeout=max(0.0, self.deadline - boot())):
-            self._leave(is_blocked())
+            self._leave(blocked_by())
         if self._error is not None:
             raise self._error
         return self._value
 
-    def _leave(self, blocked: bool) -> None:
+    def _leave(self, blocked_by: str | None) -> None:
         with self._guard:
             if self._answered.acquire(blocking=False):
                 return
             self.abandoned = True
             if self.begun:
                 raise OutcomeUnknown("the SQLite file did not answer in time: it may have been written")
-        if blocked:
-            raise StoreLocked("another process holds the SQLite file's write lock; nothing was written")
+        if blocked_by:
+            raise StoreLocked(f"{blocked_by} holds the SQLite file's write lock; nothing was written")
         raise StoreUnavailable("the SQLite file's writer did not get to it in time; nothing was written")
 
 
@@ -141,10 +144,12 @@ class Writer:
 
     def __init__(self, open_connection: Callable[[float], sqlite3.Connection], path: Path, statements: Statements):
         self._open = open_connection
+        self._path = str(path)
         self._statements = statements
         self._gate = Gate(path)
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._connection: sqlite3.Connection | None = None
+        self._file: FileId | None = None
         self._statement_deadline = float("inf")
         self._commits = 0
         self._changes_seen = 0
@@ -155,6 +160,10 @@ class Writer:
 
     def submit(self, task: Task) -> None:
         self._tasks.put(task)
+
+    def blocked_by(self) -> str | None:
+        """Who keeps it from writing at this moment, if somebody does."""
+        return holder(self._path) if self.is_blocked else None
 
     def stop(self, within: float) -> bool:
         """Finish what was handed over, close the connection; False if that took too long."""
@@ -312,10 +321,13 @@ class Writer:
             task.answer(value, translated(own) if own else None)
 
     def _connected(self, deadline: float) -> sqlite3.Connection:
+        self._drop_if_moved()
         if self._connection is None:
+            file = file_at(self._path)
             connection = self._open(deadline)
             connection.set_progress_handler(lambda: boot() > self._statement_deadline, 50_000)
             self._connection = connection
+            self._file = file or file_at(self._path)
             self._changes_seen = 0
         return self._connection
 
@@ -331,10 +343,12 @@ class Writer:
             self._drop_connection()
 
     def _recover(self, error: BaseException) -> None:
-        """After an I/O error the connection's picture of the file may be wrong: a new one reads it again."""
-        if isinstance(error, sqlite3.OperationalError) and name_of(error).startswith(
-            ("SQLITE_IOERR", "SQLITE_CANTOPEN")
-        ):
+        if is_spoiling(error):
+            self._drop_connection()
+
+    def _drop_if_moved(self) -> None:
+        if self._connection is not None and file_at(self._path) != self._file:
+            emit("sqlite.file_moved", level=logging.WARNING, file=self._path)
             self._drop_connection()
 
     def _drop_connection(self) -> None:
@@ -347,6 +361,7 @@ class Writer:
 
     def _checkpoint(self, mode: str) -> bool:
         """Move the WAL into the file, if no other process writes at this moment; True if all of it was moved."""
+        self._drop_if_moved()
         if self._connection is None:
             return True
         try:
