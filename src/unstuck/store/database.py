@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class StoreSlow(StoreBusy):
-    """A statement took too long for the server, although it waited for nobody. Nothing was written."""
+    """It took too long for the database, although it waited for nobody. Nothing was written."""
 
 
 class Transaction(Protocol):
@@ -62,7 +62,7 @@ class Database(Protocol):
         """One transaction: commits, or rolls back on an exception. `patience`: how long it waits for a lock that
         somebody else holds before it gives up with StoreBusy, at the first try. It gives up so, too, about what is
         slow: a statement that takes a third of a call, on SQLite a transaction of half a second. `stop_after`: a
-        statement that takes longer is stopped (StoreSlow); SQLite, where none waits for another, does not ask."""
+        statement that takes longer is stopped (StoreSlow), on SQLite a transaction that has the lock for longer."""
         ...
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:

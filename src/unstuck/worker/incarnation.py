@@ -108,7 +108,7 @@ class Incarnation:
                 raise
             except StoreError as error:
                 emit("cannot_register", level=logging.WARNING, error=str(error))
-                heard += self._hear_until(sent_at + _REGISTER_EVERY)
+                heard += self._hear_until(self.clock.boot() + _REGISTER_EVERY)
         return None
 
     def _hear_until(self, until: float) -> list[FleetEvent]:

@@ -89,12 +89,15 @@ class SqliteDatabase:
         patience: float | None = None,
         stop_after: float | None = None,
     ) -> T:
-        """`patience`, because what is slow keeps everybody from writing: less time with the lock."""
+        """`patience` and `stop_after`, because what is slow keeps everybody from writing: less time with the lock."""
         self._learn_time()
-        return self._hand_over(work, self.store_call if within is None else within, patience is not None)
+        limits = [SLOW if patience is not None else None, stop_after]
+        return self._hand_over(
+            work, self.store_call if within is None else within, *(limit for limit in limits if limit is not None)
+        )
 
     def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
-        return self.write(lambda t: t.all(statement, **values))
+        return self.write(lambda t: t.all(statement, **values), stop_after=stop_after)
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         self._learn_time()
@@ -172,9 +175,9 @@ class SqliteDatabase:
         self.wake.close()
         _databases.discard(self)
 
-    def _hand_over(self, work: Callable[[Any], T], within: float, is_of_many: bool = False) -> T:
-        limit = within * LOCK_SHARE
-        task = Task(work, boot() + within, min(SLOW, limit) if is_of_many else limit)
+    def _hand_over(self, work: Callable[[Any], T], within: float, *limits: float) -> T:
+        """`limits`: of the seconds that it may have the write lock."""
+        task = Task(work, boot() + within, min([within * LOCK_SHARE, *limits]))
         with self._lock:
             self._refuse_closed()
             if self._writer is None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
-from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreLocked, StoreUnavailable
+from unstuck.model.errors import OutcomeUnknown, StoreLocked, StoreUnavailable
+from unstuck.store.database import StoreSlow
 from unstuck.store.drivers.sqlite_holder import holder
 from unstuck.store.drivers.sqlite_session import (
     FileId,
@@ -46,9 +47,9 @@ def _unopened(error: BaseException) -> BaseException:
     return translated(error)
 
 
-def _too_slow(task: Task) -> StoreBusy:
+def _too_slow(task: Task) -> StoreSlow:
     """Not the store is away: something among what was to be written takes too long."""
-    return StoreBusy(f"it was not written within {task.limit:.2g} s and stopped; nothing was written")
+    return StoreSlow(f"it was not written within {task.limit:.2g} s and stopped; nothing was written")
 
 
 class WriteOverdue(Exception):

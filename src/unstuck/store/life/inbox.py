@@ -152,9 +152,10 @@ class Inbox:
 
     def _write(self, work: Callable[[Transaction], tuple[Ingested, bool]], patience: float) -> tuple[Ingested, bool]:
         """Few locks here cannot be skipped (a place in a line, a dependency), and the wait for them is short.
-        What takes long for another reason has the time that it always has."""
+        What takes long for another reason has the time that it always has; but not on SQLite, where no other can
+        write meanwhile."""
         if self._database.dialect == "sqlite":
-            return self._database.write(work)
+            return self._database.write(work, patience=patience)
         return self._database.write(work, patience=patience, stop_after=STOP_SHARE * self._database.store_call)
 
     # --- what fails -----------------------------------------------------------------------------------------------

@@ -54,7 +54,10 @@ class SqlWorker(SqlVerbs):
 
     def register_worker(self, worker: NewWorker) -> WorkerRecord:
         self._database.remember(worker.name, worker.boot_id)
-        return self._database.write(partial(workers.register, worker=worker))
+        # One row; a worker that fails here tries again for ever, and must leave SQLite's lock to others meanwhile.
+        return self._database.write(
+            partial(workers.register, worker=worker), stop_after=self._database.store_call / 3
+        )
 
     def register_workflows(
         self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
