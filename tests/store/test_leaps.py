@@ -360,6 +360,22 @@ def test_a_young_worker_of_another_machine_notices_the_leap_after_one_that_was_m
     assert ours.clock_stand().leaps == 2
 
 
+@only_postgres
+@both_ways
+def test_a_cancel_in_the_moment_of_the_leap_convicts_nobody(
+    ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, hour: float
+) -> None:
+    """A command has no past and believes the clock: by the mended time the grace that it wrote would be long over."""
+    job = claimed(ours, ada)
+    assert ours.beat(ada.number, 30.0, [job.ref], started={job.ref.job: ours.now()}).alive
+    leap(hour)
+    opened().cancel(TENANT, job.id, "kim", "enough")
+    ours.now()
+    assert ours.clock_stand().leaps == 1
+    assert ours.convict_overdue(0, 0) == []
+    assert record(ours, job.id).state is JobState.RUNNING
+
+
 @only_sqlite
 def test_after_a_reboot_time_begins_where_the_clock_is_and_never_before_the_last_beat(
     ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, monkeypatch: pytest.MonkeyPatch
