@@ -26,8 +26,8 @@ SHOWN = {
     Shown.SCHEDULED: "its time has not come: `delay`, `at`",
     Shown.RETRYING: "waits for its next try after a failure or a loss",
     Shown.BLOCKED: "behind another job of its target",
-    Shown.CANCELLING: "was asked to stop, and has not ended yet",
-    Shown.STUCK: "ignored its request to stop (`ExecutionStuck`); `unstuck stack JOB`",
+    Shown.CANCELLING: "was cancelled, and has not ended yet",
+    Shown.STUCK: "ignored its request to stop, and its process may still live; afterwards FAILED / `ExecutionStuck`",
 }
 
 #: What begins with R and is easily confused: on what, and what becomes of it.

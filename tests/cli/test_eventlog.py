@@ -25,8 +25,9 @@ NEWS: Told = {
         "the database's clock leapt by -3,600 s: our time goes on without it",
     ),
     "process_poisoned": (
-        {"workflow": "", "why": "no file descriptor is left in it (limit 64)", "pid": 7},
-        "pid 7 cannot go on, and is replaced: no file descriptor is left in it (limit 64)",
+        {"workflow": "crawl, fetch", "why": "no file descriptor is left in it (limit 64)", "pid": 7},
+        "pid 7 cannot go on, and is replaced: no file descriptor is left in it (limit 64); "
+        "in it, or just ended: crawl, fetch",
     ),
     "children_ended": (
         {"workflow": "crawl", "processes": "sleep (pid 9)", "by": "TERM", "pid": 7},

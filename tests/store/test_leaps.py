@@ -17,7 +17,7 @@ from unstuck.intake.gates import Gates
 from unstuck.model.errors import InvalidInput, StoreBusy
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.settlement import Parked
+from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.leaps import Witness
@@ -148,6 +148,20 @@ def test_a_retry_that_is_settled_after_the_leap_keeps_its_distance(
     assert timedelta(0) < waits < timedelta(minutes=2)
     (settled,) = [event for event in ours.history(TENANT, job.id) if event.kind == "retried"]
     assert settled.at - before < NO_TIME
+
+
+@both_ways
+def test_an_end_that_is_the_first_to_meet_the_leap_is_written_by_the_engines_time(
+    ours: SqlStore, ada: WorkerRecord, leap: Leap, hour: float
+) -> None:
+    """Most ends are one statement that is its own transaction: what it has written cannot be undone."""
+    job, before = claimed(ours, ada), ours.now()
+    leap(hour)
+    assert settle(ours, ada, job.ref, Returned("1")).state is JobState.COMPLETED
+    ended = record(ours, job.id).finished_at
+    assert ended is not None
+    assert timedelta(0) <= ended - before < NO_TIME
+    assert [event.at - before < NO_TIME for event in ours.history(TENANT, job.id)] == [True] * 3
 
 
 @both_ways

@@ -113,7 +113,11 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("claim", {**CLAIM, "shares": packed(SHARES)}, 150),
     ("claim", {**CLAIM, "shares": packed(MIDDLE)}, 110),
     ("claimed_jobs", {"worker": 1, "claim": "c0", "rank": 0, "job": 0, "room": 99999}, 300),
-    ("settle_returned", {"worker": 1, "rows": packed(RESULTS), "targets": [1, 2]}, 150),
+    (
+        "settle_returned",
+        {"worker": 1, "rows": packed(RESULTS), "targets": [1, 2], "earliest": 0, "latest": 1 << 62},
+        150,
+    ),
     ("lock_attempts", {"worker": 1, "rows": packed(RUNNING), "targets": [1, 2]}, 150),
     ("open_attempts_of", {"rows": packed(RUNNING)}, 150),
     ("attempts_seen", {"rows": packed(RUNNING)}, 150),

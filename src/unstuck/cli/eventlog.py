@@ -26,7 +26,7 @@ SENTENCES = {
     "executor_terminated": "process {executor} (pid {pid}) is told to end: {reason}",
     "executor_promoted": "process {executor} (pid {pid}) was kept in reserve and takes jobs now",
     "executor_failed_to_start": "a process could not be started ({status}); the next try in {again_in:g} s",
-    "process_poisoned": "pid {pid} cannot go on, and is replaced: {why}",
+    "process_poisoned": "pid {pid} cannot go on, and is replaced: {why}; in it, or just ended: {workflow}",
     "children_ended": "{workflow} ended and left processes behind, which were ended by {by}: {processes}",
     "zygote_stopped": "the process that starts the others (pid {pid}) was stopped: {remedy}",
     "zygote_died": "the process that starts the others died ({status}); another one in {again_in:g} s",

@@ -26,6 +26,7 @@ from unstuck.model.settlement import (
 )
 from unstuck.model.target import Turn
 from unstuck.store.database import Database, Transaction
+from unstuck.store.drivers.leaps import EVER
 from unstuck.store.flow import waits
 from unstuck.store.guard import breaker
 from unstuck.store.life import fence
@@ -72,7 +73,8 @@ def settle(
 
 def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Report]) -> dict[AttemptRef, Settled]:
     """Attempts that returned without another word, by one statement that is its own transaction: most of all there
-    are. What it does not close (stale, asked something, settled before, on a target) is not among the answers."""
+    are. What it does not close (stale, asked something, settled before, on a target, by a clock that has leapt) is
+    not among the answers."""
     if database.one_table_per_statement:
         return {}
     first: dict[AttemptRef, Report] = {}
@@ -82,7 +84,10 @@ def close_plainly(database: Database, worker: int, by: str, reports: Sequence[Re
     if not plain:
         return {}
     rows = [_returned_columns(report, by) for report in sorted(plain, key=lambda r: r.ref.job)]
-    closed = database.once("settle_returned", worker=worker, rows=packed(rows), targets=[])
+    earliest, latest = database.expected_now()
+    closed = database.once(
+        "settle_returned", worker=worker, rows=packed(rows), targets=[], earliest=earliest, latest=latest
+    )
     if any(row["news"] for row in closed):
         database.hint()
     return {ref: Settled(ref, Verdict.DONE, JobState.COMPLETED) for ref in map(ref_of, closed)}
@@ -139,7 +144,10 @@ def _close_returned(
     rows = [_returned_columns(report, by) for report in returned]
     if not rows:
         return [], False
-    closed = t.all("settle_returned", worker=worker, rows=packed(rows), targets=targets)
+    earliest, latest = EVER  # its answer carries `now`: a transaction by a clock that has leapt is undone
+    closed = t.all(
+        "settle_returned", worker=worker, rows=packed(rows), targets=targets, earliest=earliest, latest=latest
+    )
     accepted = {ref_of(row) for row in closed}
     told = _close_by_steps(t, [row for row in rows if ref_of(row) in accepted]) if t.one_table_per_statement else 0
     done = [report for report in returned if report.ref in accepted]

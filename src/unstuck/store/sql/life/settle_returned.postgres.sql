@@ -2,6 +2,7 @@
 -- was stale, asked something, settled before, is held by somebody else at this moment (SKIP LOCKED: a settle waits for nobody), or runs on a
 -- target that is not among the locked :targets, and takes the general path. LATERAL ... LIMIT 1 finds each row by its key
 -- whatever the statistics say of this ever-changing table: a join would be planned as if nothing ran, and become quadratic.
+-- Between :earliest and :latest: where it is its own transaction, an end written by a clock that has leapt would stand.
 WITH report AS MATERIALIZED (
     SELECT * FROM json_to_recordset(CAST(:rows AS json)) AS r (
                job BIGINT, token BIGINT, claim TEXT, result TEXT, duration_ms BIGINT, data TEXT)
@@ -17,7 +18,8 @@ WITH report AS MATERIALIZED (
                      AND a.worker + 0 = :worker AND a.request IS NULL AND a.awaited = 0
                      AND (a.target IS NULL OR a.target = ANY (CAST(:targets AS BIGINT[])))
                    LIMIT 1
-                     FOR UPDATE SKIP LOCKED) AS found))
+                     FOR UPDATE SKIP LOCKED) AS found
+            WHERE (SELECT unstuck_now()) BETWEEN CAST(:earliest AS BIGINT) AND CAST(:latest AS BIGINT)))
     RETURNING job, route, run, token, claim, event_count + 1 AS event_count, claimed_at, target, unstuck_now() AS now
 ), ended AS (
     INSERT INTO unstuck_done (job, route, run, state, token, event_count, worker, claimed_at, finished_at, duration_ms, result)
