@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -62,3 +62,30 @@ def twins(
 def own_server() -> Iterator[Postgres]:
     with postgres.own_server() as server:
         yield server
+
+
+@pytest.fixture
+def server_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """Row locks are PostgreSQL's: SQLite has one writer, and one lock, on the file."""
+    url = postgres_server.create()
+    yield url
+    postgres_server.drop(url)
+
+
+@pytest.fixture
+def server(server_url: str) -> Iterator[SqlStore]:
+    with closing(SqlStore(open_database(server_url, store_call=20.0))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def one(server_url: str) -> Iterator[SqlStore]:
+    """With `other`: two processes of the same database."""
+    with closing(SqlStore(open_database(server_url, store_call=20.0))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def other(server_url: str) -> Iterator[SqlStore]:
+    with closing(SqlStore(open_database(server_url, store_call=20.0))) as opened:
+        yield opened

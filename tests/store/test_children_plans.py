@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.store.test_pending_plans import _plan
-from tests.store.test_plans import _scans
-from tests.support.plans import filled, run, sqlite_schema
+from tests.support.plans import filled, plan_of, run, scans, sqlite_schema
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
@@ -116,7 +114,7 @@ def full(postgres_server: PostgresServer) -> Iterator[str]:
 def test_only_its_own_rows_are_touched(
     full: str, name: str, values: dict[str, Any], most: int, generic: bool
 ) -> None:
-    for scan in _scans(_plan(full, name, values, generic)):
+    for scan in scans(plan_of(full, name, values, generic)):
         if scan["Relation Name"] in BIG and scan["Actual Loops"]:
             assert scan["Node Type"] != "Seq Scan", f"{name} reads all of {scan['Relation Name']}"
             touched = scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -15,39 +14,15 @@ from tests.store.test_pending import state, work_off
 from tests.store.test_pending_races import under_way
 from tests.store.test_races import together
 from tests.support.builders import TENANT, a_job, a_worker, claimed, insist, kinds, settle, settle_all
-from tests.support.postgres import PostgresServer
 from unstuck.model.errors import IllegalMove, StoreBusy
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.waits import Child
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.flow import spawn
 from unstuck.store.life import settle as settling
 from unstuck.store.life.control import Control
 from unstuck.store.port import NewChild, Report, Verdict
 from unstuck.store.sql_store import SqlStore
-
-
-@pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
-
-
-@pytest.fixture
-def one(postgres_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(postgres_url, store_call=20.0))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def other(postgres_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(postgres_url, store_call=20.0))
-    yield opened
-    opened.close()
-
 
 # --- spawn --------------------------------------------------------------------------------------------------------
 
@@ -82,7 +57,7 @@ def test_a_spawn_and_the_parents_cancel_at_once_leave_no_child_alive(store: SqlS
         assert born is None or born.state is JobState.CANCELLED
 
 
-def test_a_parent_ends_only_after_the_spawn_under_way(one: SqlStore, other: SqlStore, postgres_url: str) -> None:
+def test_a_parent_ends_only_after_the_spawn_under_way(one: SqlStore, other: SqlStore, server_url: str) -> None:
     """The fence row is locked from the check to the commit: the end that comes next sees the child."""
     worker = a_worker(one)
     parent = claimed(one, worker)
@@ -100,7 +75,7 @@ def test_a_parent_ends_only_after_the_spawn_under_way(one: SqlStore, other: SqlS
     assert state(one, draft.job.id) is JobState.CANCELLED
 
 
-def test_a_spawn_that_waited_for_the_parents_end_is_fenced(one: SqlStore, other: SqlStore, postgres_url: str) -> None:
+def test_a_spawn_that_waited_for_the_parents_end_is_fenced(one: SqlStore, other: SqlStore, server_url: str) -> None:
     worker = a_worker(one)
     parent = claimed(one, worker)
     draft = NewChild(parent.ref, "greet", 1, a_job())
@@ -151,14 +126,14 @@ def test_the_end_of_a_child_under_way_while_its_parent_parks_is_not_missed(one: 
 
 
 def test_an_end_beside_one_that_somebody_holds_wakes_the_parent_that_parked(
-    one: SqlStore, other: SqlStore, postgres_url: str
+    one: SqlStore, other: SqlStore, server_url: str
 ) -> None:
     """The settle waits for nobody: what is held comes again, and the child's end is told."""
     worker = a_worker(one)
     blocked, parent = claimed(one, worker), claimed(one, worker)
     child = claim(one, worker, spawned(one, parent, workflow="x"))
     reports = [Report(attempt.ref, Returned("1")) for attempt in (blocked, child)]
-    with psycopg.connect(postgres_url) as person:
+    with psycopg.connect(server_url) as person:
         person.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (blocked.ref.job,))
         settle(one, worker, parent.ref, gathering(*one.children_of(TENANT, parent.id)))
         one.ingest()

@@ -195,13 +195,6 @@ def insert_event(session: psycopg.Connection, job: str, n: int) -> None:
 
 
 @pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
-
-
-@pytest.fixture
 def server_store(server_url: str) -> Iterator[SqlStore]:
     store = SqlStore(open_database(server_url))
     yield store

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from tests.conftest import StoreClock
-from tests.store.test_children_races import one, other, postgres_url  # noqa: F401  # fixtures
 from tests.store.test_pending import claim, state, work_off
 from tests.store.test_waits import check_invariant, rows_of
 from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, record, settle
@@ -123,8 +122,8 @@ def test_two_gathers_that_pass_each_other_do_not_wait_for_ever(
 
 
 def test_who_must_fail_while_its_target_is_in_use_is_looked_at_again(
-    one: SqlStore,  # noqa: F811
-    postgres_url: str,  # noqa: F811
+    one: SqlStore,
+    server_url: str,
 ) -> None:
     """The turn needs the target's lock, which comes before those that are held by then: nobody waits for it."""
     worker = a_worker(one)
@@ -139,7 +138,7 @@ def test_who_must_fail_while_its_target_is_in_use_is_looked_at_again(
     gathers(one, worker, parent, child)
     work_off(one)
     gathers(one, worker, kid, grand)
-    with psycopg.connect(postgres_url) as busy:
+    with psycopg.connect(server_url) as busy:
         busy.execute("SELECT 1 FROM unstuck_targets WHERE name = 't2' FOR UPDATE")
         assert one.ingest().entries > 0
         assert state(one, kid.id) is JobState.WAITING
@@ -191,8 +190,8 @@ def test_a_result_that_cannot_be_embedded_stops_nobody(store: SqlStore, result: 
 
 
 def test_a_child_resumed_while_its_parent_is_woken_is_waited_for_again(
-    one: SqlStore,  # noqa: F811
-    other: SqlStore,  # noqa: F811
+    one: SqlStore,
+    other: SqlStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worker = a_worker(one)

@@ -16,7 +16,6 @@ import pytest
 
 from tests.support.builders import TENANT, a_job, a_worker, all_routes, chance, claim_all, everything, settle
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from tests.support.tables import ask
 from tests.support.troubles import SAYS, missing, raising
 from unstuck.chance import SystemChance
@@ -33,14 +32,6 @@ from unstuck.worker.loops import Loop
 from unstuck.worker.pace import Pace
 from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
-
-
-@pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """SQLite has one lock, on the file: rows that others hold are PostgreSQL's own."""
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -23,13 +22,11 @@ from tests.support.builders import (
     settle_all,
     submitted,
 )
-from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.errors import TooManyQueued, UnknownJob
 from unstuck.model.job import ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.store.database import Transaction
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.order import targets
 from unstuck.store.port import BY_CODE, EVERY, Limit, Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
@@ -72,20 +69,6 @@ def test_a_cap_of_ones_own_does_not_lift_the_limit_that_holds_for_all(store: Sql
 
 
 # --- deadlocks: PostgreSQL's own -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
-
-
-@pytest.fixture
-def server(server_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(server_url, store_call=20.0))
-    yield opened
-    opened.close()
 
 
 def deadlocks(url: str) -> int:

@@ -9,12 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
-from tests.store.test_plans import _scans
-from tests.support.plans import filled, run, sqlite_schema
+from tests.support.plans import filled, plan_of, run, scans, sqlite_schema
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
@@ -61,30 +58,11 @@ def full(postgres_server: PostgresServer) -> Iterator[str]:
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])
 @pytest.mark.parametrize(("name", "values", "most"), HOT, ids=[name for name, _, _ in HOT])
 def test_few_rows_are_touched(full: str, name: str, values: dict[str, Any], most: int, generic: bool) -> None:
-    for scan in _scans(_plan(full, name, values, generic)):
+    for scan in scans(plan_of(full, name, values, generic)):
         if scan["Relation Name"] in BIG and scan["Actual Loops"]:
             assert scan["Node Type"] != "Seq Scan", f"{name} reads all of {scan['Relation Name']}"
             touched = scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)
             assert touched * scan["Actual Loops"] <= most, f"{name}: {scan}"
-
-
-def _plan(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[str, Any]:
-    names = list(values)
-    text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", Statements("postgres")[name])
-    kinds = {int: "bigint", str: "text", list: "bigint[]"}
-    types = ", ".join(kinds[type(value)] for value in values.values())
-    arguments = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
-    with psycopg.connect(url) as connection, connection.transaction(force_rollback=True):
-        mode = "force_generic_plan" if generic else "force_custom_plan"
-        connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.Identifier(mode)))
-        connection.execute(sql.SQL(f"PREPARE hot ({types}) AS {text.replace('%%', '%')}"))
-        explained = connection.execute(
-            sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE hot ({})").format(arguments)
-        ).fetchone()
-        assert explained is not None
-        connection.execute("DEALLOCATE hot")
-        plan: dict[str, Any] = explained[0][0]["Plan"]
-        return plan
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in HOT])

@@ -15,7 +15,6 @@ from tests.store.test_pending import claim, end, folds, state, work_off
 from tests.store.test_races import together
 from tests.support.builders import TENANT, a_job, a_worker, chance, settle_all, submitted
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, UnknownJob
@@ -23,32 +22,10 @@ from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import JobState, Move
 from unstuck.model.settlement import Returned
 from unstuck.store.database import Transaction
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.life import settle, submit, sweep
 from unstuck.store.life.control import Control
 from unstuck.store.port import Report, Share, Verdict
 from unstuck.store.sql_store import SqlStore
-
-
-@pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
-
-
-@pytest.fixture
-def one(postgres_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(postgres_url, store_call=20.0))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def other(postgres_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(postgres_url, store_call=20.0))
-    yield opened
-    opened.close()
 
 
 @contextmanager
@@ -87,15 +64,13 @@ def test_an_end_under_way_while_the_newcomer_is_looked_at_is_not_missed(one: Sql
     assert state(one, job) is JobState.QUEUED
 
 
-def test_an_end_beside_one_that_somebody_holds_is_not_missed(
-    one: SqlStore, other: SqlStore, postgres_url: str
-) -> None:
+def test_an_end_beside_one_that_somebody_holds_is_not_missed(one: SqlStore, other: SqlStore, server_url: str) -> None:
     """The settle waits for nobody: what is held comes again, and the others end with their dependants told."""
     worker = a_worker(one)
     one.submit([a_job(), a_job()])
     blocked, first = sorted(claim(one, worker), key=lambda attempt: attempt.ref.job)
     reports = [Report(attempt.ref, Returned("1")) for attempt in (blocked, first)]
-    with psycopg.connect(postgres_url) as person:
+    with psycopg.connect(server_url) as person:
         person.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (blocked.ref.job,))
         job = submitted(one, after=(first.id,))
         assert one.ingest().entries == 1
@@ -151,12 +126,12 @@ def test_two_looks_at_once_release_a_job_once(one: SqlStore, other: SqlStore) ->
         assert folds(one, jobs)
 
 
-def test_a_locked_job_holds_up_nobody_else_and_is_looked_at_again(one: SqlStore, postgres_url: str) -> None:
+def test_a_locked_job_holds_up_nobody_else_and_is_looked_at_again(one: SqlStore, server_url: str) -> None:
     """A person in psql, a backup, a forgotten transaction."""
     worker, first = a_worker(one), submitted(one)
     locked, free = submitted(one, workflow="w", after=(first.id,)), submitted(one, workflow="w", after=(first.id,))
     work_off(one)
-    with psycopg.connect(postgres_url) as person:
+    with psycopg.connect(server_url) as person:
         person.execute("SELECT 1 FROM unstuck_jobs WHERE uid = %s FOR UPDATE", (locked.id,))
         end(one, worker)
         for _ in range(3):
@@ -168,16 +143,14 @@ def test_a_locked_job_holds_up_nobody_else_and_is_looked_at_again(one: SqlStore,
     assert state(one, locked) is JobState.QUEUED
 
 
-def test_a_job_that_is_being_forgotten_cannot_be_waited_for(
-    one: SqlStore, other: SqlStore, postgres_url: str
-) -> None:
+def test_a_job_that_is_being_forgotten_cannot_be_waited_for(one: SqlStore, other: SqlStore, server_url: str) -> None:
     worker = a_worker(one)
     first = submitted(one)
     end(one, worker)
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: sweep.forget_ended(t, 0, 10)):
             late = thread.submit(one.submit, [a_job(after=(first.id,))])
-            eventually(lambda: waits_for_a_lock(postgres_url))
+            eventually(lambda: waits_for_a_lock(server_url))
         with pytest.raises(UnknownJob):
             late.result(15)
 

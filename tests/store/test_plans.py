@@ -9,11 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import sql
 
-from tests.support.plans import filled, run, sqlite_schema
+from tests.support.plans import filled, plan_of, run, scans, sqlite_schema
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.rows import packed
@@ -226,7 +224,7 @@ def full(postgres_server: PostgresServer) -> Iterator[str]:
 def test_a_hot_statement_touches_as_many_rows_as_it_returns(
     full: str, name: str, values: dict[str, Any], most: int, generic: bool
 ) -> None:
-    for scan in _scans(_plan(full, name, values, generic)):
+    for scan in scans(plan_of(full, name, values, generic)):
         big = BIG | {"unstuck_routes"} if name in ROUTED else BIG
         if scan["Relation Name"] in big and scan["Actual Loops"]:
             assert scan["Node Type"] != "Seq Scan", f"{name} reads all of {scan['Relation Name']}"
@@ -288,34 +286,3 @@ def sqlite_plans(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str
 _ACTIVE = "unstuck_blacklist_active"
 #: They read a table on purpose: up to a ceiling, or a narrow index of it.
 WALKS = {"counts_everywhere"}
-
-
-def _plan(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[str, Any]:
-    names = list(values)
-    text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", Statements("postgres")[name])
-    types = ", ".join(_type(value) for value in values.values())
-    arguments = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
-    with psycopg.connect(url) as connection, connection.transaction(force_rollback=True):
-        mode = "force_generic_plan" if generic else "force_custom_plan"
-        connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.Identifier(mode)))
-        connection.execute(sql.SQL(f"PREPARE hot ({types}) AS {text.replace('%%', '%')}"))
-        explained = connection.execute(
-            sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE hot ({})").format(arguments)
-        ).fetchone()
-        assert explained is not None
-        connection.execute("DEALLOCATE hot")
-        plan: dict[str, Any] = explained[0][0]["Plan"]
-        return plan
-
-
-def _type(value: Any) -> str:
-    if isinstance(value, list):
-        return "text[]" if isinstance(value[0], str) else "bigint[]"
-    return "bigint" if type(value) is int else "text"
-
-
-def _scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if "Relation Name" in node and "Scan" in node["Node Type"]:
-        yield node
-    for below in node.get("Plans", ()):
-        yield from _scans(below)

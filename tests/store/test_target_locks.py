@@ -12,32 +12,15 @@ import pytest
 from tests.store.test_races import together
 from tests.store.test_targets import FAILED, ids, on_target, take
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, record, settle_all
-from tests.support.postgres import PostgresServer
 from tests.tiers import in_tiers
 from unstuck.model.errors import Conflict
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, NotStarted, Outcome, Returned, Stuck
 from unstuck.store.database import Transaction
-from unstuck.store.drivers.connect import open_database
 from unstuck.store.life import inbox, settle, submit
 from unstuck.store.port import Pause, Report, Verdict
 from unstuck.store.sql_store import SqlStore
-
-
-@pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
-
-
-@pytest.fixture
-def server(server_url: str) -> Iterator[SqlStore]:
-    """Row locks are PostgreSQL's: SQLite has one writer."""
-    opened = SqlStore(open_database(server_url, store_call=20.0))
-    yield opened
-    opened.close()
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.builders import a_worker, begin, claimed, record, submitted
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
 
@@ -89,13 +88,6 @@ def test_an_entry_of_the_inbox_knows_since_when_it_stands_there(store: SqlStore,
 
 def test_where_nobody_holds_anything_nobody_is_named(store: SqlStore) -> None:
     assert store.lock_holders(0.0) == []
-
-
-@pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
 
 
 @pytest.fixture

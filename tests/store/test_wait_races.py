@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +18,6 @@ from tests.store.test_races import together
 from tests.store.test_waits import PAID, PUSH, check_invariant, parked, rows_of, send, the_wait
 from tests.support.builders import TENANT, a_job, a_worker, claimed, kinds, settle, settle_all
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers
 from unstuck.model.errors import IllegalMove, NotWaiting
@@ -34,27 +33,6 @@ from unstuck.store.port import NewChild, Report
 from unstuck.store.sql_store import SqlStore
 
 AT_ONCE = 20
-
-
-@pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
-
-
-@pytest.fixture
-def one(postgres_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(postgres_url, store_call=20.0))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def other(postgres_url: str) -> Iterator[SqlStore]:
-    opened = SqlStore(open_database(postgres_url, store_call=20.0))
-    yield opened
-    opened.close()
 
 
 # --- park and signal ----------------------------------------------------------------------------------------------
@@ -110,7 +88,7 @@ def test_an_event_that_is_under_way_while_its_job_parks_is_not_missed(one: SqlSt
 
 
 def test_a_park_that_is_under_way_while_its_event_is_sent_is_not_missed(
-    one: SqlStore, other: SqlStore, postgres_url: str
+    one: SqlStore, other: SqlStore, server_url: str
 ) -> None:
     worker = a_worker(one)
     attempt = claimed(one, worker)
@@ -118,7 +96,7 @@ def test_a_park_that_is_under_way_while_its_event_is_sent_is_not_missed(
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: settles.settle(t, other._tools, worker.number, "ada", [report])):
             sending = thread.submit(send, one, attempt.id)
-            eventually(lambda: waits_for_a_lock(postgres_url))
+            eventually(lambda: waits_for_a_lock(server_url))
         assert sending.result(15) == attempt.id
     work_off(one)
     assert state(one, attempt.id) is JobState.QUEUED
@@ -147,7 +125,7 @@ def test_two_waiters_on_a_topic_get_one_event_each(store: SqlStore, rounds: int)
 
 
 def test_an_event_goes_to_the_other_waiter_when_the_first_is_being_cancelled(
-    one: SqlStore, other: SqlStore, postgres_url: str
+    one: SqlStore, other: SqlStore, server_url: str
 ) -> None:
     """A topic: the oldest wait goes away while the event reaches for it."""
     worker = a_worker(one)
@@ -157,12 +135,12 @@ def test_an_event_goes_to_the_other_waiter_when_the_first_is_being_cancelled(
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: verb.stop(t, Move.CANCEL, None)):
             sending = thread.submit(one.signal, TENANT, "paid", "1", "ada", topic="orders")
-            eventually(lambda: waits_for_a_lock(postgres_url))
+            eventually(lambda: waits_for_a_lock(server_url))
         assert sending.result(15).job == second.id
 
 
 def test_an_event_sent_while_its_job_is_interrupted_is_kept_for_the_next_run(
-    one: SqlStore, other: SqlStore, postgres_url: str
+    one: SqlStore, other: SqlStore, server_url: str
 ) -> None:
     worker = a_worker(one)
     attempt = parked(one, worker)
@@ -170,7 +148,7 @@ def test_an_event_sent_while_its_job_is_interrupted_is_kept_for_the_next_run(
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: verb.stop(t, Move.INTERRUPT, None)):
             sending = thread.submit(send, one, attempt.id, payload='"late"')
-            eventually(lambda: waits_for_a_lock(postgres_url))
+            eventually(lambda: waits_for_a_lock(server_url))
         assert sending.result(15) is None
     one.resume(TENANT, attempt.id, by="ada")
     (again,) = claim(one, worker)
@@ -259,23 +237,23 @@ def test_an_approval_that_is_under_way_beats_the_deadline_and_holds_up_no_other(
     assert state(one, attempt.id) is JobState.QUEUED
 
 
-def test_a_deadline_that_is_under_way_beats_the_approval(one: SqlStore, other: SqlStore, postgres_url: str) -> None:
+def test_a_deadline_that_is_under_way_beats_the_approval(one: SqlStore, other: SqlStore, server_url: str) -> None:
     worker = a_worker(one)
     attempt = parked(one, worker, replace(PUSH, timeout=0.001))
     with ThreadPoolExecutor(1) as thread:
         with under_way(other, lambda t: waking.expire(t, other._tools, waking.due_of(t, [attempt.ref.job]))):
             deciding = thread.submit(one.decide, TENANT, attempt.id, Answer.APPROVED, "ada")
-            eventually(lambda: waits_for_a_lock(postgres_url))
+            eventually(lambda: waits_for_a_lock(server_url))
         with pytest.raises(NotWaiting, match="decided already: timeout by timeout"):
             deciding.result(15)
     assert state(one, attempt.id) is JobState.FAILED
 
 
-def test_a_job_that_somebody_holds_is_woken_as_soon_as_he_lets_go(one: SqlStore, postgres_url: str) -> None:
+def test_a_job_that_somebody_holds_is_woken_as_soon_as_he_lets_go(one: SqlStore, server_url: str) -> None:
     """A person in psql, a backup, a forgotten transaction: he holds up nobody else."""
     worker = a_worker(one)
     locked, free = parked(one, worker), parked(one, worker)
-    with psycopg.connect(postgres_url) as person:
+    with psycopg.connect(server_url) as person:
         person.execute("SELECT 1 FROM unstuck_jobs WHERE uid = %s FOR UPDATE", (locked.id,))
         send(one, locked.id)
         send(one, free.id)
@@ -286,16 +264,16 @@ def test_a_job_that_somebody_holds_is_woken_as_soon_as_he_lets_go(one: SqlStore,
     assert state(one, locked.id) is JobState.QUEUED
 
 
-def test_who_holds_a_target_holds_up_no_other_wait(postgres_url: str) -> None:
+def test_who_holds_a_target_holds_up_no_other_wait(server_url: str) -> None:
     """The waits of all others end; that of the job whose target is held does when it is let go."""
-    store = SqlStore(open_database(postgres_url, store_call=1.0))
+    store = SqlStore(open_database(server_url, store_call=1.0))
     try:
         worker = a_worker(store, lease=1e6)
         jobs = store.submit([a_job(target=target) for target in ("held", "other", None)])
         work_off(store)
         parks = [Report(one.ref, Parked(replace(PAID, timeout=0.001))) for one in claim(store, worker)]
         assert {answer.state for answer in store.settle(worker.number, parks)} == {JobState.WAITING}
-        with psycopg.connect(postgres_url) as psql:
+        with psycopg.connect(server_url) as psql:
             psql.execute("SELECT 1 FROM unstuck_targets WHERE name = 'held' FOR UPDATE")
             assert store.expire_waits() == 2
             assert [state(store, job.id) for job in jobs] == [JobState.WAITING, JobState.FAILED, JobState.FAILED]

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.store.test_plans import _plan, _scans
 from tests.support.builders import a_job
+from tests.support.plans import plan_of, scans
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.rows import packed
@@ -85,9 +85,9 @@ def young(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> It
 def test_a_bulk_lookup_in_a_young_table_reads_what_it_finds(
     young: str, name: str, values: dict[str, Any], generic: bool
 ) -> None:
-    plan = _plan(young, name, values, generic)
+    plan = plan_of(young, name, values, generic)
     assert plan["Actual Rows"] == len(ASKED)
-    for scan in _scans(plan):
+    for scan in scans(plan):
         touched = (scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)) * scan["Actual Loops"]
         assert touched <= 4 * len(ASKED), f"{name}: {scan}"
 

@@ -7,8 +7,10 @@ Then index-only scans look dear, and the planner of a small database reads somet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -16,6 +18,7 @@ from psycopg import sql
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.migrations import repeatables, shipped
+from unstuck.store.drivers.statements import Statements
 
 Fill = Callable[[str], object]
 
@@ -62,3 +65,36 @@ def sqlite_schema() -> str:
     """All of SQLite's schema as one script."""
     texts = [migration.sql for migration in shipped("sqlite")] + [one.sql for one in repeatables("sqlite")]
     return "\n".join(texts)
+
+
+def plan_of(url: str, name: str, values: dict[str, Any], generic: bool) -> dict[str, Any]:
+    """How PostgreSQL runs this statement with these values, and what it read; nothing of it is kept."""
+    names = list(values)
+    text = re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", Statements("postgres")[name])
+    types = ", ".join(_type_of(value) for value in values.values())
+    arguments = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
+    with psycopg.connect(url) as connection, connection.transaction(force_rollback=True):
+        mode = "force_generic_plan" if generic else "force_custom_plan"
+        connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.Identifier(mode)))
+        connection.execute(sql.SQL(f"PREPARE hot ({types}) AS {text.replace('%%', '%')}"))
+        explained = connection.execute(
+            sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE hot ({})").format(arguments)
+        ).fetchone()
+        assert explained is not None
+        connection.execute("DEALLOCATE hot")
+        plan: dict[str, Any] = explained[0][0]["Plan"]
+        return plan
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, list):
+        return "text[]" if isinstance(value[0], str) else "bigint[]"
+    return "bigint" if type(value) is int else "text"
+
+
+def scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The nodes of a plan that read a table."""
+    if "Relation Name" in node and "Scan" in node["Node Type"]:
+        yield node
+    for below in node.get("Plans", ()):
+        yield from scans(below)
