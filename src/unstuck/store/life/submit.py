@@ -7,6 +7,7 @@ counted, and the blacklist is asked, after the insert in the same transaction: w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,9 +15,10 @@ from unstuck.model.dependencies import cycle
 from unstuck.model.errors import InvalidInput, KeyConflict
 from unstuck.model.job import AfterFailure, NewJob
 from unstuck.model.lifecycle import JobState
+from unstuck.model.names import LIFE
 from unstuck.model.payload import check_text
 from unstuck.model.policy import LONGEST
-from unstuck.store.database import Row, Transaction
+from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.guard import audit, breaker
 from unstuck.store.order import caps
@@ -33,7 +35,72 @@ CHUNK_CHARACTERS = 4 << 20
 Key = tuple[str, str]
 
 
-def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float) -> list[Submitted]:
+class Door:
+    """What the last submit of a store met. Where caps or the blacklist ask for more than one statement, the next one
+    does not try with one."""
+
+    def __init__(self) -> None:
+        self.is_watched = False
+
+
+def at_once(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
+    """In one statement, and the hint behind it, jobs for which `can_be_at_once`. None: nothing was stored, and a
+    transaction must say why, or do it."""
+    first = jobs[0]
+    if numbers.stay(first) is not None:
+        return None
+    earliest, latest = database.expected_now()
+    [row] = database.once(
+        "submit_at_once",
+        hint=True,
+        tenant=first.tenant,
+        queue=first.queue,
+        workflow=first.workflow,
+        priority=first.priority,
+        policy=numbers.policy(first),
+        uids=[job.id for job in jobs],
+        routes=[numbers.route(job) for job in jobs],
+        payloads=[job.payload for job in jobs],
+        jobs=len(jobs),
+        earliest=earliest,
+        latest=min(latest, numbers.as_of + span(LIFE)),
+        seen=numbers.seen if numbers.terms else None,
+    )
+    if not row["is_open"]:
+        return None
+    if row["born"] == len(jobs):
+        return [Submitted(job.id, created=True) for job in jobs]
+    born = dict.fromkeys(json.loads(row["uids"] or "[]"), True)
+    return [Submitted(job.id, created=born.pop(job.id, False)) for job in jobs]
+
+
+def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
+    """One batch of calls that need nothing but their queue, and differ in no more than what they say and how they are
+    limited."""
+    first = jobs[0]
+    return (
+        len(jobs) <= CHUNK_JOBS
+        and all(
+            job.target is None
+            and job.key is None
+            and job.start_at is None
+            and job.replay_of is None
+            and not (job.delay or job.tags or job.on_hold or job.after)
+            and job.workflow == first.workflow
+            and job.said == first.said
+            and job.tenant == first.tenant
+            and job.queue == first.queue
+            and job.priority == first.priority
+            and (job.policy is first.policy or job.policy == first.policy)
+            for job in jobs
+        )
+        and sum(len(job.payload) for job in jobs) <= CHUNK_CHARACTERS
+    )
+
+
+def submit(
+    t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float, door: Door | None = None
+) -> list[Submitted]:
     owners = _owners(t, jobs, key_life)
     fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
     waits = _waits(jobs, {job.id: owners.get(_key(job), job.id) for job in jobs})
@@ -45,6 +112,8 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: f
     pending.begin(
         t, [pending.Beginning(born[job.id], job, waits[job.id]) for job in fresh.values() if job.id in born]
     )
+    if door is not None and born:
+        door.is_watched = any(row["is_capped"] or row["is_guarded"] for row in born.values())
     if any(row["is_capped"] for row in born.values()):
         caps.check(t, [fresh[uid] for uid in born])
     if any(row["is_guarded"] for row in born.values()):
