@@ -61,11 +61,13 @@ def array(values: list[Any]) -> str:
 def _fly(connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any]) -> list[Row]:
     line = connection.driver.pgconn
     line.enter_pipeline_mode()
-    for name, given in ((statement, values), ("notify_idle", {})):
+    flight: tuple[tuple[str, dict[str, Any]], ...] = ((statement, values), ("notify_idle", {}))
+    for name, given in flight:
         text, names = _positional(statements[name])
         if name not in connection.prepared:
             line.send_prepare(name.encode(), text)
-        line.send_query_prepared(name.encode(), [_written(given[each]) for each in names])
+        written = [given[each] for each in names]
+        line.send_query_prepared(name.encode(), [None if v is None else _written(v) for v in written])
         line.pipeline_sync()
     _flush(line)
     result, error = _answer(line)
@@ -92,9 +94,7 @@ def _positional(text: str) -> tuple[bytes, list[str]]:
     return _NAMED.sub(number, text).encode(), names
 
 
-def _written(value: Any) -> bytes | None:
-    if value is None:
-        return None
+def _written(value: Any) -> bytes:
     return (array(value) if isinstance(value, list) else str(value)).encode()
 
 
