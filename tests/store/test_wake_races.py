@@ -16,6 +16,7 @@ from tests.support.builders import a_job, a_worker
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.postgres import PostgresDatabase
+from unstuck.store.drivers.postgres_flight import land
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.sql_store import SqlStore
 
@@ -146,3 +147,17 @@ def test_texts_travel_as_they_are(opened: Opened) -> None:
     found = [store.get(job.tenant, job.id) for job in jobs]
     assert [job.payload for job in found if job is not None] == texts
     assert [job.number for job in found if job is not None] == sorted(job.number for job in found if job is not None)
+
+
+def test_a_session_that_forgot_its_statements_prepares_them_again(opened: Opened) -> None:
+    """The driver lets go of all that a session has prepared after some commands."""
+    submitting, working = opened(None), opened(None)
+    submitting.submit([a_job()])
+    for _ in range(3):
+        [connection] = submitting._database._pool._idle  # type: ignore[attr-defined]
+        land(connection)
+        connection.driver.execute("DEALLOCATE ALL")
+        while working._database.wait(0.05):
+            pass  # what was hinted before
+        assert [answer.created for answer in submitting.submit([a_job()])] == [True]
+        assert working._database.wait(20.0), "and the hint was heard"

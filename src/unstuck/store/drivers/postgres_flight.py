@@ -23,6 +23,7 @@ from unstuck.store.drivers.postgres_pool import PooledConnection
 from unstuck.store.drivers.statements import Statements
 from unstuck.telemetry import emit
 
+HINT = "notify_idle"
 _NAMED = re.compile(r"%\((\w+)\)s|%%")
 #: What such a statement may answer with, by the numbers of its types: truth, whole numbers and text.
 _READERS: dict[int, Any] = {16: lambda value: value == b"t", 20: int, 21: int, 23: int}
@@ -41,12 +42,16 @@ def write_and_hint(
 
 def land(connection: PooledConnection) -> None:
     """Read what the last flight still owes. A hint that failed is nobody's failure."""
-    if connection.owes_answer:
-        _, error = _answer(connection.driver.pgconn)
-        connection.owes_answer = False
-        connection.driver.pgconn.exit_pipeline_mode()
-        if error is not None:
-            emit("store.hint_failed", level=logging.DEBUG, error=errors.error_from_result(error))
+    if not connection.owes_answer:
+        return
+    _, result = _answer(connection.driver.pgconn)
+    connection.owes_answer = False
+    connection.driver.pgconn.exit_pipeline_mode()
+    error = None if result is None else errors.error_from_result(result)
+    if error is None or isinstance(error, errors.DuplicatePreparedStatement):
+        connection.prepared.add(HINT)
+    else:
+        emit("store.hint_failed", level=logging.DEBUG, error=error)
 
 
 def array(values: list[Any]) -> str:
@@ -61,7 +66,7 @@ def array(values: list[Any]) -> str:
 def _fly(connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any]) -> list[Row]:
     line = connection.driver.pgconn
     line.enter_pipeline_mode()
-    flight: tuple[tuple[str, dict[str, Any]], ...] = ((statement, values), ("notify_idle", {}))
+    flight: tuple[tuple[str, dict[str, Any]], ...] = ((statement, values), (HINT, {}))
     for name, given in flight:
         text, names = _positional(statements[name])
         if name not in connection.prepared:
@@ -75,7 +80,7 @@ def _fly(connection: PooledConnection, statements: Statements, statement: str, v
     if error is not None:
         land(connection)
         raise errors.error_from_result(error)
-    connection.prepared.update((statement, "notify_idle"))
+    connection.prepared.add(statement)
     return _rows(result)
 
 
