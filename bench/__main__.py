@@ -73,6 +73,14 @@ def main() -> None:
     news = commands.add_parser("newcomers", help="a job on a new route beside 100 000 routes that nobody serves")
     news.add_argument("--stores", default="postgres,sqlite")
     news.add_argument("--newcomers", type=int, default=20)
+    asks = commands.add_parser("enqueue", help="what a submit costs, one by one and in bulk, beside the peers")
+    asks.add_argument("--only", help="some of: unstuck-sync,pgqueuer,unstuck-sqlite-sync,huey-sqlite")
+    asks.add_argument("--rounds", type=int, default=5)
+    asks.add_argument("--singles", type=int, default=500)
+    asks.add_argument("--bulk", type=int, default=5000)
+    asks.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/enqueue.jsonl")
+    ask_cells = commands.add_parser("enqueue-cell", help="(by enqueue) one contender, which takes turns")
+    ask_cells.add_argument("contender", choices=ENTRIES)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -129,6 +137,15 @@ def main() -> None:
             only = asked.only.split(",") if asked.only else []
             kept = growth.run(asked.stores.split(","), only, asked.repeats, asked.keep, quick=asked.quick)
             sys.exit(not kept)
+        case "enqueue":
+            from bench import enqueue
+
+            names = asked.only.split(",") if asked.only else list(enqueue.ASKERS)
+            enqueue.run(names, asked.rounds, asked.singles, asked.bulk, asked.keep)
+        case "enqueue-cell":
+            from bench import enqueue
+
+            enqueue.serve(asked.contender)
         case "profile":
             profile.run(asked.contender, asked.jobs)
         case "profile-cell":

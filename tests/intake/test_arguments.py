@@ -348,3 +348,43 @@ def test_keys_that_are_no_text_become_text_and_none_takes_the_place_of_another()
 def test_a_result_that_cannot_be_stored_says_so(value: Any) -> None:
     with pytest.raises(NotStorable, match=r"^the result cannot be stored"):
         encode_result(value)
+
+
+def _two(name: str, number: int) -> None: ...
+def _rich(line: Line, *, urgent: bool = False, note: str = "", count: int = 3) -> None: ...
+def _gaps(a: int, b: str = "", c: Any = None, *, d: float, e: int | None = None) -> None: ...
+def _first_only(a: int, /, b: int = 0, **others: int) -> None: ...
+def _several(a: Any, *more: int, z: bool = True) -> None: ...
+
+
+_VALUES = st.one_of(
+    st.integers(-3, 3),
+    st.text(max_size=2),
+    st.booleans(),
+    st.none(),
+    st.floats(),
+    st.builds(Line, st.text(max_size=1), st.integers(0, 3)),
+    st.sampled_from([1 << 63, -(1 << 63) - 1, True, Colour.RED]),
+)
+
+
+@given(
+    st.sampled_from([_two, _rich, _gaps, _first_only, _several]),
+    st.lists(_VALUES, max_size=4),
+    st.dictionaries(st.sampled_from("abcdez") | st.sampled_from(["name", "number", "line", "note"]), _VALUES),
+)
+def test_what_is_prepared_packs_every_call_as_its_signature_would(
+    function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    """The same payload, which an idempotency key stands for; or the same words of refusal."""
+
+    def said(arguments: Arguments) -> str:
+        try:
+            return arguments.pack(args, kwargs)
+        except (InvalidArguments, NotStorable) as error:
+            return str(error)
+
+    by_signature = Arguments("w", function)
+    by_signature._binding._is_plain = False
+
+    assert said(Arguments("w", function)) == said(by_signature)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unstuck.model import payload
 from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.payload import MAX_DIGITS, check_name, clean_text, decode, encode
 
@@ -99,3 +101,26 @@ def test_a_handlers_text_is_never_refused_only_made_storable_and_bounded(text: s
 def test_names_that_people_could_not_read_are_refused(name: Any) -> None:
     with pytest.raises(InvalidInput):
         check_name(name, "queue")
+
+
+_ODD = st.sampled_from(
+    ["\x00", "\ud800", "\\u0000", "ü", 10**4200, 1.5, math.nan, (), (1, ("x",)), True, None, {1: 2}]
+)
+
+
+@given(
+    st.recursive(_ODD | st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+)
+def test_what_is_plain_is_written_and_refused_as_what_is_looked_at_closely(value: Any) -> None:
+    def said() -> str:
+        try:
+            return encode(value, "it")
+        except NotStorable as error:
+            return str(error)
+
+    quickly = said()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(payload, "_encode_plain", lambda _: None)
+        closely = said()
+
+    assert quickly == closely

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import cast
 
 import pytest
@@ -11,6 +12,7 @@ from tests.store.test_pending import claim, work_off
 from tests.support.builders import a_job, a_worker
 from tests.support.postgres import PostgresServer
 from tests.support.round_trips import RoundTrips
+from unstuck.model.errors import TooManyQueued
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Parked, Returned
@@ -18,7 +20,7 @@ from unstuck.model.waits import Wait, WaitKind
 from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.life import inbox
-from unstuck.store.port import Ingested, NewStep, Report, Verdict
+from unstuck.store.port import EVERY, Ingested, Limit, NewStep, Report, Verdict
 from unstuck.store.sql_store import SqlStore
 
 
@@ -137,3 +139,32 @@ def test_steps_are_recorded_in_one_round_trip(trips: RoundTrips, far: SqlStore) 
     steps = [NewStep(attempt.ref, f"s{n}", 1, "1", 0) for attempt in attempts for n in range(4)]
     assert set(far.record_steps(steps)) == {Verdict.DONE}
     assert trips.statements == ["record_steps"]
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_jobs_of_one_workflow_are_stored_in_one_round_trip(far: SqlStore, trips: RoundTrips, count: int) -> None:
+    far.submit([a_job()])  # learns the names
+    trips.statements.clear()
+    far.submit([a_job(payload=f"{number}") for number in range(count)])
+    assert trips.statements == ["submit_at_once"]
+
+
+def test_where_more_is_asked_a_submit_says_so_in_a_transaction_and_does_not_try_in_vain(
+    far: SqlStore, trips: RoundTrips
+) -> None:
+    far.submit([a_job()])
+    cap = Limit("queue", "default", EVERY, "a test", max_queued=3)
+    far.set_limit(cap)
+    seen = []
+    for refused in (False, False, True):
+        trips.statements.clear()
+        with pytest.raises(TooManyQueued) if refused else nullcontext():
+            far.submit([a_job()])
+        seen.append([name for name in trips.statements if name.startswith(("submit", "notify"))])
+    assert seen[0] == ["submit_at_once", "submit_jobs", "notify_idle"]
+    assert seen[1] == ["submit_jobs", "notify_idle"]
+    far.remove_limit(cap.kind, cap.name, cap.tenant)
+    far.submit([a_job()])
+    trips.statements.clear()
+    far.submit([a_job()])
+    assert trips.statements == ["submit_at_once"]

@@ -54,5 +54,9 @@ class RoundTrips:
         self.travel(statement)
         return self._inner.once(statement, **values)
 
+    def hint(self) -> None:
+        self.travel("notify_idle")
+        self._inner.hint()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -115,9 +115,10 @@ class App(Engine):
     @property
     def registry(self) -> Registry:
         """Everything that was decorated so far, with the settings applied."""
-        for name, draft in list(self._drafts.items()):
-            if name not in self._registry.handlers:
-                self._registry.handlers[name] = draft.handler(self.settings)
+        if len(self._registry.handlers) < len(self._drafts):
+            for name, draft in list(self._drafts.items()):
+                if name not in self._registry.handlers:
+                    self._registry.handlers[name] = draft.handler(self.settings)
         return self._registry
 
     # --- jobs -------------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ class App(Engine):
         handler, arguments = self.registry.handler(workflow), self._drafts[workflow].resolved()
         payloads = [arguments.pack(args, kwargs) for args, kwargs in calls]
         submitter = Submitter(self.store, tenant=self.settings.tenant, max_timeout=self.settings.times.max_timeout)
-        jobs = [submitter.job(handler, payload, options) for payload in payloads]
+        jobs = submitter.jobs(handler, payloads, options)
         return [
             Job(self, stored.id, job.tenant, returns=arguments.returns, is_new=stored.id == job.id)
             for job, stored in zip(jobs, submitter.submit(jobs), strict=True)

@@ -23,7 +23,7 @@ import msgspec
 
 from unstuck.intake.formats import describe
 from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
-from unstuck.model.payload import encode
+from unstuck.model.payload import encode, is_plain
 
 #: A caller in Python must pass these as themselves: a datetime is no text there, though it travels as text.
 _NATIVE = (bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
@@ -31,6 +31,11 @@ _ANYTHING = (Any, object, inspect.Parameter.empty)
 _LARGEST_RESULT = 8 << 20
 _NO_ARGUMENTS = '{"args":[],"kwargs":{}}'
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_LONGEST_NUMBER = 1 << 63  # of those that are checked by looking; msgspec knows about larger ones
+
+Convert = Callable[[Any, Any], Any]
+#: How the value of one parameter is made ready for its way.
+Way = Callable[[Any], Any]
 
 
 class Unresolved(InvalidInput):
@@ -61,6 +66,44 @@ def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
     return getattr(inspect.unwrap(function), "__globals__", {})
 
 
+class Binding:
+    """Where each argument of a call goes, known once instead of at each call: as `Signature.bind` would place them,
+    but for calls that do not fit. Those it leaves to the signature, which has the words for them."""
+
+    def __init__(self, parameters: Sequence[inspect.Parameter]) -> None:
+        kinds = {p.kind for p in parameters}
+        named = [p for p in parameters if p.kind not in _SEVERAL]
+        self._places = [p.name for p in named if p.kind is not p.KEYWORD_ONLY]
+        self._names = [p.name for p in named]
+        self._required = {p.name for p in named if p.default is p.empty}
+        # Seldom, and with rules of their own.
+        self._is_plain = not kinds & {*_SEVERAL, inspect.Parameter.POSITIONAL_ONLY}
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any], ways: Mapping[str, Way]) -> dict[str, Any] | None:
+        """f(1) and f(x=1) are the same call: what can have a place has it, the rest follows in the signature's order.
+        None: it does not fit, or only the signature can tell."""
+        given = len(args)
+        if not self._is_plain or given > len(self._places):
+            return None
+        placed = [
+            value if (way := ways.get(name)) is None else way(value)
+            for name, value in zip(self._places, args, strict=False)
+        ]
+        left = len(kwargs)
+        rest: dict[str, Any] = {}
+        for number, name in enumerate(self._names[given:], given):
+            if name in kwargs:
+                left -= 1
+                value = kwargs[name] if (way := ways.get(name)) is None else way(kwargs[name])
+                if number == len(placed) < len(self._places):
+                    placed.append(value)
+                else:
+                    rest[name] = value
+            elif name in self._required:
+                return None
+        return {"args": placed, "kwargs": rest} if not left else None
+
+
 class Arguments:
     """The signature of one handler, without its Context."""
 
@@ -77,6 +120,9 @@ class Arguments:
         self._signature = inspect.Signature(parameters)
         self._needs_none = all(p.default is not p.empty or p.kind in _SEVERAL for p in parameters)
         self._check_types()
+        self._binding = Binding(parameters)
+        self._where = f"the arguments of {workflow}"
+        self._ways: dict[Convert, dict[str, Way]] = {way: self._ways_of(way) for way in (_to_wire, _recheck_wire)}
 
     def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """The payload of a call made in Python; InvalidArguments names the parameter that does not fit."""
@@ -104,11 +150,20 @@ class Arguments:
         )
         return _object_schema(self._signature, described, definitions)
 
-    def _pack(self, args: Sequence[Any], kwargs: Mapping[str, Any], convert: Callable[[Any, Any], Any]) -> str:
-        bound = self._bind(args, kwargs)
-        self._convert(bound, convert)
-        where = f"the arguments of {self.workflow}"
-        return encode({"args": list(bound.args), "kwargs": bound.kwargs}, where)
+    def _pack(self, args: Sequence[Any], kwargs: Mapping[str, Any], convert: Convert) -> str:
+        """What fits is bound by what was prepared. What does not, the signature itself binds, or says why not."""
+        try:
+            call = self._binding.call(args, kwargs, self._ways[convert])
+        except Exception:  # validators and constructors of the user's own types raise what they like
+            call = None
+        if call is None:
+            bound = self._bind(args, kwargs)
+            self._convert(bound, convert)
+            call = {"args": list(bound.args), "kwargs": bound.kwargs}
+        return encode(call, self._where)
+
+    def _ways_of(self, convert: Convert) -> dict[str, Way]:
+        return {name: way for name, kind in self._types.items() if (way := _way(kind, convert)) is not None}
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:
@@ -116,7 +171,7 @@ class Arguments:
         except TypeError as error:
             raise InvalidArguments(self.workflow, str(error)) from None
 
-    def _convert(self, bound: inspect.BoundArguments, convert: Callable[[Any, Any], Any]) -> None:
+    def _convert(self, bound: inspect.BoundArguments, convert: Convert) -> None:
         for name, value in bound.arguments.items():
             kind = self._types[name]
             if kind in _ANYTHING:
@@ -179,7 +234,7 @@ def _hints(workflow: str, function: Callable[..., Any], local_names: Mapping[str
         raise InvalidInput(f"workflow {workflow}: its annotations cannot be read: {error}") from None
 
 
-def _each(kind: Any, value: Any, annotation: Any, convert: Callable[[Any, Any], Any]) -> Any:
+def _each(kind: Any, value: Any, annotation: Any, convert: Convert) -> Any:
     match kind:
         case inspect.Parameter.VAR_POSITIONAL:
             return tuple(convert(item, annotation) for item in value)
@@ -187,6 +242,19 @@ def _each(kind: Any, value: Any, annotation: Any, convert: Callable[[Any, Any], 
             return {key: convert(item, annotation) for key, item in value.items()}
         case _:
             return convert(value, annotation)
+
+
+def _way(kind: Any, convert: Convert) -> Way | None:
+    """None: it travels as it is, and `encode` says what cannot. Values of plain types need no more than a look."""
+    if kind in _ANYTHING:
+        return None
+    if kind is int:
+        return lambda value: (
+            value if type(value) is int and -_LONGEST_NUMBER <= value < _LONGEST_NUMBER else convert(value, int)
+        )
+    if kind in (str, bool, float):
+        return lambda value: value if type(value) is kind else convert(value, kind)
+    return lambda value: convert(value, kind)
 
 
 def _to_wire(value: Any, kind: Any) -> Any:
@@ -204,7 +272,8 @@ def _from_wire(value: Any, kind: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    return _with_text_keys(msgspec.to_builtins(value, enc_hook=_flatten))
+    built = msgspec.to_builtins(value, enc_hook=_flatten)
+    return built if is_plain(built) else _with_text_keys(built)
 
 
 def _with_text_keys(value: Any) -> Any:

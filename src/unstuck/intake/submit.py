@@ -217,34 +217,41 @@ class Submitter:
         self._chance = chance or SystemChance()
         self._tenant = tenant
         self._max_timeout = max_timeout
-        #: Of many calls, one after the other, the options are the same.
-        self._terms: tuple[RoutedWorkflow, Options, Policy, str] | None = None
 
     def job(self, workflow: RoutedWorkflow, payload: str, options: Options) -> NewJob:
-        """What will be stored, checked; its id is known before the commit. What it leaves open of its policy comes
-        from the row of its workflow."""
-        policy, what_is_said = self._terms_of(workflow, options)
-        return NewJob(
-            id=self._chance.job_id(),
-            tenant=options.tenant or self._tenant,
-            queue=options.queue or workflow.queue,
-            workflow=check_name(workflow.name, "workflow"),
-            payload=payload,
-            policy=policy,
-            said=what_is_said,
-            max_timeout=self._max_timeout,
-            priority=options.priority,
-            delay=float(options.delay or 0),
-            start_at=options.at,
-            key=options.key,
-            fingerprint=fingerprint(workflow.name, payload) if options.key else None,
-            tags=options.tags,
-            target=_place("target", options.target, workflow.target, workflow, payload),
-            limit_key=_place("limit_key", options.limit_key, workflow.limit_key, workflow, payload),
-            on_hold=options.hold,
-            after=options.after,
-            after_failure=options.after_failure,
-        )
+        return self.jobs(workflow, [payload], options)[0]
+
+    def jobs(self, workflow: RoutedWorkflow, payloads: Sequence[str], options: Options) -> list[NewJob]:
+        """What will be stored, checked; their ids are known before the commit. What they leave open of their policy
+        comes from the row of their workflow."""
+        policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
+        of_all: dict[str, Any] = {
+            "tenant": options.tenant or self._tenant,
+            "queue": options.queue or workflow.queue,
+            "workflow": check_name(workflow.name, "workflow"),
+            "policy": policy,
+            "said": said(workflow.name, workflow.said, options.policy),
+            "max_timeout": self._max_timeout,
+            "priority": options.priority,
+            "delay": float(options.delay or 0),
+            "start_at": options.at,
+            "key": options.key,
+            "tags": options.tags,
+            "on_hold": options.hold,
+            "after": options.after,
+            "after_failure": options.after_failure,
+        }
+        return [
+            NewJob(
+                id=ident,
+                payload=payload,
+                fingerprint=fingerprint(workflow.name, payload) if options.key else None,
+                target=_place("target", options.target, workflow.target, workflow, payload),
+                limit_key=_place("limit_key", options.limit_key, workflow.limit_key, workflow, payload),
+                **of_all,
+            )
+            for ident, payload in zip(self._chance.job_ids(len(payloads)), payloads, strict=True)
+        ]
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """All or nothing up to BATCH jobs; of more, an error's note says how many are stored already."""
@@ -257,13 +264,6 @@ class Submitter:
                     error.add_note(f"the first {len(stored)} of {len(jobs)} jobs were stored before this")
                 raise
         return stored
-
-    def _terms_of(self, workflow: RoutedWorkflow, options: Options) -> tuple[Policy, str]:
-        last = self._terms
-        if last is None or last[0] is not workflow or last[1] is not options:
-            policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
-            last = self._terms = (workflow, options, policy, said(workflow.name, workflow.said, options.policy))
-        return last[2:]
 
     def _store_once(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """A lost answer is asked for again under the same ids: the store then says what it has, and adds nothing."""

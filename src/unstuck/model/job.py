@@ -1,7 +1,7 @@
 """JobRecord, AttemptRecord and their kin: values, as the store gives them out.
 
-Those that are made for every single job (AttemptRef, ClaimedJob, and Report, Settled, Finished elsewhere) are not
-frozen dataclasses: freezing alone cost a fifth of the supervisor's time per job. Nobody changes them all the same.
+Those that are made for every single job (AttemptRef, ClaimedJob, NewJob, and Report, Settled, Finished elsewhere) are
+not frozen dataclasses: freezing alone cost a fifth of the supervisor's time per job. Nobody changes them anyway.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class ClaimedJob:
     has_target: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewJob:
     """What submit stores: already checked, its route resolved."""
 

@@ -13,6 +13,7 @@ MAX_DEPTH = 100
 MAX_DIGITS = 4000
 MAX_NAME = 200
 _TOO_LONG = 10**MAX_DIGITS
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -22,6 +23,8 @@ def encode(value: Any, where: str, limit: int = MAX_PAYLOAD) -> str:
     Refused on both stores alike: NaN and infinities, NUL and lone surrogates in text, cycles, depth, keys that
     are not text or that collide, integers too long to read back, and anything above the size limit.
     """
+    if (text := _encode_plain(value)) is not None:
+        return text
     _inspect(value, where, 0)
     try:
         text = _ENCODER.encode(value)
@@ -30,6 +33,34 @@ def encode(value: Any, where: str, limit: int = MAX_PAYLOAD) -> str:
     if len(text) > limit or len(text.encode()) > limit:
         raise NotStorable(where, f"it is {len(text.encode()):,} bytes of JSON; the limit is {limit:,}")
     return text
+
+
+def _encode_plain(value: Any) -> str | None:
+    """Of what is short and in ASCII, as most is, the text says enough: no integer in it is too long, no surrogate is
+    there, and a NUL would be written out. None: look closely."""
+    if not is_plain(value):
+        return None
+    try:
+        text = _ENCODER.encode(value)
+    except ValueError:
+        return None
+    return text if len(text) <= MAX_DIGITS and text.isascii() and "\\u0000" not in text else None
+
+
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether it is made of JSON's own types alone, with texts as keys. What is nested deeply is not said to be."""
+    kind = type(value)
+    if kind is dict:
+        if not all(type(key) is str for key in value):
+            return False
+        inside = value.values()
+    elif kind is list or kind is tuple:
+        inside = value
+    else:
+        return kind in _LEAVES
+    if depth >= MAX_DEPTH:
+        return False
+    return all(type(item) in _LEAVES or is_plain(item, depth + 1) for item in inside)
 
 
 def decode(text: str, where: str) -> Any:
@@ -87,6 +118,8 @@ def _inspect(value: Any, where: str, depth: int) -> None:
 def check_text(text: str, where: str) -> None:
     if "\x00" in text:
         raise NotStorable(where, "text with a NUL character")
+    if text.isascii():
+        return
     try:
         text.encode()
     except UnicodeEncodeError:

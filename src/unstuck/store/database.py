@@ -69,8 +69,11 @@ class Database(Protocol):
         """SQLite gives the closure one snapshot, PostgreSQL one per statement: read what must agree in one."""
         ...
 
-    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
-        """One statement that writes: a transaction by itself, in one round trip where the database allows it."""
+    def once(
+        self, statement: str, /, *, stop_after: float | None = None, hint: bool = False, **values: Any
+    ) -> list[Row]:
+        """One statement that writes: a transaction by itself, in one round trip where the database allows it. `hint`:
+        and then, behind its commit, wake idle workers, in the same round trip."""
         ...
 
     def remember(self, worker: str, boot_id: str) -> None:

@@ -9,10 +9,10 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.guard import audit, isolation
+from unstuck.store.life import submit
 from unstuck.store.life.settle_tools import Settling
-from unstuck.store.life.submit import expect
 from unstuck.store.order.name_ids import Numbers, StaleNames
-from unstuck.store.port import EVERY, QuarantineDuty
+from unstuck.store.port import EVERY, QuarantineDuty, Submitted
 
 #: How often a verb looks again at what keeps moving under its eyes.
 LOOKS = 100
@@ -28,6 +28,7 @@ class Transactions:
         self.name_ids = tools.name_ids
         #: Whether the last look at the routes met a limit: what ends may then be all that keeps it shut.
         self.has_limits = False
+        self.door = submit.Door()
         self._workers: dict[int, Row] = {}
 
     def waking(self, work: Callable[[Transaction], tuple[T, bool]], patience: float | None = None) -> T:
@@ -62,6 +63,12 @@ class Transactions:
 
         return self.database.write(both)
 
+    def submit_at_once(self, jobs: Sequence[NewJob]) -> list[Submitted] | None:
+        """In one round trip, where nothing asks for more. None: something does."""
+        if self.database.one_table_per_statement or self.door.is_watched or not submit.can_be_at_once(jobs):
+            return None
+        return submit.at_once(self.database, jobs, self._numbers(jobs))
+
     def with_numbers(
         self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None = None
     ) -> T:
@@ -76,8 +83,11 @@ class Transactions:
     def _write_with_numbers(
         self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None
     ) -> T:
-        numbers = self.name_ids.ensure(self.database, jobs, lambda t: expect(t, jobs))
+        numbers = self._numbers(jobs)
         return self.database.write(lambda t: work(t, numbers), patience=patience)
+
+    def _numbers(self, jobs: Sequence[NewJob]) -> Numbers:
+        return self.name_ids.ensure(self.database, jobs, lambda t: submit.expect(t, jobs))
 
     def known_worker(self, worker: int) -> Row | None:
         """Name and host of an incarnation never change. Its code version does with each import, and is what it

@@ -24,7 +24,7 @@ from unstuck.chance import SystemChance
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
 from unstuck.store.database import Row, StoreSlow, T, Transaction
-from unstuck.store.drivers import leaps, migrations
+from unstuck.store.drivers import leaps, migrations, postgres_flight
 from unstuck.store.drivers.leaps import Leapt, Witness
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
 from unstuck.store.drivers.postgres_call import PostgresCall
@@ -102,14 +102,20 @@ class PostgresDatabase:
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         return self._call(lambda call, limit: call.read(work, limit), within)
 
-    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
+    def once(
+        self, statement: str, /, *, stop_after: float | None = None, hint: bool = False, **values: Any
+    ) -> list[Row]:
         """What it did stands, whatever its answer says about the clock; the next one is to know."""
+        if hint and self._prepare is None:
+            rows = self.once(statement, stop_after=stop_after, **values)
+            self.hint()
+            return rows
         if stop_after is not None and self._prepare is None:
             # Behind a pooler a session's settings would soon be somebody else's; a transaction's end with it.
             return self.write(lambda t: t.all(statement, **values), stop_after=stop_after)
         sent = boot()
         stop = None if stop_after is None else _milliseconds(stop_after)
-        rows = self._call(lambda call, _: call.once(statement, values), None, stop_after=stop)
+        rows = self._call(lambda call, _: call.once(statement, values, hint), None, stop_after=stop)
         try:
             if self.witness is not None:
                 leaps.check(self.witness, rows, sent)
@@ -215,6 +221,7 @@ class PostgresDatabase:
             was_used = connection.is_used
             self._watchdog.watch(connection.line, deadline)
             try:
+                postgres_flight.land(connection)
                 call.stop_after(stop_after)
                 return act(call, limit)
             except CONTENTION as error:

@@ -13,7 +13,7 @@ from psycopg.rows import DictRow
 from unstuck.clock import boot
 from unstuck.model.errors import StoreUnavailable
 from unstuck.store.database import Row, T
-from unstuck.store.drivers import leaps
+from unstuck.store.drivers import leaps, postgres_flight
 from unstuck.store.drivers.leaps import Witness
 from unstuck.store.drivers.postgres_pool import (
     PooledConnection,
@@ -58,7 +58,7 @@ class PostgresTransaction:
     def _execute(self, statement: str, values: dict[str, Any]) -> psycopg.Cursor[DictRow]:
         for name, value in values.items():
             if isinstance(value, list) and value and isinstance(value[0], int):
-                values[name] = f"{{{','.join(map(str, value))}}}"  # the driver's own way takes 12 µs for each number
+                values[name] = postgres_flight.array(value)
         # Always with parameters, even none: only then does the driver read %% as the percent sign it stands for.
         return self._connection.execute(self._statements[statement], values)
 
@@ -100,9 +100,11 @@ class PostgresCall:
             return self.write(work, limit)
         return work(PostgresTransaction(self._driver, self._statements, self._witness))
 
-    def once(self, statement: str, values: dict[str, Any]) -> list[Row]:
+    def once(self, statement: str, values: dict[str, Any], hint: bool) -> list[Row]:
         """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent."""
         self.commit_sent = True
+        if hint:
+            return postgres_flight.write_and_hint(self._connection, self._statements, statement, values)
         return PostgresTransaction(self._driver, self._statements).all(statement, **values)
 
     def stop_after(self, milliseconds: int | None) -> None:

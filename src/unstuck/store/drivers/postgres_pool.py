@@ -33,7 +33,7 @@ def usual_stop_after(store_call: float) -> int:
 class PooledConnection:
     """A psycopg connection with its line to the watchdog."""
 
-    __slots__ = ("driver", "is_used", "line", "stop_after")
+    __slots__ = ("driver", "is_used", "line", "owes_answer", "prepared", "stop_after")
 
     def __init__(self, driver: psycopg.Connection[DictRow]) -> None:
         self.driver = driver
@@ -41,10 +41,19 @@ class PooledConnection:
         self.is_used = False
         #: After how many milliseconds the server stops a statement of this session; None: as it was introduced.
         self.stop_after: int | None = None
+        #: A hint was sent behind the last statement, and nobody has read its answer yet. See `postgres_flight`.
+        self.owes_answer = False
+        #: The statements that were prepared without the driver's help.
+        self.prepared: set[str] = set()
 
     @property
     def is_lost(self) -> bool:
         return self.line.was_cut or self.driver.closed
+
+    @property
+    def is_at_rest(self) -> bool:
+        """No transaction of ours is open in it; one that hints is the server's own affair."""
+        return self.owes_answer or self.driver.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
     def close(self) -> None:
         if self.driver.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
@@ -167,7 +176,7 @@ class Pool:
 
     def give_back(self, connection: PooledConnection) -> None:
         connection.is_used = True
-        if connection.is_lost or connection.driver.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        if connection.is_lost or not connection.is_at_rest:
             self.drop(connection)
             return
         with self._changed:

@@ -96,8 +96,13 @@ class SqliteDatabase:
             work, self.store_call if within is None else within, *(limit for limit in limits if limit is not None)
         )
 
-    def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
-        return self.write(lambda t: t.all(statement, **values), stop_after=stop_after)
+    def once(
+        self, statement: str, /, *, stop_after: float | None = None, hint: bool = False, **values: Any
+    ) -> list[Row]:
+        rows = self.write(lambda t: t.all(statement, **values), stop_after=stop_after)
+        if hint:
+            self.hint()
+        return rows
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
         self._learn_time()

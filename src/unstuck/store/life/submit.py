@@ -7,16 +7,18 @@ counted, and the blacklist is asked, after the insert in the same transaction: w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from unstuck.model.dependencies import cycle
-from unstuck.model.errors import InvalidInput, KeyConflict
+from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
 from unstuck.model.job import AfterFailure, NewJob
 from unstuck.model.lifecycle import JobState
+from unstuck.model.names import LIFE
 from unstuck.model.payload import check_text
 from unstuck.model.policy import LONGEST
-from unstuck.store.database import Row, Transaction
+from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.guard import audit, breaker
 from unstuck.store.order import caps
@@ -33,7 +35,97 @@ CHUNK_CHARACTERS = 4 << 20
 Key = tuple[str, str]
 
 
-def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float) -> list[Submitted]:
+class Door:
+    """What the last submit of a store met. Where caps or the blacklist ask for more than one statement, the next one
+    does not try with one."""
+
+    def __init__(self) -> None:
+        self.is_watched = False
+
+
+def at_once(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
+    """In one statement, and the hint behind it, jobs for which `can_be_at_once`. None: nothing was stored, and a
+    transaction must say why, or do it."""
+    first = jobs[0]
+    if numbers.stay(first) is not None:
+        return None
+    earliest, latest = database.expected_now()
+    [row] = database.once(
+        "submit_at_once",
+        hint=True,
+        tenant=first.tenant,
+        queue=first.queue,
+        workflow=first.workflow,
+        priority=first.priority,
+        policy=numbers.policy(first),
+        uids=[job.id for job in jobs],
+        routes=[numbers.route(job) for job in jobs],
+        payloads=[job.payload for job in jobs],
+        jobs=len(jobs),
+        earliest=earliest,
+        latest=min(latest, numbers.as_of + span(LIFE)),
+        seen=numbers.seen if numbers.terms else None,
+    )
+    if not row["is_open"]:
+        return None
+    if row["born"] == len(jobs):
+        return [Submitted(job.id, created=True) for job in jobs]
+    born = dict.fromkeys(json.loads(row["uids"] or "[]"), True)
+    return [Submitted(job.id, created=born.pop(job.id, False)) for job in jobs]
+
+
+def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
+    """One batch of calls that need nothing but their queue, and differ in no more than what they say and how they are
+    limited."""
+    first = jobs[0]
+    return (
+        len(jobs) <= CHUNK_JOBS
+        and all(
+            job.target is None
+            and job.key is None
+            and job.start_at is None
+            and job.replay_of is None
+            and not (job.delay or job.tags or job.on_hold or job.after)
+            and job.workflow == first.workflow
+            and job.said == first.said
+            and job.tenant == first.tenant
+            and job.queue == first.queue
+            and job.priority == first.priority
+            and (job.policy is first.policy or job.policy == first.policy)
+            for job in jobs
+        )
+        and sum(len(job.payload) for job in jobs) <= CHUNK_CHARACTERS
+    )
+
+
+def plainly(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
+    """The same where a statement writes to one table: in a transaction, row by row, which is cheaper there than to
+    make a document of a batch and read it again. None: nothing was stored, and `submit` must say why, or do it."""
+    first = jobs[0]
+    door = t.one("submit_door")
+    assert door is not None
+    if door["is_watched"] or numbers.stay(first) is not None:
+        return None
+    numbers.check(door["now"], door["seen"])
+    facts = {"tenant": first.tenant, "queue": first.queue, "workflow": first.workflow, "priority": first.priority}
+    facts |= {"policy": numbers.policy(first), "now": door["now"]}
+    answers = [
+        Submitted(
+            job.id, t.run("submit_plain", uid=job.id, payload=job.payload, route=numbers.route(job), **facts) == 1
+        )
+        for job in jobs
+    ]
+    last = door["last"] or 0
+    t.run("queue_plain", last=last)
+    t.run("tell_plain", last=last)
+    return answers
+
+
+def submit(
+    t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float, door: Door | None = None
+) -> list[Submitted]:
+    if t.one_table_per_statement and can_be_at_once(jobs) and (stored := plainly(t, jobs, numbers)) is not None:
+        return stored
     owners = _owners(t, jobs, key_life)
     fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
     waits = _waits(jobs, {job.id: owners.get(_key(job), job.id) for job in jobs})
@@ -45,6 +137,8 @@ def submit(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: f
     pending.begin(
         t, [pending.Beginning(born[job.id], job, waits[job.id]) for job in fresh.values() if job.id in born]
     )
+    if door is not None and born:
+        door.is_watched = any(row["is_capped"] or row["is_guarded"] for row in born.values())
     if any(row["is_capped"] for row in born.values()):
         caps.check(t, [fresh[uid] for uid in born])
     if any(row["is_guarded"] for row in born.values()):
@@ -173,6 +267,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
 
 def check(jobs: Sequence[NewJob]) -> None:
     """Before anything is written: both databases refuse the same things with the same words."""
+    are_clean = _are_clean(jobs)
     for job in jobs:
         if not -MAX_PRIORITY <= job.priority <= MAX_PRIORITY:
             raise InvalidInput(f"priority {job.priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
@@ -184,7 +279,22 @@ def check(jobs: Sequence[NewJob]) -> None:
             raise InvalidInput(f"after_failure={job.after_failure!r} is not one of {', '.join(AFTER_FAILURES)}")
         if EVERY in (job.tenant, job.target):
             raise InvalidInput(f"{EVERY} stands for all of them and names none")
-        check_text(job.payload, "the payload")
-        texts = (job.id, job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
-        for name in (*texts, *job.tags, *job.after, job.replay_of):
-            check_text(name or "", "a name")
+        if not are_clean:
+            check_text(job.payload, "the payload")
+            for name in _names(job):
+                check_text(name, "a name")
+
+
+def _are_clean(jobs: Sequence[NewJob]) -> bool:
+    """One look at all texts of a batch together; what it finds is then looked for in each."""
+    names = {name for job in jobs for name in _names(job)}
+    try:
+        check_text("".join([*names, *[job.payload for job in jobs]]), "a batch")
+    except NotStorable:
+        return False
+    return True
+
+
+def _names(job: NewJob) -> Iterator[str]:
+    texts = (job.id, job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
+    return filter(None, (*texts, *job.tags, *job.after, job.replay_of))

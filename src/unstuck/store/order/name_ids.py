@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -43,6 +43,8 @@ RouteName = tuple[str, str, str, str]
 TargetName = tuple[str, str]
 #: A workflow, and what is said of a policy of it.
 Asked = tuple[str, str]
+#: A job's route and target, and what is said of its policy or the policy itself.
+Reference = tuple[str, str, str, str | None, str | None, str | Policy]
 Expect = Callable[[Transaction], None]
 K = TypeVar("K")
 V = TypeVar("V")
@@ -137,6 +139,8 @@ class _Rules:
         self.seen = seen
         self.begun_at = now
         self.terms: _Kept[Asked, Terms] = _Kept()
+        #: Of jobs that were submitted alone, or beside others that refer to the same.
+        self.numbers: _Kept[Reference, Numbers] = _Kept()
 
 
 class NameIds:
@@ -171,9 +175,21 @@ class NameIds:
         """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody.
         `expect` raises what the submit would be refused for, so far as it can be seen: names of refused jobs are not
         made."""
-        wanted = list(jobs)
-        if self._clock() - self._memory.begun_at > LIFE:
+        wanted = {_reference(job): job for job in jobs}  # of a batch, most refer to the same
+        now = self._clock()
+        if now - self._memory.begun_at > LIFE:
             self.forget()
+        (reference, *others) = wanted
+        if not others and now - self._rules.begun_at <= RULES_LIFE:
+            known = self._rules.numbers.get(reference)
+            if known is not None:
+                return known
+        found = self._ensure(database, wanted.values(), expect)
+        if not others and found.terms and found.seen == self._rules.seen:
+            self._rules.numbers.keep({reference: found})
+        return found
+
+    def _ensure(self, database: Database, wanted: Collection[NewJob], expect: Expect | None) -> Numbers:
         memory = self._memory
         routes = {route_name(job) for job in wanted}
         targets = {(job.tenant, job.target) for job in wanted if job.target is not None}
@@ -295,6 +311,11 @@ class _Old:
 
 def _meant_long_ago(rows: Iterable[Row], now: int) -> list[int]:
     return sorted(row["id"] for row in rows if row["named_at"] < now - span(NAMED_EVERY))
+
+
+def _reference(job: NewJob) -> Reference:
+    """All that a job's numbers are found by."""
+    return (job.tenant, job.queue, job.workflow, job.limit_key, job.target, job.said or job.policy)
 
 
 def route_name(job: NewJob) -> RouteName:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.store.port.worker import OrderKind, WorkerOrder
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """`created` is False when the idempotency key (or the id) was known: then this is the earlier job."""
 
     id: str

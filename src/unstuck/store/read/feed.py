@@ -9,6 +9,7 @@ statement, under the lock of one row that nobody waits for. Writers know nothing
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy, StoreError, quoted
 from unstuck.store.database import Database, Row, Transaction
@@ -57,7 +58,7 @@ def page(t: Transaction, after: str, wanted: FeedFilter, limit: int) -> FeedPage
 
 def forget(database: Database, kept: float, batch: int, past: int) -> int:
     """How many entries of the feed went; events stay with their jobs."""
-    facts = {"kept": span(kept), "batch": batch, "past": past}
+    facts: dict[str, Any] = {"kept": span(kept), "batch": batch, "past": past}
     if database.dialect == "sqlite":
         return database.write(lambda t: _raise_floor(t, facts))
     # A database that was restored from a dump counts its transactions anew: sequencing notices it, but only as long

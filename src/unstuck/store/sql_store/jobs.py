@@ -37,8 +37,10 @@ class SqlJobs(SqlVerbs):
         if not jobs:
             return []
         submit.check(jobs)
+        if (stored := self._transactions.submit_at_once(jobs)) is not None:
+            return stored
         answers = self._transactions.with_numbers(
-            jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life)
+            jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life, self._transactions.door)
         )
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers

@@ -22,6 +22,27 @@ RETURNING id, uid, created_at, (SELECT COALESCE(MAX(seen_at), 0) FROM unstuck_wo
           EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL) AS is_capped,
           (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS is_guarded
 
+-- name: submit_door
+-- What a submit of jobs that need nothing but their queue must know first.
+SELECT unstuck_now() AS now, (SELECT COALESCE(MAX(seen_at), 0) FROM unstuck_workflows) AS seen,
+       EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL)
+       OR (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NOT NULL AS is_watched,
+       (SELECT seq FROM sqlite_sequence WHERE name = 'unstuck_jobs') AS last
+
+-- name: submit_plain
+INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at)
+VALUES (:uid, :tenant, :queue, :workflow, :route, :priority, :now - :priority * 60000000, :payload, :policy, :now, :now)
+ON CONFLICT (uid) DO NOTHING
+
+-- name: queue_plain
+-- Those with numbers above :last were all made by this transaction.
+INSERT INTO unstuck_ready (route, rank, job)
+SELECT route, rank, id FROM unstuck_jobs WHERE id > :last
+
+-- name: tell_plain
+INSERT INTO unstuck_events (job, number, at, kind, run, token)
+SELECT id, 1, created_at, 'submitted', 1, 0 FROM unstuck_jobs WHERE id > :last
+
 -- name: submit_events
 INSERT INTO unstuck_events (job, number, at, kind, run, token)
 SELECT j.id, 1, j.created_at, 'submitted', 1, 0
