@@ -342,6 +342,10 @@ def test_a_session_that_holds_rows_is_a_warning_and_one_that_lets_nobody_read_is
         assert answer.code == 10
         assert "has held unstuck_jobs for" in told(answer)["locks"]["detail"]
         assert "lock timeout" in told(answer)["database"]["detail"]
+        person.rollback()
+        # The first that health asks of the database: nothing was told before it.
+        person.execute("LOCK TABLE unstuck_migrations")
+        assert "has held unstuck_migrations for" in asked(unstuck)["database"]["detail"]
     assert unstuck("health").code == 0
 
 

@@ -14,7 +14,7 @@ from unstuck.cli.parser import option
 from unstuck.cli.session import Session, how_to_migrate, opened
 from unstuck.cli.worker_info import ALIVE, import_error, is_ready, roles, start_error
 from unstuck.cli.workers import is_worth_showing, role_text
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import WorkerRecord
 
 app = options.single()
@@ -73,6 +73,10 @@ def _checks(session: Session, need_workers: bool, worker: str | None) -> Iterato
     """Stops at the first thing without which the others cannot be asked; the database comes first."""
     try:
         yield from _asked(session, need_workers, worker)
+    except StoreBusy as error:
+        from unstuck.observe.why import with_holder
+
+        yield Check("database", False, with_holder(session.store, error))
     except StoreError as error:
         yield Check("database", False, str(error))
 
