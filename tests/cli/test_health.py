@@ -100,6 +100,15 @@ def test_a_role_without_which_jobs_do_not_move_is_unhealthy_if_it_fails_everywhe
     assert unstuck("health", "--json").code == 10
 
 
+def test_a_worker_without_a_beat_is_a_warning_although_its_lease_holds(
+    unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord
+) -> None:
+    """It is frozen or cut off, and cannot say what fails."""
+    assert "silent" not in asked(unstuck)
+    by_hand(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - %s", 12_000_000)
+    assert asked(unstuck)["silent"]["detail"] == "w1: no beat for too long"
+
+
 def test_a_role_that_has_failed_for_a_moment_only_is_a_warning(
     unstuck: Command, store: SqlStore, w1: WorkerRecord
 ) -> None:
