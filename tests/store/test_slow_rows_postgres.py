@@ -52,4 +52,3 @@ def test_a_slow_target_is_set_aside_by_the_first_looks_at_the_inbox(
         assert server.inbox_stand().entries == 0
     server.ingest_again()
     assert server.quarantined() == []
-

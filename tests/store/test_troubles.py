@@ -198,7 +198,7 @@ def test_a_session_that_keeps_the_guard_outside_of_a_transaction_is_told(server:
 
 
 def test_an_advisory_lock_is_told_once_a_session_of_ours_waits_for_it(server: SqlStore, server_url: str) -> None:
-    """That of migrations, say, or the address of an event; what others agree upon among themselves is none of ours."""
+    """That of migrations, say, or the address of an event; what others agree upon is none of ours."""
     with (
         psycopg.connect(server_url, application_name="lunch") as person,
         psycopg.connect(server_url, autocommit=True) as ours,

@@ -49,8 +49,8 @@ def claimable(view: WhyView) -> Iterator[Finding]:
     if silent > timedelta(seconds=view.times.silent_after):
         every = lasting(timedelta(seconds=view.times.beat))
         yield Finding(
-            f"no gate keeps it, but {workers_serving(count)} may be frozen or cut off from the database: the last beat "
-            f"came {lasting(silent)} ago, and one is due every {every}",
+            f"no gate keeps it, but {workers_serving(count)} may be frozen or cut off from the database: "
+            f"the last beat came {lasting(silent)} ago, and one is due every {every}",
             remedy="unstuck workers",
         )
         return

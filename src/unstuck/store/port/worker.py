@@ -278,7 +278,7 @@ class WorkerPort(Protocol):
     def renew(
         self, worker: int, lease: float, *, state: str = "active", info: Mapping[str, Any] | None = None
     ) -> Beat:
-        """Renew the lease unless it has ended. No row but the worker's own can cost the lease; for that one it waits."""
+        """Renew the lease unless it has ended. Waits for the worker's own row; no other can cost the lease."""
         ...
 
     def reconcile(
