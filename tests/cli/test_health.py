@@ -100,6 +100,15 @@ def test_a_role_without_which_jobs_do_not_move_is_unhealthy_if_it_fails_everywhe
     assert unstuck("health", "--json").code == 10
 
 
+def test_a_worker_without_a_beat_is_a_warning_although_its_lease_holds(
+    unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord
+) -> None:
+    """It is frozen or cut off, and cannot say what fails."""
+    assert "silent" not in asked(unstuck)
+    by_hand(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - %s", 12_000_000)
+    assert asked(unstuck)["silent"]["detail"] == "w1: no beat for too long"
+
+
 def test_a_role_that_has_failed_for_a_moment_only_is_a_warning(
     unstuck: Command, store: SqlStore, w1: WorkerRecord
 ) -> None:
@@ -342,6 +351,10 @@ def test_a_session_that_holds_rows_is_a_warning_and_one_that_lets_nobody_read_is
         assert answer.code == 10
         assert "has held unstuck_jobs for" in told(answer)["locks"]["detail"]
         assert "lock timeout" in told(answer)["database"]["detail"]
+        person.rollback()
+        # The first that health asks of the database: nothing was told before it.
+        person.execute("LOCK TABLE unstuck_migrations")
+        assert "has held unstuck_migrations for" in asked(unstuck)["database"]["detail"]
     assert unstuck("health").code == 0
 
 

@@ -254,6 +254,19 @@ SAID: dict[Code, tuple[str, str | None]] = {
 }
 
 
+def test_workers_without_a_beat_are_not_said_to_take_it_soon() -> None:
+    """Frozen, or cut off from the database: their lease holds still, and what fails there cannot be told."""
+    times = Times()
+    silent = replace(ADA, beat_at=NOW - timedelta(seconds=times.silent_after + 1))
+    [reason] = explain(facts(workers=(silent, silent)), NOW, times).reasons
+    assert reason.code is Code.CLAIMABLE
+    assert reason.sentence == (
+        "no gate keeps it, but the 2 workers that serve it may be frozen or cut off from the database: the last beat "
+        "came 12s ago, and one is due every 5s"
+    )
+    assert "takes it within 1s" in explain(facts(workers=(silent, ADA)), NOW, times).reasons[0].sentence
+
+
 def test_every_code_has_a_rule_an_example_and_a_sentence() -> None:
     assert set(RULES) == set(Code) == set(EXAMPLES) == set(SAID)
 

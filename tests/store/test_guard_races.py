@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers
 from unstuck.chance import SystemChance
-from unstuck.model.errors import WorkflowBlacklisted
+from unstuck.model.errors import StoreBusy, WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import ErrorInfo, Stuck
@@ -282,6 +283,31 @@ def test_an_entry_waits_for_the_claims_that_are_under_way(pg: SqlStore, pg_url: 
         assert [row["uid"] for row in claiming.finish()] == [job.id]
         assert adding.result(10)[1]
     assert len(pg.blacklist()) == 1
+
+
+def test_who_wants_to_shut_a_guard_that_another_session_keeps_lets_claims_in_meanwhile(
+    pg: SqlStore, pg_url: str
+) -> None:
+    """A person in psql, or a claim of a frozen worker: whoever waits for the lock keeps others from sharing it."""
+    ada, longest, shut_since = a_worker(pg), 0.0, None
+    submitted(pg, workflow=BAD)
+    with psycopg.connect(pg_url) as person, ThreadPoolExecutor(1) as threads:
+        person.execute("SELECT pg_advisory_xact_lock_shared(1970173813)")
+        adding = threads.submit(pg.blacklist_add, TENANT, "another", "x", "kim")
+        with psycopg.connect(pg_url, autocommit=True) as look:
+            while not adding.done():
+                row = look.execute("SELECT unstuck_pass_guard()").fetchone()
+                assert row is not None
+                if row[0] >= 0:
+                    shut_since = None
+                else:
+                    shut_since = shut_since or time.monotonic()
+                    longest = max(longest, time.monotonic() - shut_since)
+        with pytest.raises(StoreBusy):
+            adding.result()
+    assert 0 < longest < 1.0
+    assert len(pg.claim(ada.number, chance.nonce(), everywhere(pg))) == 1
+    assert pg.blacklist_add(TENANT, "another", "x", "kim")[1]
 
 
 def test_a_claim_whose_snapshot_is_older_than_the_entry_sees_it_all_the_same(pg: SqlStore, pg_url: str) -> None:

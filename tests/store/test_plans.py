@@ -155,7 +155,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("take_inbox", {"after": 0, "batch": 100}, 110),
     ("inbox_waits", {"after": 0}, 1),
     ("inbox_stand", {"ceiling": 100}, 100),
-    ("locks_on", {"job": 3 * JOBS, "first": -(1 << 62), "longer": 1_000_000}, 110),
+    ("locks_on", {"job": 3 * JOBS, "first": -(1 << 62), "longer": 1_000_000, "ours": 10_000_000}, 110),
     ("target_row", {"tenant": "default", "name": "t7", "ceiling": 10}, 11),
     ("targets", {"tenant": "default", "after": "t500", "most": 20, "ceiling": 10}, 210),
     ("blocked_targets", {"tenant": "default", "after": "", "most": 20, "ceiling": 10}, 210),

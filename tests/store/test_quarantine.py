@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.conftest import StoreClock
-from tests.support.builders import a_job
+from tests.support.builders import a_job, submitted
+from unstuck.model.errors import StoreBusy
+from unstuck.store.guard import quarantine
 from unstuck.store.sql_store import SqlStore
 
 
@@ -39,6 +41,18 @@ def test_many_bad_rows_of_one_workflow_are_one_piece_of_news(store: SqlStore) ->
     assert news.title == "Set aside: recover"
     assert jobs[0].id in news.message
     assert {(one.tries, one.error) for one in store.quarantined()} == {(2, "it raises still")}
+
+
+def test_news_of_a_lock_do_not_say_that_nothing_else_waits(store: SqlStore) -> None:
+    """It may be that of a whole table; `health` names its holder."""
+    held, refused = submitted(store, workflow="held"), submitted(store, workflow="refused")
+    lock = quarantine.reason(StoreBusy("a lock timeout"))
+    errors = {_number(store, held.id): lock, _number(store, refused.id): "CheckViolation: no"}
+    store.quarantine("settle", errors, "ada")
+    news = {found.workflow: found.message for found in store.notifications()}
+    assert "unstuck health" in news["held"]
+    assert "Nothing else waits" not in news["held"]
+    assert "Nothing else waits for it" in news["refused"]
 
 
 def test_those_tried_longest_ago_are_due_first_and_a_person_can_ask_for_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -151,3 +152,58 @@ def test_a_long_look_that_an_alter_waits_for_is_told(server: SqlStore, server_ur
         while person.pgconn.get_result() is not None:
             pass
     assert server.lock_holders(0.0) == []
+
+
+def test_sessions_of_ours_are_told_only_when_no_call_takes_so_long(server: SqlStore, server_url: str) -> None:
+    """On a busy machine ours are at work for seconds: whoever is paged for them finds nothing."""
+    with (
+        psycopg.connect(server_url, application_name="unstuck 0a1b2c3d") as named,
+        psycopg.connect(server_url, application_name="shop") as marked,
+    ):
+        named.execute("LOCK TABLE unstuck_limits IN SHARE MODE")
+        marked.execute("/* unstuck */ SELECT 1 FROM unstuck_jobs FOR UPDATE")
+        with psycopg.connect(server_url, application_name="lunch") as person:
+            person.execute("SELECT 1 FROM unstuck_jobs FOR UPDATE")
+            assert [found.session.application for found in server.lock_holders(0.0)] == ["lunch"]
+        with closing(open_database(server_url)) as database:
+            rows = database.read(lambda t: t.all("lock_holders", longer=0, ours=0))
+        assert {row["application_name"] for row in rows} == {"unstuck 0a1b2c3d", "shop"}
+
+
+@pytest.mark.parametrize("how", ["pg_advisory_xact_lock_shared", "pg_advisory_xact_lock"])
+def test_a_session_that_keeps_the_guard_is_told_shared_or_not(server: SqlStore, server_url: str, how: str) -> None:
+    """Who has it shared keeps out whoever wants to make an entry of the blacklist."""
+    with psycopg.connect(server_url, application_name="lunch") as person:
+        person.execute(f"SELECT {how}(1970173813)".encode())
+        [found] = server.lock_holders(0.0)
+        assert (found.session.pid, found.held) == (person.info.backend_pid, ("the guard",))
+
+
+def test_a_session_that_keeps_the_guard_outside_of_a_transaction_is_told(server: SqlStore, server_url: str) -> None:
+    with psycopg.connect(server_url, application_name="lunch", autocommit=True) as person:
+        person.execute("SELECT pg_advisory_lock(1970173813)")
+        assert server.lock_holders(600.0) == []
+        [found] = eventually(lambda: server.lock_holders(0.5))
+        assert (found.session.pid, found.held) == (person.info.backend_pid, ("the guard",))
+        assert found.held_for is not None
+        assert 0.5 <= found.held_for < 60
+
+
+def test_an_advisory_lock_is_told_once_a_session_of_ours_waits_for_it(server: SqlStore, server_url: str) -> None:
+    """That of migrations, say, or the address of an event; what others agree upon is none of ours."""
+    with (
+        psycopg.connect(server_url, application_name="lunch") as person,
+        psycopg.connect(server_url, autocommit=True) as ours,
+    ):
+        person.execute("SELECT pg_advisory_xact_lock(1970173812)")
+        assert server.lock_holders(0.0) == []
+        ours.pgconn.send_query(b"/* unstuck */ SELECT pg_advisory_xact_lock(1970173812)")
+        [found] = eventually(lambda: server.lock_holders(0.0))
+        assert (found.session.pid, found.held, found.waiting) == (
+            person.info.backend_pid,
+            ("an advisory lock",),
+            1,
+        )
+        person.rollback()
+        while ours.pgconn.get_result() is not None:
+            pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, 
 from tests.support.eventually import eventually
 from tests.support.outage import database_away
 from tests.support.postgres import PostgresServer
-from tests.support.troubles import allow, refuse
+from tests.support.troubles import allow, refuse, waits_for_a_lock
+from tests.support.troubles import holding as person_holding
 from tests.worker.test_flow_calls import Desk
 from unstuck.clock import MachineClock
 from unstuck.executor.messages import Done, RecordStep, RefusedMessage, Spend, SpentAnswer
@@ -243,6 +245,29 @@ def test_a_worker_beats_on_while_somebody_holds_one_of_its_rows(server: SqlStore
     heart.tick()
     assert (len(renewed), holding_of.start_reported) == (2, True)
     assert record(server, job.id).started_at is not None
+
+
+def test_claims_go_on_while_somebody_holds_the_row_of_their_worker(server: SqlStore, postgres_url: str) -> None:
+    """The renewal waits for that row, as it must; a claim needs it for nothing."""
+    office = Office(server)
+    heart = Heartbeat(
+        server,
+        office.worker.number,
+        office.ledger,
+        Times(),
+        MachineClock(),
+        describe=lambda: ("active", {}),
+        renewed=lambda _, beat: None,
+        fenced=lambda: None,
+    )
+    with person_holding(postgres_url, "unstuck_workers", "TRUE") as person, ThreadPoolExecutor(2) as threads:
+        beating = threads.submit(heart.tick)
+        eventually(lambda: waits_for_a_lock(postgres_url))
+        announced = threads.submit(office.ledger.announce, "c1")
+        eventually(announced.done, timeout=0.5)
+        assert not beating.done()
+        person.rollback()
+        assert beating.result(10) > 0
 
 
 def until(desk: Desk, check: Callable[[], bool]) -> None:

@@ -14,7 +14,7 @@ from unstuck.cli.parser import option
 from unstuck.cli.session import Session, how_to_migrate, opened
 from unstuck.cli.worker_info import ALIVE, import_error, is_ready, roles, start_error
 from unstuck.cli.workers import is_worth_showing, role_text
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import WorkerRecord
 
 app = options.single()
@@ -73,6 +73,10 @@ def _checks(session: Session, need_workers: bool, worker: str | None) -> Iterato
     """Stops at the first thing without which the others cannot be asked; the database comes first."""
     try:
         yield from _asked(session, need_workers, worker)
+    except StoreBusy as error:
+        from unstuck.observe.why import with_holder
+
+        yield Check("database", False, with_holder(session.store, error))
     except StoreError as error:
         yield Check("database", False, str(error))
 
@@ -92,7 +96,7 @@ def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator
     yield from unwritable
     found, now = list(session.workers()), session.now()
     yield from checks.leaps(session, now)
-    yield from _workers(found, need_workers, now)
+    yield from _workers(found, need_workers, now, timedelta(seconds=session.settings.times.silent_after))
     alive = [w for w, state in found if state in ALIVE]
     if alive:  # else everything waits for a worker, and that was said
         yield from checks.roles(alive, now)
@@ -154,11 +158,15 @@ def _hindrance(worker: WorkerRecord, state: str, now: datetime) -> str:
     return "it is starting, no process is up yet"
 
 
-def _workers(found: list[tuple[WorkerRecord, str]], needed: bool, now: datetime) -> list[Check]:
+def _workers(
+    found: list[tuple[WorkerRecord, str]], needed: bool, now: datetime, silent_after: timedelta
+) -> list[Check]:
     alive = [w for w, state in found if state in ALIVE]
     silent = [
         w.name for w, state in found if state in ("lost", "offline", "fenced") and is_worth_showing(w, state, now)
     ]
+    # Their lease holds, but what fails there cannot be told either.
+    silent += [w.name for w in alive if now - w.heartbeat_at > silent_after]
     broken = [w.name for w in alive if import_error(w.info)]
     barren = [w.name for w in alive if start_error(w.info)]
     ready = sum(is_ready(w, state) for w, state in found)

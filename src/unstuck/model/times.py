@@ -41,6 +41,11 @@ class Times:
     #: A job that is due and still QUEUED after so long is reported, with the reason; 0: never.
     queued_alert: float = 300.0
 
+    @property
+    def silent_after(self) -> float:
+        """A worker without a beat for so long is frozen, or cut off from the store, although its lease holds."""
+        return self.beat + 2 * self.store_call
+
     def problems(self, timeout: float | None = None, stop_time: float | None = None) -> list[str]:
         """Why these cannot keep their promises; nothing else is refused."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}

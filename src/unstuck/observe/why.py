@@ -26,13 +26,16 @@ def _standing(store: Store, tenant: str, job: str) -> Facts | None:
     try:
         return store.gate_facts(tenant, job)
     except StoreBusy as error:
-        try:
-            found = store.lock_holders(HELD_TOO_LONG)
-        except StoreError:
-            found = []
-        if not found:
-            raise
-        raise StoreBusy(f"{error}. {holding(found[0])}: {ending_session(found[0].session.pid)}") from error
+        raise StoreBusy(with_holder(store, error)) from error
+
+
+def with_holder(store: Store, error: StoreBusy) -> str:
+    """What it says, and what locked us out, if a session did."""
+    try:
+        found = store.lock_holders(HELD_TOO_LONG)
+    except StoreError:
+        found = []
+    return f"{error}. {holding(found[0])}: {ending_session(found[0].session.pid)}" if found else str(error)
 
 
 def holding(holder: LockHolder) -> str:

@@ -45,21 +45,21 @@ class Heartbeat:
     def tick(self) -> float:
         before = self._clock.boot()
         state, info = self._describe()
+        renewed = self._store.renew(self._worker, self._times.lease, state=state, info=info)
+        if not renewed.alive:
+            self._fenced()
+            return self._times.beat
+        # Only now: the renewal waits for whoever holds our row, and claims are not to wait for it.
         with self._ledger.still() as snapshot:
             reported = self._starts(snapshot, before)
-            beat = self._store.beat(
+            beat = self._store.reconcile(
                 self._worker,
-                self._times.lease,
+                renewed,
                 snapshot.held,
                 pending_claims=snapshot.pending_claims,
                 settling=snapshot.settling,
                 started={ref.job: at for ref, at in reported.items()},
-                state=state,
-                info=info,
             )
-        if not beat.alive:
-            self._fenced()
-            return self._times.beat
         self._ledger.starts_known(ref for ref in reported if ref.job not in beat.unstarted)
         for stray in beat.unheld:
             emit("unheld_given_back", job=stray.job, claim=stray.claim)

@@ -2,7 +2,7 @@
 
 A beat tells the database what is held here, and what the database grants beyond that goes back. So an attempt must
 be visible at every instant as one of: of a claim under way, held, being settled. Claims announce their id before
-they call (`announce`) and a beat keeps them from beginning while it looks and asks (`still`); every other step only
+they call (`announce`) and a beat keeps them from beginning while it reconciles (`still`); every other step only
 moves an attempt onward. Threads: the claimer admits, the supervisor's main thread moves, the settler removes.
 """
 

@@ -23,6 +23,9 @@ EVERY_TENANT = "*"
 CEILING = 1000
 #: Seconds. Our own sessions hold a row for milliseconds: a session that holds one for longer is in the way.
 HELD_TOO_LONG = 1.0
+#: Seconds. On a busy machine they hold it for as long as a store call takes; the database ends what takes longer.
+#: Only a session that is beyond that (its backend or its reader is frozen) is in the way although it is ours.
+OURS_TOO_LONG = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,15 @@ def claimable(view: WhyView) -> Iterator[Finding]:
     if _is_full(view) or view.facts.before:
         return
     count, _, _ = _slots(view)
+    silent = view.now - max((w.beat_at for w in view.facts.workers if w.serves), default=view.now)
+    if silent > timedelta(seconds=view.times.silent_after):
+        every = lasting(timedelta(seconds=view.times.beat))
+        yield Finding(
+            f"no gate keeps it, but {workers_serving(count)} may be frozen or cut off from the database: "
+            f"the last beat came {lasting(silent)} ago, and one is due every {every}",
+            remedy="unstuck workers",
+        )
+        return
     within = lasting(timedelta(seconds=view.times.poll))
     yield Finding(
         f"nothing keeps it; {'' if count == 1 else 'one of '}{workers_serving(count)} takes it within {within}"

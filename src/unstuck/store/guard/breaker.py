@@ -43,6 +43,9 @@ from unstuck.store.rows import instant, instant_or_none, packed, span
 
 Key = tuple[str, str]
 _LAST = 1 << 62
+#: Seconds. While somebody waits to shut the guard no claim gets in either: not for longer than the claims under way
+#: may take.
+PATIENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)

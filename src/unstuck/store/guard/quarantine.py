@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unstuck.model.errors import StoreBusy
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
@@ -40,9 +41,12 @@ def _notify(t: Transaction, duty: QuarantineDuty, item: int) -> None:
         return
     row = found[0]
     what = f"target {row['target']}" if duty == "target" else f"job {row['uid']}"
+    # A lock may be that of a whole table, for which everybody waits.
+    is_lock = row["error"].startswith(f"{StoreBusy.__name__}:")
+    rest = "See who holds what it needs: unstuck health" if is_lock else "Nothing else waits for it"
     message = (
-        f"{what} could not be written ({duty}): {row['error']}. "
-        "Nothing else waits for it, and it is tried again with every sweep; see: unstuck quarantine"
+        f"{what} could not be written ({duty}): {row['error']}. {rest}; "
+        "it is tried again with every sweep: unstuck quarantine"
     )
     place = {"tenant": row["tenant"] or "", "workflow": row["workflow"] or ""}
     audit.notify(t, f"Set aside: {duty}", message, LINK, "error", **place)

@@ -30,20 +30,17 @@ _RENEWALS = 5
 
 @dataclass(frozen=True, slots=True)
 class BeatFacts:
-    """What a worker says about itself."""
+    """What a worker says that it holds."""
 
-    lease: float
     held: Sequence[AttemptRef]
     pending_claims: Sequence[str]
     settling: Sequence[AttemptRef]
     started: Mapping[int, datetime]
-    state: str
-    info: Mapping[str, Any] | None
 
 
-def renew(database: Database, worker: int, holding: BeatFacts) -> Beat:
-    info = None if holding.info is None else packed(holding.info)
-    facts: dict[str, Any] = {"worker": worker, "lease": span(holding.lease), "state": holding.state, "info": info}
+def renew(database: Database, worker: int, lease: float, state: str, info: Mapping[str, Any] | None) -> Beat:
+    said = None if info is None else packed(info)
+    facts: dict[str, Any] = {"worker": worker, "lease": span(lease), "state": state, "info": said}
     for _ in range(_RENEWALS):
         if (row := _renew(database, facts)) is not None:
             return Beat(alive=True, lease_until=instant(row["lease_until"]), state=row["state"])

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from unstuck.model.job import AttemptRef
 from unstuck.store.guard import isolation
@@ -21,12 +22,14 @@ class Beats:
         self._transactions = transactions
         self._database = transactions.database
 
-    def beat(self, worker: int, holding: BeatFacts) -> Beat:
-        renewed = beat.renew(self._database, worker, holding)
+    def renew(self, worker: int, lease: float, state: str, info: Mapping[str, Any] | None) -> Beat:
+        renewed = beat.renew(self._database, worker, lease, state, info)
         if not renewed.alive:
             # a worker that lost its lease begins anew; before that it must be able to write that it left
             self._transactions.probe()
-            return renewed
+        return renewed
+
+    def reconcile(self, worker: int, renewed: Beat, holding: BeatFacts) -> Beat:
         try:
             return self._reconcile(renewed, worker, holding)
         except Exception as error:

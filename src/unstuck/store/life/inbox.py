@@ -117,7 +117,8 @@ class Inbox:
 
     def _some(self, after: int, batch: int) -> Ingested:
         """What is too slow for one call would never be done: fewer next time, down to one; if that one is too slow
-        too, for a store that answers others, it is the one to blame."""
+        too, for a store that answers others, it is the one to blame. Fewer than there are: each try takes a call's
+        time, in which `why` knows of nothing."""
         began = boot()
         try:
             found = self._batch(after, batch)
@@ -126,7 +127,10 @@ class Inbox:
             is_too_much = isinstance(problem, StoreUnavailable) or (
                 boot() - began >= WITHIN and not self._is_held(problem)
             )
-            if isinstance(problem, SchemaMismatch | OutcomeUnknown) or (is_too_much and batch > 1):
+            if isinstance(problem, SchemaMismatch | OutcomeUnknown):
+                raise
+            if is_too_much and batch > 1 and (there := len(self._entries(after, batch))) > 1:
+                self._most = max(1, there // 4)
                 raise
             emit("store.ingest.refused", entries=batch, problem=str(problem)[:200])
             self._is_something_aside = True

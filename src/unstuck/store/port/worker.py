@@ -272,8 +272,27 @@ class WorkerPort(Protocol):
         state: str = "active",
         info: Mapping[str, Any] | None = None,
     ) -> Beat:
-        """Renew the lease unless it has ended, and reconcile: what the database grants and is neither held, nor of a
-        claim under way, nor being settled, goes back uncharged. No row but the worker's own can cost the lease."""
+        """Renew the lease and reconcile, by one call."""
+        ...
+
+    def renew(
+        self, worker: int, lease: float, *, state: str = "active", info: Mapping[str, Any] | None = None
+    ) -> Beat:
+        """Renew the lease unless it has ended. Waits for the worker's own row; no other can cost the lease."""
+        ...
+
+    def reconcile(
+        self,
+        worker: int,
+        renewed: Beat,
+        held: Sequence[AttemptRef],
+        *,
+        pending_claims: Sequence[str] = (),
+        settling: Sequence[AttemptRef] = (),
+        started: Mapping[int, datetime] | None = None,
+    ) -> Beat:
+        """What the database grants and is neither held, nor of a claim under way, nor being settled, goes back
+        uncharged. No claim of this worker may begin meanwhile; it waits for nobody."""
         ...
 
     def asked(self, worker: int) -> list[Asked]:

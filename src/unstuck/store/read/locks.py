@@ -6,7 +6,7 @@ SQLite has one lock, on the file, and cannot say who has it: there a write that 
 from __future__ import annotations
 
 from unstuck.model.target import FIRST
-from unstuck.model.why.facts import HELD_TOO_LONG, Lock, Locker
+from unstuck.model.why.facts import HELD_TOO_LONG, OURS_TOO_LONG, Lock, Locker
 from unstuck.store.database import Row, Transaction
 from unstuck.store.port import LockHolder
 from unstuck.store.rows import instant_or_none, span
@@ -14,7 +14,7 @@ from unstuck.store.rows import instant_or_none, span
 
 def locks_on(t: Transaction, job: int) -> tuple[Lock, ...]:
     """What others have held for too long of all that this job needs."""
-    rows = t.all("locks_on", job=job, first=FIRST, longer=span(HELD_TOO_LONG))
+    rows = t.all("locks_on", job=job, first=FIRST, longer=span(HELD_TOO_LONG), ours=span(OURS_TOO_LONG))
     return tuple(
         Lock(
             what=row["what"],
@@ -35,7 +35,7 @@ def holders(t: Transaction, longer: float) -> list[LockHolder]:
             row["waiting"],
             None if row["held_for"] is None else row["held_for"] / 1_000_000,
         )
-        for row in t.all("lock_holders", longer=span(longer))
+        for row in t.all("lock_holders", longer=span(longer), ours=span(max(longer, OURS_TOO_LONG)))
     ]
 
 

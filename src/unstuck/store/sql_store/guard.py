@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
+from unstuck.clock import boot
+from unstuck.model.errors import StoreBusy
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.store.database import Transaction
 from unstuck.store.guard import audit, breaker, quarantine
@@ -11,13 +14,25 @@ from unstuck.store.port import EVERY, Quarantined, QuarantineDuty
 from unstuck.store.read import lookup
 from unstuck.store.sql_store.verbs import SqlVerbs
 
+_pause = threading.Event().wait
+
 
 class SqlGuard(SqlVerbs):
     def blacklist(self, tenant: str | None = None) -> list[BlacklistEntry]:
         return self._database.read(lambda t: breaker.active(t, tenant)) if lookup.can_exist(tenant) else []
 
     def blacklist_add(self, tenant: str, workflow: str, reason: str, by: str) -> tuple[BlacklistEntry, bool]:
-        return self._database.write(lambda t: breaker.add(t, tenant, workflow, reason, by))
+        """Whoever waits to shut the guard keeps claims out: for a moment at a time, with claims in between."""
+        until = boot() + self._database.store_call
+        while True:
+            try:
+                return self._database.write(
+                    lambda t: breaker.add(t, tenant, workflow, reason, by), patience=breaker.PATIENCE
+                )
+            except StoreBusy:
+                if boot() + 2 * breaker.PATIENCE >= until:
+                    raise
+                _pause(breaker.PATIENCE)
 
     def blacklist_remove(self, tenant: str | None, workflow: str, by: str) -> list[BlacklistEntry]:
         if not lookup.can_exist(tenant, workflow):

@@ -118,8 +118,29 @@ class SqlWorker(SqlVerbs):
         state: str = "active",
         info: Mapping[str, Any] | None = None,
     ) -> Beat:
-        holding = BeatFacts(lease, held, pending_claims, settling, started or {}, state, info)
-        return self._beats.beat(worker, holding)
+        renewed = self.renew(worker, lease, state=state, info=info)
+        if not renewed.alive:
+            return renewed
+        return self.reconcile(
+            worker, renewed, held, pending_claims=pending_claims, settling=settling, started=started
+        )
+
+    def renew(
+        self, worker: int, lease: float, *, state: str = "active", info: Mapping[str, Any] | None = None
+    ) -> Beat:
+        return self._beats.renew(worker, lease, state, info)
+
+    def reconcile(
+        self,
+        worker: int,
+        renewed: Beat,
+        held: Sequence[AttemptRef],
+        *,
+        pending_claims: Sequence[str] = (),
+        settling: Sequence[AttemptRef] = (),
+        started: Mapping[int, datetime] | None = None,
+    ) -> Beat:
+        return self._beats.reconcile(worker, renewed, BeatFacts(held, pending_claims, settling, started or {}))
 
     def asked(self, worker: int) -> list[Asked]:
         return [asked_of(row) for row in self._database.read(lambda t: t.all("asked", worker=worker))]

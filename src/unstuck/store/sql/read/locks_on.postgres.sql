@@ -1,5 +1,5 @@
--- Which of the rows, tables and doors that a job needs are held, and by which sessions; those whose transaction is younger than :longer
--- are ours at work. It looks and locks nothing: a row that is locked carries its locker's transaction in xmax (of several lockers a
+-- Which of the rows, tables and doors that a job needs are held, and by which sessions; those whose transaction is younger than :longer,
+-- or than :ours where it is known as one of ours (see lock_holders), are ours at work. It looks and locks nothing: a row that is locked carries its locker's transaction in xmax (of several lockers a
 -- multixact), and the lock that each transaction has on its own number names the session. What pg_stat_activity hides from
 -- this user has no age, and counts.
 WITH me AS MATERIALIZED (
@@ -93,10 +93,13 @@ WITH me AS MATERIALIZED (
      WHERE lock.locktype = 'advisory' AND lock.classid = 0 AND lock.objid = 1970173813 AND lock.mode = 'ExclusiveLock'
 )
 SELECT held.what, held.name, held.place, held.mode, held.pid, a.application_name, a.usename, a.state, a.wait_event,
-       unstuck_now() - CAST(EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start) * 1000000 AS BIGINT) AS since_at
+       unstuck_now() - CAST(EXTRACT(EPOCH FROM clock_timestamp() - COALESCE(a.xact_start, a.state_change)) * 1000000 AS BIGINT) AS since_at
   FROM held
   LEFT JOIN pg_stat_activity a ON a.pid = held.pid
  WHERE held.pid IS DISTINCT FROM pg_backend_pid()
-   AND COALESCE(clock_timestamp() - a.xact_start >= CAST(:longer AS BIGINT) * INTERVAL '1 microsecond', TRUE)
- ORDER BY a.xact_start, held.pid, held.what, held.name
+   AND (held.pid IS NULL OR a.pid IS NOT NULL)
+   AND COALESCE(clock_timestamp() - COALESCE(a.xact_start, a.state_change)
+                >= CASE WHEN starts_with(a.query, '/* unstuck */') OR starts_with(a.application_name, 'unstuck ')
+                        THEN CAST(:ours AS BIGINT) ELSE CAST(:longer AS BIGINT) END * INTERVAL '1 microsecond', TRUE)
+ ORDER BY COALESCE(a.xact_start, a.state_change), held.pid, held.what, held.name
  LIMIT 20
