@@ -349,8 +349,19 @@ def _line(
     p10, p50 = _quantiles(mine.seconds)
     least_p10, least_p50 = _quantiles(least.seconds)
     cpu, least_cpu = (statistics.median(some.cpu) * 1e3 for some in (mine, least))
-    ratios = [round(a / b, 2) for a, b in ((p50, least_p50), (p10, least_p10), (cpu, least_cpu))]
-    return Line(store, thing, act, world.size, round(p50, 3), round(p10, 3), round(cpu, 3), *ratios, round(busy, 2))
+    return Line(
+        store,
+        thing,
+        act,
+        world.size,
+        p50=round(p50, 3),
+        p10=round(p10, 3),
+        cpu=round(cpu, 3),
+        times=round(p50 / least_p50, 2),
+        times_p10=round(p10 / least_p10, 2),
+        times_cpu=round(cpu / least_cpu, 2),
+        busy_cores=round(busy, 2),
+    )
 
 
 def _is_missed(line: Line) -> bool:

@@ -289,13 +289,20 @@ def test_the_duty_counts_what_ends_at_present(store: SqlStore, clock: StoreClock
     worker = a_worker(store, lease=1e9)
     ended(store, worker, 30)
     clock.advance(seconds=WEEK + 1)
-    ended(store, worker, 7)
     places = EndedJobs(store, WEEK, MachineClock())
+    assert places.batch(1).has_more
+    assert places.come == 0, "nothing ended in the last second"
 
-    assert places.batch(10).has_more
+    for _ in range(20):  # a second is short on a busy machine: until one try fits into it
+        ended(store, worker, 7)
+        places = EndedJobs(store, WEEK, MachineClock())
+        assert places.batch(1).has_more
+        if places.come:
+            break
 
-    assert places.come == 7
-    assert store.count_ended(1.0, 5) == 5
+    assert places.come >= 7
+    assert store.count_ended(3600.0, 1000) % 7 == 0
+    assert store.count_ended(3600.0, 5) == 5, "no further than asked"
 
 
 def test_a_slow_database_gets_small_batches() -> None:
