@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from bench import cell, drain, environment, profile
+from bench import cell, drain, environment, idle, profile
 from bench.contender import ENTRIES, load
 
 
@@ -73,6 +73,15 @@ def main() -> None:
     news = commands.add_parser("newcomers", help="a job on a new route beside 100 000 routes that nobody serves")
     news.add_argument("--stores", default="postgres,sqlite")
     news.add_argument("--newcomers", type=int, default=20)
+    for name, text in (
+        ("idle", "one worker while nothing happens: CPU, statements, memory; and its start to its first job"),
+        ("pickup", "single jobs, 50 a second: how soon one is picked up, and the CPU it costs"),
+    ):
+        lone = commands.add_parser(name, help=text)
+        lone.add_argument("--only", default=",".join(idle.NAMES), help=f"some of: {','.join(idle.NAMES)}")
+        lone.add_argument("--rounds", type=int, default=3)
+        lone.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/idle.jsonl")
+        commands.add_parser(f"{name}-cell", help=f"(by {name})").add_argument("contender", choices=ENTRIES)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -135,6 +144,12 @@ def main() -> None:
             profile.run_cell(asked.contender, asked.jobs)
         case "cell":
             cell.main(asked.contender, asked.jobs)
+        case "idle" | "pickup":
+            idle.run(asked.command, asked.only.split(","), asked.rounds, asked.keep)
+        case "idle-cell":
+            idle.idle_cell(asked.contender)
+        case "pickup-cell":
+            idle.pickup_cell(asked.contender)
         case "work":
             load(asked.contender).work()
 
