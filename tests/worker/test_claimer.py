@@ -429,8 +429,7 @@ def test_an_idle_claimer_asks_one_question_between_two_waits(store: Store) -> No
         clock.advance(0.2)
         rounds(claimer, ledger, 1)
     assert asked.verbs.count("due") == asked.verbs.count("wait_for_work") == 20
-    assert set(asked.verbs) <= {"due", "wait_for_work", "weights"}
-    assert asked.verbs.count("weights") <= 1
+    assert set(asked.verbs) == {"due", "wait_for_work"}
 
 
 class Hinting(Asked):
@@ -504,7 +503,7 @@ def test_an_idle_claimer_sleeps_no_longer_than_until_the_next_timer(store: Store
     claimer = a_claimer(Waiting(store), ledger, "w", clock=clock)
     claimer._times = Times()
     rounds(claimer, ledger, 1)
-    assert 0.5 <= waits[-1] <= 1.0
+    assert 0.75 <= waits[-1] <= 1.0
     submitted(store, workflow="w", delay=0.4)
     rounds(claimer, ledger, 1)
     assert waits[-1] <= 0.4

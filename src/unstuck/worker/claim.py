@@ -217,12 +217,13 @@ class Claimer:
             return
         due = self._side_tasks.do("due", lambda: self._store.due(self._ingest_after))
         moved = self._tend(due, now)
-        self._side_tasks.do("weights", lambda: self._weigh(now))
         if now - self._barren_since >= _BARREN_FOR:
             self._barren.clear()
         began = self._clock.boot()
         is_worth_it = due is None or due.has_ready or moved
         self._bids = self._next_bids(served) if is_worth_it else {}
+        if self._bids:
+            self._side_tasks.do("weights", lambda: self._weigh(now))
         self._looked_for = self._clock.boot() - began
         self._looked_at = now
 
@@ -449,6 +450,6 @@ class Claimer:
 
     def _idle(self) -> None:
         is_empty, self._bids = not self._bids, {}
-        rest = self._times.poll * (0.5 + 0.5 * self._chance.fraction())
+        rest = self._times.poll * (0.75 + 0.25 * self._chance.fraction())
         rest = max(0.0, min(rest, self._timer_at - self._clock.boot()))
         self._is_hinted = self._store.wait_for_work(rest) and is_empty
