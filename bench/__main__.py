@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 
-from bench import cell, drain, environment, profile
+from bench import cell, drain, environment, idle, profile
 from bench.contender import ENTRIES, load
 
 
@@ -81,6 +81,15 @@ def main() -> None:
     asks.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/enqueue.jsonl")
     ask_cells = commands.add_parser("enqueue-cell", help="(by enqueue) one contender, which takes turns")
     ask_cells.add_argument("contender", choices=ENTRIES)
+    for name, text in (
+        ("idle", "one worker while nothing happens: CPU, statements, memory; and its start to its first job"),
+        ("pickup", "single jobs, 50 a second: how soon one is picked up, and the CPU it costs"),
+    ):
+        lone = commands.add_parser(name, help=text)
+        lone.add_argument("--only", default=",".join(idle.NAMES), help=f"some of: {','.join(idle.NAMES)}")
+        lone.add_argument("--rounds", type=int, default=3)
+        lone.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/idle.jsonl")
+        commands.add_parser(f"{name}-cell", help=f"(by {name})").add_argument("contender", choices=ENTRIES)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -152,6 +161,12 @@ def main() -> None:
             profile.run_cell(asked.contender, asked.jobs)
         case "cell":
             cell.main(asked.contender, asked.jobs)
+        case "idle" | "pickup":
+            idle.run(asked.command, asked.only.split(","), asked.rounds, asked.keep)
+        case "idle-cell":
+            idle.idle_cell(asked.contender)
+        case "pickup-cell":
+            idle.pickup_cell(asked.contender)
         case "work":
             load(asked.contender).work()
 

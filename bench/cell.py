@@ -95,13 +95,13 @@ def usage(pids: list[int]) -> Usage:
 
 
 @contextmanager
-def workers(contender: Contender) -> Iterator[list[int]]:
+def workers(contender: Contender, commands: list[list[str]] | None = None) -> Iterator[list[int]]:
     """The contender's worker processes, each leader of its own session; killed with all descendants at the end."""
     environment = {**os.environ, **contender.worker_environment()}
     with open(probe.run_directory() / f"{contender.name}.log", "ab") as log:
         started = [
             subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
-            for command in contender.worker_commands()
+            for command in commands or contender.worker_commands()
         ]
         try:
             yield [process.pid for process in started]

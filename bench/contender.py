@@ -30,11 +30,19 @@ class Contender:
         """The worker processes that get the whole machine; by default two that call `work`."""
         return [[sys.executable, "-m", "bench", "work", self.name]] * 2
 
+    def lone_worker_commands(self) -> list[list[str]]:
+        """One worker as a user starts it, for few jobs."""
+        return self.worker_commands()[:1]
+
     def worker_environment(self) -> dict[str, str]:
         return {}
 
     def work(self) -> NoReturn:
         """Inside a worker process: run jobs for ever."""
+        raise NotImplementedError
+
+    def submit_stamped(self) -> None:
+        """Enqueue one job that will call `probe.stamp()` with the time of this call."""
         raise NotImplementedError
 
     def unsettled(self) -> int:

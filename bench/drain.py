@@ -72,9 +72,9 @@ def surroundings(names: Sequence[str], extra_settings: str = "") -> Iterator[dic
         yield variables
 
 
-def cell(name: str, jobs: int | None, variables: dict[str, str]) -> dict[str, Any]:
+def cell(name: str, jobs: int | None, variables: dict[str, str], kind: str = "cell") -> dict[str, Any]:
     python = environment.python_of(ENTRIES[name].environment)
-    command = [str(python), "-m", "bench", "cell", name] + (["--jobs", str(jobs)] if jobs else [])
+    command = [str(python), "-m", "bench", kind, name] + (["--jobs", str(jobs)] if jobs else [])
     process = subprocess.Popen(
         command,
         cwd=environment.ROOT,

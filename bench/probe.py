@@ -1,14 +1,17 @@
 """What a benchmark job does, and how the driver sees it. Standard library only: every contender imports this.
 
 The file `hits` in the run directory is shared memory with one counter per process, bumped by every no-op job.
-One bump costs about 1.6 µs, and every contender pays it.
+One bump costs about 1.6 µs, and every contender pays it. The file `stamps` has eight bytes per stamped job: how
+many nanoseconds passed between its submission and its first line.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
+import struct
 import threading
+import time
 from pathlib import Path
 
 COUNTERS = 8192
@@ -24,6 +27,7 @@ def reset() -> None:
     global _counters
     _counters = None
     (run_directory() / "hits").write_bytes(bytes(8 * COUNTERS))
+    forget_stamps()
 
 
 def counters() -> memoryview:
@@ -43,3 +47,25 @@ def hit() -> None:
 
 def hits() -> int:
     return sum(counters())
+
+
+def now() -> int:
+    """One clock for all processes."""
+    return time.monotonic_ns()
+
+
+def stamp(submitted_at: int) -> None:
+    """The body of a stamped job."""
+    line = struct.pack("<q", now() - submitted_at)
+    with open(run_directory() / "stamps", "ab", buffering=0) as file:
+        file.write(line)
+    hit()
+
+
+def forget_stamps() -> None:
+    (run_directory() / "stamps").write_bytes(b"")
+
+
+def stamps() -> list[float]:
+    """Milliseconds, the shortest first."""
+    return sorted(ns / 1e6 for (ns,) in struct.iter_unpack("<q", (run_directory() / "stamps").read_bytes()))

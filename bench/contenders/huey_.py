@@ -26,6 +26,7 @@ def __getattr__(name: str) -> SqliteHuey:
     huey = SqliteHuey("bench", filename=str(database()), results=False, fsync=True, journal_mode="wal")
     globals()["huey"] = huey
     globals()["work"] = huey.task(name="work")(probe.hit)
+    globals()["stamped"] = huey.task(name="stamped")(probe.stamp)
     return huey
 
 
@@ -46,6 +47,11 @@ class HueySqlite(Contender):
     def worker_commands(self) -> list[list[str]]:
         consumer = Path(sys.executable).parent / "huey_consumer"
         return [[str(consumer), "bench.contenders.huey_.huey", "-k", "thread", "-w", "1", "-q"]]
+
+    def submit_stamped(self) -> None:
+        module = sys.modules[__name__]
+        assert module.huey is not None
+        module.stamped(probe.now())
 
     def unsettled(self) -> int:
         return int(sys.modules[__name__].huey.pending_count())

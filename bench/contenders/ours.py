@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 
+from bench import probe
 from bench.contender import Contender, analyze, count, postgres_url, recreate_database
 from bench.probe import run_directory
 from bench.worlds import by_hand, open_store
@@ -34,6 +35,7 @@ SELECT l.kind, 'place:' || copy.i, l.tenant, l.concurrency, l.set_by, l.set_at
 class Ours(Contender):
     setting = "unstuck worker APP --concurrency 400 --processes 2"
     workflow = "no_op"
+    stamped = "stamped"
 
     def url(self) -> str:
         raise NotImplementedError
@@ -55,7 +57,15 @@ class Ours(Contender):
         return ()
 
     def worker_commands(self) -> list[list[str]]:
-        return [[sys.executable, "-m", "unstuck", "worker", APP, "--concurrency", "400", "--processes", "2"]]
+        return [[*command, "--concurrency", "400", "--processes", "2"] for command in self.lone_worker_commands()]
+
+    def lone_worker_commands(self) -> list[list[str]]:
+        return [[sys.executable, "-m", "unstuck", "worker", APP]]
+
+    def submit_stamped(self) -> None:
+        from bench.contenders import ours_app
+
+        getattr(ours_app, self.stamped).enqueue(probe.now())
 
 
 class Placed:
@@ -144,6 +154,7 @@ class OnPostgresSync(Ours):
 
 class OnPostgresAsync(OnPostgresSync):
     workflow = "no_op_async"
+    stamped = "stamped_async"
 
 
 class OnPostgresPlaced(Placed, OnPostgresSync):
@@ -219,6 +230,7 @@ class OnSqliteSync(Ours):
 
 class OnSqliteAsync(OnSqliteSync):
     workflow = "no_op_async"
+    stamped = "stamped_async"
 
 
 class OnSqlitePlaced(Placed, OnSqliteSync):

@@ -1,4 +1,4 @@
-"""The app that our workers import: no-op workflows, one of each colour, three of a place, two of many steps."""
+"""The app that our workers import: no-op workflows, two of each colour, three of a place, two of many steps."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ def no_op() -> None:
 @app.workflow
 async def no_op_async() -> None:
     probe.hit()
+
+
+@app.workflow
+def stamped(submitted_at: int) -> None:
+    probe.stamp(submitted_at)
+
+
+@app.workflow
+async def stamped_async(submitted_at: int) -> None:
+    probe.stamp(submitted_at)
 
 
 @app.workflow

@@ -22,6 +22,8 @@ BATCH = 100
 
 class Pgqueuer(Contender):
     setting = "2 processes, asyncpg (1 connection each), batch_size 100, durable tables, uvloop"
+    _loop: asyncio.AbstractEventLoop | None = None
+    _queries: Queries
 
     def prepare(self) -> None:
         recreate_database(DATABASE)
@@ -46,10 +48,22 @@ class Pgqueuer(Contender):
             async def work(job: Job) -> None:
                 probe.hit()
 
+            @queue.entrypoint("stamped")
+            async def stamped(job: Job) -> None:
+                probe.stamp(int(job.payload or b"0"))
+
             await queue.run(batch_size=BATCH)
 
         uvloop.run(run())
         raise SystemExit("the worker returned")
+
+    def submit_stamped(self) -> None:
+        """From one loop and one connection that stay open, as an application has them."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            connection = self._loop.run_until_complete(asyncpg.connect(postgres_url(DATABASE)))
+            self._queries = Queries(AsyncpgDriver(connection))
+        self._loop.run_until_complete(self._queries.enqueue("stamped", str(probe.now()).encode()))
 
     def unsettled(self) -> int:
         return count(DATABASE, "SELECT count(*) FROM pgqueuer WHERE status IN ('queued', 'picked')")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,16 @@ def build_worker(options: WorkerOptions) -> Supervisor:
     from unstuck.worker.supervisor import Supervisor
 
     return Supervisor(_life_of(options), options.times)
+
+
+def import_parts() -> None:
+    """What a worker is made of, which takes longest to import; for who has to wait for something else anyway. What
+    cannot be imported is told by who needs it."""
+    with suppress(ImportError):
+        import unstuck.janitor.janitor
+        import unstuck.store.drivers.postgres
+        import unstuck.store.sql_store
+        import unstuck.worker.supervisor  # noqa: F401
 
 
 def _prepare(options: WorkerOptions) -> None:

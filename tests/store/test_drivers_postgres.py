@@ -385,6 +385,31 @@ def test_a_call_under_way_keeps_its_deadline_when_the_store_is_closed(notebook: 
     assert "in time" in said[0]
 
 
+def marks(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
+        (found,) = connection.execute("SELECT COUNT(*) FROM unstuck_idle").fetchone() or (0,)
+        return int(found)
+
+
+def test_a_mark_stays_through_hints_and_what_is_hinted_between_two_waits_is_heard(url: str) -> None:
+    """A worker that is given one job at a time marks itself once, and misses none of them."""
+    sleeper, waker = open_database(url), open_database(url)
+    assert sleeper.wait(10.0)  # the mark is new: look once more
+    for _ in range(3):
+        waker.hint()
+        waker.hint()
+        assert sleeper.wait(10.0)
+        assert marks(url) == 1
+    assert not sleeper.wait(0.01)  # several hints are one
+    sleeper.stay_awake()
+    assert marks(url) == 0
+    assert sleeper.wait(10.0)  # anew
+    assert marks(url) == 1
+    sleeper.close()
+    waker.close()
+    assert marks(url) == 0
+
+
 def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
     sleeper, waker = open_database(url), open_database(url)
     eventually(lambda: sleeper.wait(1.0))

@@ -25,7 +25,7 @@ from unstuck.store.sql_store import SqlStore
 from unstuck.worker.incarnation import Incarnation
 from unstuck.worker.parts import End, WorkerParts
 from unstuck.worker.placing import Seats
-from unstuck.worker.processes import ExecutorDied, Finished, Imported, LeftBehind, Started
+from unstuck.worker.processes import ExecutorDied, ExecutorView, Finished, Imported, LeftBehind, Started
 from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.view import WearLimits
 
@@ -465,3 +465,47 @@ def test_a_nudge_that_meets_another_is_not_lost(store: SqlStore) -> None:
     first.join(5.0)
 
     assert fleet.nudges == 2
+
+
+class Watched(FakeFleet):
+    """Counts how often somebody looks at it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+
+    def views(self) -> list[ExecutorView]:
+        self.looks += 1
+        return super().views()
+
+
+class CountedBeats:
+    """The store, and how often its worker beat."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.beats = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def beat(self, *facts: Any, **options: Any) -> Any:
+        self.beats += 1
+        return self._store.beat(*facts, **options)
+
+
+def test_a_worker_that_holds_nothing_looks_at_its_executors_hardly_oftener_than_it_beats(
+    build: Callable[..., Shop],
+) -> None:
+    """Both are slow on a slow machine. What it holds is looked at twenty times a second."""
+    counted: list[CountedBeats] = []
+
+    def over(store: Store) -> Any:
+        counted.append(CountedBeats(store))
+        return counted[0]
+
+    shop = build(over, fleet=(fleet := Watched()))
+    eventually(lambda: shop.incarnation.state.has_started and counted[0].beats >= 3)
+    beats, looks = counted[0].beats, fleet.looks
+    eventually(lambda: counted[0].beats >= beats + 6)
+    assert fleet.looks - looks <= 3 * 6

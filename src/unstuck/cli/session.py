@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -236,11 +236,18 @@ def _behind(session: Session, found: int, wanted: int) -> SchemaMismatch:
     )
 
 
-def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False, insist: bool = False) -> Settings:
+def settings_of(
+    flags: Mapping[str, Any],
+    *,
+    ask_app: bool = False,
+    insist: bool = False,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> Settings:
     """Defaults < preset < file < environment < the app's own code < these flags; a flag of None was not given.
 
     The app is asked when the command needs all of its settings, or when nothing else names a database; `insist`: one
-    that cannot be imported is an error, even if the database is known.
+    that cannot be imported is an error, even if the database is known. `meanwhile` is called while its answer is
+    waited for.
     """
     from unstuck.config import load
 
@@ -249,7 +256,7 @@ def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False, insist: bool
     if not settings.app or (is_known and not ask_app):
         return settings
     try:
-        own = told_by(settings.app, settings.times.import_limit)["settings"]
+        own = told_by(settings.app, settings.times.import_limit, meanwhile)["settings"]
     except NotAnApp:
         raise
     except InvalidInput:
@@ -259,21 +266,26 @@ def settings_of(flags: Mapping[str, Any], *, ask_app: bool = False, insist: bool
     return load(flags, app=own)
 
 
-def told_by(app: str, limit: float) -> dict[str, dict[str, Any]]:
+def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: None) -> dict[str, dict[str, Any]]:
     """What `App(…)` and its decorators say in the code, asked in a process of its own: importing user code may do
     anything."""
     from unstuck.executor.loading import NOT_AN_APP
 
     command = [sys.executable, "-m", "unstuck.executor.loading", app]
-    try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=limit, stdin=subprocess.DEVNULL)
-    except subprocess.TimeoutExpired:
-        raise InvalidInput(f"app {app} cannot be imported: it took longer than {limit:g} s") from None
-    if asked.returncode == NOT_AN_APP and (words := asked.stdout.split()):
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as asked:
+        try:
+            meanwhile()
+            out, err = asked.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise InvalidInput(f"app {app} cannot be imported: it took longer than {limit:g} s") from None
+        finally:
+            asked.kill()  # of what has ended nothing is left to kill
+    if asked.returncode == NOT_AN_APP and (words := out.split()):
         raise NotAnApp(app, words[-1])
     if asked.returncode != 0:
-        raise InvalidInput(told(f"app {app} cannot be imported", asked.stderr or f"exit code {asked.returncode}"))
-    found: dict[str, dict[str, Any]] = json.loads(asked.stdout.strip().splitlines()[-1])
+        raise InvalidInput(told(f"app {app} cannot be imported", err or f"exit code {asked.returncode}"))
+    found: dict[str, dict[str, Any]] = json.loads(out.strip().splitlines()[-1])
     return found
 
 

@@ -78,10 +78,12 @@ class WorkerFlags:
 
     def settings(self) -> Settings:
         """With what files, the environment and the app's own code say besides."""
+        from unstuck.assembly import import_parts
+
         named = {name: getattr(self, name) for name in _SETTINGS}
         pairs = _pairs(self.set_ or [])
         flags = {"app": self.app_name, "queues": _names(self.queues), **named, **pairs}
-        settings = settings_of(flags, ask_app=True, insist=self.check)
+        settings = settings_of(flags, ask_app=True, insist=self.check, meanwhile=import_parts)
         if not settings.app:
             raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")
         return settings

@@ -52,6 +52,7 @@ from unstuck.executor.messages import (
     to_executor,
 )
 from unstuck.executor.outbox import Outbox
+from unstuck.executor.rhythm import Rhythm
 from unstuck.executor.setup import ExecutorSetup
 from unstuck.model.workflow import Registry
 
@@ -91,6 +92,7 @@ class ControlThread:
         self._tag = setup.tag
         self._registry = registry
         self._pulse = setup.pulse
+        self._rhythm = Rhythm(setup.pulse, lambda: bool(attempts.here))
         self._alone = setup.alone
         self._pid = os.getpid()
         self._main_thread = threading.get_ident()
@@ -148,9 +150,13 @@ class ControlThread:
         """One round."""
         self._page.beat(now)
         self._guard_lease(now)
+        if self._attempts.here:
+            self._next_pulse = min(self._next_pulse, now + self._pulse)
         if now >= self._next_pulse:
-            self._next_pulse = now + self._pulse
+            self._next_pulse = now + self._rhythm.rest()
             self._look_around(now)
+        if (ahead := self._next_pulse - self._pulse) > now:
+            self._page.beat(ahead)
         if self._crew.is_behind:
             self._crew.reinforce()
         self._end_if_drained()
@@ -202,7 +208,10 @@ class ControlThread:
             return 1000 * GATHER
         if not self._outbox.fall_asleep():
             return 0.0
-        return 1000 * (REINFORCE_EVERY if self._crew.is_behind else max(REINFORCE_EVERY, until_pulse))
+        if self._crew.is_behind:
+            return 1000 * REINFORCE_EVERY
+        until_fence = lease + self._pulse - boot() if (lease := self._page.lease_until) else until_pulse
+        return 1000 * max(REINFORCE_EVERY, min(until_pulse, until_fence))
 
     # what the supervisor says
 

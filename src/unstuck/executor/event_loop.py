@@ -19,13 +19,18 @@ from unstuck.executor.context import running
 from unstuck.executor.leftovers import JobThreadPool
 from unstuck.executor.marked_coroutine import MarkedCoroutine, end_if_copied
 from unstuck.executor.page import SharedPage
+from unstuck.executor.rhythm import Rhythm
 
 
-def make_loop(page: SharedPage, pulse: float, mend: Callable[[], None]) -> asyncio.AbstractEventLoop:
-    """A loop that knows whose task is whose, and beats; `mend` is called with every beat."""
+def make_loop(
+    page: SharedPage, rhythm: Rhythm, mend: Callable[[], None]
+) -> tuple[asyncio.AbstractEventLoop, Callable[[], None]]:
+    """A loop that knows whose task is whose, and beats; `mend` is called with every beat. And how to wake it from the
+    longer rest of who is calm, on its own thread, before a coroutine begins there."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     pid = os.getpid()
+    next_beat: asyncio.TimerHandle | None = None
 
     def make_task(
         loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
@@ -39,21 +44,29 @@ def make_loop(page: SharedPage, pulse: float, mend: Callable[[], None]) -> async
         return task
 
     def beat() -> None:
+        nonlocal next_beat
         end_if_copied(pid)
+        rest = rhythm.pulse
         try:
-            page.beat_loop(boot())
+            rest = rhythm.rest()
+            page.beat_loop(boot() + rest - rhythm.pulse)
             # A job may have set one of its own, which would know nobody's tasks, and stay when the job has ended.
             loop.set_task_factory(make_task)  # type: ignore[arg-type]
             mend()
         finally:
             # Also if a signal's handler that a job left behind raises right here: a loop must not fall silent by it.
-            loop.call_later(pulse, beat)
+            next_beat = loop.call_later(rest, beat)
+
+    def hurry() -> None:
+        if next_beat is not None and next_beat.when() > loop.time() + rhythm.pulse:
+            next_beat.cancel()
+            beat()
 
     loop.set_default_executor(JobThreadPool(thread_name_prefix="unstuck-to-thread"))
     loop.set_task_factory(make_task)  # type: ignore[arg-type]
     loop.call_soon(beat)
     stop_copies(loop)
-    return loop
+    return loop, hurry
 
 
 def stop_copies(loop: asyncio.AbstractEventLoop) -> None:

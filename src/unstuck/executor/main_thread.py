@@ -30,6 +30,7 @@ from unstuck.executor.leftovers import watch_threads
 from unstuck.executor.marked_coroutine import MarkedCoroutine, end_if_copied
 from unstuck.executor.messages import LeftBehindMessage
 from unstuck.executor.outbox import Outbox
+from unstuck.executor.rhythm import Rhythm
 from unstuck.executor.run_handler import execute_async
 from unstuck.executor.setup import ExecutorSetup
 from unstuck.executor.shared_state import SharedState
@@ -86,7 +87,7 @@ class MainThread:
         #: Handlers and hooks have ended: once all is told, the process may end.
         self.is_done = False
         # Not before the app was imported: it may have chosen another event loop policy.
-        self.loop = make_loop(setup.page, setup.pulse, self._mend)
+        self.loop, self._hurry = make_loop(setup.page, Rhythm(setup.pulse, lambda: bool(attempts.here)), self._mend)
 
     def run_start_hooks(self) -> None:
         self._run_hooks(self._registry.on_start)
@@ -221,6 +222,7 @@ class MainThread:
                 self.loop.run_until_complete(_await(answer))
 
     def _take_on_loop(self, attempts: list[Attempt]) -> None:
+        self._hurry()
         self._backlog.extend(attempts)
         self._fill_loop()
 

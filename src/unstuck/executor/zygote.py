@@ -47,8 +47,10 @@ from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Registry
 
-#: How often it looks at the lease and at its parent.
-ROUND = 0.05
+#: How often it looks around at the latest, without a signal, a word of its supervisor or the end of the lease.
+ROUND = 0.5
+#: The same while it has something to do that nobody wakes it for.
+SHORT_ROUND = 0.05
 LEASE_OVER = "the worker's lease had run out"
 _MAX_ERROR = 32 << 10
 
@@ -97,7 +99,7 @@ class Zygote:
         poller.register(self._control, select.POLLIN)
         poller.register(self._wake_in, select.POLLIN)
         while os.getppid() == self._setup.supervisor:
-            for fd, _ in poller.poll(ROUND * 1000):
+            for fd, _ in poller.poll(self._rest() * 1000):
                 if fd == self._wake_in:
                     os.read(self._wake_in, 4096)
                 elif not self._hear():
@@ -105,6 +107,12 @@ class Zygote:
             self._guard_lease()
             self._reap()
             self._flush()
+
+    def _rest(self) -> float:
+        """Until the lease ends, if that is sooner: it may be renewed meanwhile, and is never made shorter. Bounded,
+        because a suspended machine's time does not count here, and the lease's does."""
+        left = self._page.lease_until - boot() if self._page.lease_until else ROUND
+        return SHORT_ROUND if left <= 0 or self._unsent else min(left, ROUND)
 
     def _watch_signals(self) -> None:
         for fd in (self._wake_in, self._wake_out):

@@ -107,8 +107,13 @@ class Database(Protocol):
         """Sleep until a hint (True) or the timeout (False); marks this process idle meanwhile.
 
         True means *look again*: a process that has just been marked idle is told so at once, because what came
-        before the mark was hinted to nobody.
+        before the mark was hinted to nobody. The mark stays when the wait is over: who waits again and again, for one
+        job at a time, marks itself once, and what comes in between is heard by the next wait.
         """
+        ...
+
+    def stay_awake(self) -> None:
+        """No wait follows for a while: the mark goes, if there is one. Never raises for a lost store."""
         ...
 
     def migrate(self) -> list[str]:

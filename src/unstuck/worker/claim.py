@@ -1,18 +1,23 @@
 """Free slots -> claimed jobs: what to ask for, in which order, and how often when there is nothing.
 
 The claimer never asks for more than there is room. It looks over the fronts (the first due job of every route that no
-gate shuts) when it has nothing better to do and at least twice a second, and claims from the last view of them in
-between, until a claim brings less than it asked for. Within one view a claim goes on where the last one from that
-route ended (its floor): rows that others took a moment ago need not be walked over again, not even while an old
-transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim itself decides in
-the database.
+gate shuts) when it has nothing better to do and at least twice a second; one question tells before whether there is
+anything to look at, in the timers, in the inbox or on the routes, and when the next timer is due. It claims from the
+last view of the fronts in between, until a claim brings less than it asked for. Within one view a claim goes on where
+the last one from that route ended (its floor): rows that others took a moment ago need not be walked over again, not
+even while an old transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim
+itself decides in the database.
+
+An idle claimer sleeps until somebody hints at work, a timer is due or the poll's time is over. A hint mostly means
+the route that gave jobs last: it is claimed from at once, and all is looked over before the next sleep. What another
+process sets to an earlier time than the one it sleeps for is seen by the poll.
 
 A look over very many routes takes several turns. Meanwhile those that gave jobs lately are looked at in each turn:
 thousands of routes that nobody here serves must not keep their jobs waiting.
 
 What no limit counts is claimed first and by itself. A limited route whose limit another session holds gives nothing;
 it is asked again after a moment, which grows while the limit stays held. All else that is done here beside the claim
-(registering, timers, the inbox, weights) may fail without stopping it: see `troubles`.
+(registering, the question what is due, timers, the inbox, weights) may fail without stopping it: see `troubles`.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, OpenRoute, OpenRoutes, Share, Store
+from unstuck.store.port import Claimed, Due, OpenRoute, OpenRoutes, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -48,6 +53,10 @@ _PAGES = 20
 _LOOK_FOR = 0.25
 #: So many routes that gave jobs lately are looked at first, if a look is not over all of them.
 _FAMILIAR = 100
+#: Timers that are due and do not move, because somebody holds them, are tried again after so many seconds, or after a
+#: poll's time if that is shorter; those that come due one after the other go together.
+_RELEASE_EVERY = 0.5
+_RELEASE_SOON = 0.05
 _INGESTS = 10
 _INGEST_BATCH = 1000
 _INGEST_BACK = 1000
@@ -101,9 +110,13 @@ class Claimer:
         self._bids: dict[int, Bid] = {}
         self._looked_at = float("-inf")
         self._looked_to = 0
-        self._familiar: dict[int, None] = {}
+        #: Routes that gave jobs lately, and whether a limit counts them.
+        self._familiar: dict[int, bool] = {}
         self._looked_for = 0.0
-        self._released_at = float("-inf")
+        self._release_at = float("-inf")
+        #: When the next timer is due, as far as the last look knows.
+        self._timer_at = float("inf")
+        self._is_hinted = False
         self._ingested = 0
         self._turns = Turns()
         self._weighed_at = float("-inf")
@@ -156,14 +169,18 @@ class Claimer:
         self._prepare(served)
         room = self._ledger.room()
         if room.total <= 0:
-            self._clock.wait(self._ledger.has_room, self._times.poll)
+            if not self._clock.wait(self._ledger.has_room, self._times.poll):
+                self._store.stay_awake()
             return 0.0
         now = self._clock.boot()
-        self._release_due(now)
+        if self._follow_hint(room, now, served):
+            return 0.0
         self._look(now, served)
         if shares := self._shares(room):
             gave = self._claim(shares, now)
             self._look_again([share for share in shares if share.route in gave], served)
+            if self._bids:
+                self._store.stay_awake()
         elif self._bids:
             self._stand_by()
         else:
@@ -192,35 +209,54 @@ class Claimer:
             )
         return True
 
-    def _release_due(self, now: float) -> None:
-        """The janitor does it as well; here it lets delayed jobs and retries start on time."""
-        if now - self._released_at >= min(0.5, self._times.poll):
-            self._released_at = now
-            self._side_tasks.do("timers", self._store.release_due)
-
     # --- the look -----------------------------------------------------------------------------------------------
     def _look(self, now: float, served: Served) -> None:
         turn = max(_TURN_PAGE_EVERY, _LOOKS_APART * self._looked_for)
         every = min(turn, _LOOK_EVERY) if self._looked_to else _LOOK_EVERY
         if self._bids and now - self._looked_at < every:
             return
-        self._side_tasks.do("inbox", self._ingest)
-        self._side_tasks.do("weights", lambda: self._weigh(now))
+        due = self._side_tasks.do("due", lambda: self._store.due(self._ingest_after))
+        moved = self._tend(due, now)
         if now - self._barren_since >= _BARREN_FOR:
             self._barren.clear()
         began = self._clock.boot()
-        self._bids = self._next_bids(served)
+        is_worth_it = due is None or due.has_ready or moved
+        self._bids = self._next_bids(served) if is_worth_it else {}
+        if self._bids:
+            self._side_tasks.do("weights", lambda: self._weigh(now))
         self._looked_for = self._clock.boot() - began
         self._looked_at = now
 
-    def _ingest(self) -> None:
-        """Targets get their heads before we look for them. Numbers commit late, so we go back a little each time;
-        what is later still, the janitor finds: it looks from the start."""
+    def _tend(self, due: Due | None, now: float) -> bool:
+        """What time and others have left to do before a claim; whether jobs may have become ready by it. Where the
+        question itself fails, all of it is tried."""
+        moved = False
+        if (due is None or due.has_timers) and now >= self._release_at:
+            # The janitor does it as well; here it lets delayed jobs and retries start on time.
+            moved = bool(self._side_tasks.do("timers", self._store.release_due))
+            self._release_at = self._clock.boot() + (
+                _RELEASE_SOON if moved else min(_RELEASE_EVERY, self._times.poll)
+            )
+        if due is None or due.has_news:
+            moved = self._side_tasks.do("inbox", self._ingest) is not None or moved
+        ahead = None if due is None else due.timer_in
+        self._timer_at = float("inf") if ahead is None else max(now + ahead, self._release_at)
+        return moved
+
+    @property
+    def _ingest_after(self) -> int:
+        """Numbers commit late, so we go back a little each time; what is later still, the janitor finds: it looks
+        from the start."""
+        return max(0, self._ingested - _INGEST_BACK)
+
+    def _ingest(self) -> bool:
+        """Targets get their heads before we look for them."""
         for _ in range(_INGESTS):
-            found = self._store.ingest(max(0, self._ingested - _INGEST_BACK), _INGEST_BATCH)
+            found = self._store.ingest(self._ingest_after, _INGEST_BATCH)
             self._ingested = max(self._ingested, found.last)
             if found.entries < _INGEST_BATCH:
                 break
+        return True
 
     def _weigh(self, now: float) -> None:
         if now - self._weighed_at >= _WEIGH_EVERY:
@@ -266,6 +302,28 @@ class Claimer:
             is_limited=front.is_limited,
             job=front.job,
         )
+
+    # --- a hint -------------------------------------------------------------------------------------------------
+    def _follow_hint(self, room: FreeRoom, now: float, served: Served) -> bool:
+        """Nothing was there a moment ago, so what came is most likely where jobs came from last; whether it is. Who
+        takes jobs one by one looks first which is the eldest."""
+        is_hinted, self._is_hinted = self._is_hinted, False
+        if not is_hinted or room.in_order:
+            return False
+        self._bids = self._likely_bids(served)
+        shares = self._shares(room)
+        gave = self._claim(shares, now) if shares else set()
+        if not gave:
+            # Another worker has it, or it is elsewhere: that says nothing about these routes.
+            self._barren.difference_update(share.route for share in shares)
+            self._bids = {}
+        return bool(gave)
+
+    def _likely_bids(self, served: Served) -> dict[int, Bid]:
+        routes = [route for route, is_limited in self._familiar.items() if not is_limited]
+        if len(routes) != 1:
+            return self._bids_of(self._store.open_routes_of(routes), served) if routes else {}
+        return self._bids_of(OpenRoutes([OpenRoute(routes[0], rank=0)]), served)
 
     # --- the claim ----------------------------------------------------------------------------------------------
     def _shares(self, room: FreeRoom) -> list[Share]:
@@ -333,7 +391,11 @@ class Claimer:
             if bid := self._bids.get(route):
                 # What comes next there is not known: behind those of the same age that are known to wait.
                 self._bids[route] = replace(bid, rank=max(bid.rank, job.rank + 1), floor=(job.rank, job.ref.job))
-        self._familiar = dict.fromkeys([*gave, *(route for route in self._familiar if route not in gave)][:_FAMILIAR])
+        limited = {share.route: share.is_limited for share in shares}
+        familiar = {route: limited[route] for route in gave if route in limited} | {
+            route: is_limited for route, is_limited in self._familiar.items() if route not in gave
+        }
+        self._familiar = dict(list(familiar.items())[:_FAMILIAR])
         self._barren -= gave.keys()
         if barren := tenants.keys() - gave.keys():
             self._barren_since = now if not self._barren else self._barren_since
@@ -387,5 +449,7 @@ class Claimer:
             self._bids = {}
 
     def _idle(self) -> None:
-        self._bids = {}
-        self._store.wait_for_work(self._times.poll * (0.5 + 0.5 * self._chance.fraction()))
+        is_empty, self._bids = not self._bids, {}
+        rest = self._times.poll * (0.75 + 0.25 * self._chance.fraction())
+        rest = max(0.0, min(rest, self._timer_at - self._clock.boot()))
+        self._is_hinted = self._store.wait_for_work(rest) and is_empty

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from unstuck.model.errors import SchemaMismatch, StoreError
@@ -44,6 +45,8 @@ from unstuck.worker.state import WorkerState
 from unstuck.worker.view import FleetView
 
 LOOK_EVERY = 0.05
+#: While nothing is held and every executor is well; never longer than half of what is taken for an absence of ours.
+CALM_LOOK_EVERY = 0.5
 DESCRIBE_EVERY = 0.5
 _REGISTER_EVERY = 1.0
 #: After these the next look follows at once: a place is free, and a waiting job should not wait for a tick.
@@ -64,6 +67,7 @@ class Incarnation:
         self._described: tuple[str, Mapping[str, Any]] = ("active", {})
         self._shown: tuple[Any, ...] = ()
         self._loops: list[Loop] = []
+        self._is_prepared = False
 
     # --- the whole life -----------------------------------------------------------------------------------------
     def run(self) -> End:
@@ -84,13 +88,21 @@ class Incarnation:
             self._close()
 
     def _import(self) -> list[FleetEvent]:
-        """The app first: its version belongs into the worker's row. A failed import is shown there as well."""
+        """The app first: its version belongs into the worker's row. A failed import is shown there as well. While the
+        zygote is about it, the database is looked at: its trouble is for the registration to tell."""
         self.fleet.start()
+        with suppress(StoreError):
+            self._prepare()
         heard: list[FleetEvent] = []
         while not self.shutdown.is_asked and not any(isinstance(e, Imported | ImportFailed) for e in heard):
             heard += self.fleet.hear(0.5)
             self.parts.readiness.tick("importing the app", self.clock.boot())
         return heard
+
+    def _prepare(self) -> None:
+        if not self._is_prepared:
+            self.parts.prepare()
+            self._is_prepared = True
 
     def _register(self, heard: list[FleetEvent]) -> WorkerRecord | None:
         """Until it works: a database that is not there yet is no reason to die. None: asked to stop before."""
@@ -99,7 +111,7 @@ class Incarnation:
         while not self.shutdown.is_asked:
             sent_at = self.clock.boot()
             try:
-                parts.prepare()
+                self._prepare()
                 sent_at = self.clock.boot()
                 record = parts.store.register_worker(me)
                 self.state.fence = Fence.after(sent_at, self.times)
@@ -325,9 +337,13 @@ class Incarnation:
             self.fleet_events.hear(event, now)
         self.mail_reader.read(now)
         self.feeding.place(now)
+        if events or not self._is_calm():
+            self._look_at = min(self._look_at, now + LOOK_EVERY)
         if now >= self._look_at:
             self._look_at = now + LOOK_EVERY
             self._look(now)
+            if self._is_calm():
+                self._look_at = max(self._look_at, now + min(CALM_LOOK_EVERY, self.times.unresponsive / 2))
         self._flush_reports()
         self.feeding.publish(now)
         return 0.0
@@ -349,6 +365,14 @@ class Incarnation:
         self.role_watch.look(now)
         self.orders.look(now)
         self._show(now)
+
+    def _is_calm(self) -> bool:
+        """Nothing can need a look soon that no event tells of."""
+        state = self.state
+        is_working = state.phase is Phase.WORKING and not (state.unseated or state.ledger.held or state.troubles)
+        posts = state.roster.posts.values()
+        are_well = all(post.state == "active" and not (post.killed or post.is_barred) for post in posts)
+        return is_working and bool(posts) and are_well and state.start_error is None
 
     def _view(self, now: float) -> FleetView:
         return self.state.view(now, is_impatient=self.shutdown.is_impatient)

@@ -114,7 +114,9 @@ class Requests:
         return 0.0
 
     def _until_poll(self) -> float:
-        return max(0.0, self._polled_at + self._times.cancel_poll / 2 - self._clock.boot())
+        """Who holds nothing is asked for nothing but orders."""
+        every = self._times.cancel_poll / 2 if self._is_busy() else self._times.cancel_poll
+        return max(0.0, self._polled_at + every - self._clock.boot())
 
     def _until_again(self) -> list[float]:
         now = self._clock.boot()

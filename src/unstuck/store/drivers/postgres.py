@@ -162,6 +162,13 @@ class PostgresDatabase:
         finally:
             self._waiting.release()
 
+    def stay_awake(self) -> None:
+        if self._waiting.acquire(blocking=False):  # else somebody waits
+            try:
+                self._listener.forget()
+            finally:
+                self._waiting.release()
+
     def migrate(self) -> list[str]:
         def work(tx: SchemaTransaction) -> list[str]:
             tx.all("migration_lock")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import select
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,8 @@ from unstuck.store.drivers.watchdog import CallWatchdog
 from unstuck.telemetry import emit
 
 CHANNEL = "unstuck"
+#: How long a mark stands. Who still waits renews it in time; who was killed costs others notifications for so long.
+MARKED_FOR = 30.0
 DEAF = 5.0  # how long not to try again after listening was refused
 #: A mark is a hint: nobody needs it to be durable, and who waits for work does not wait for somebody who holds it.
 _LISTENING = "SET synchronous_commit = off; SET lock_timeout = 50"
@@ -42,6 +45,8 @@ class Listener:
         self._connection: PooledConnection | None = None
         self._deaf_until = 0.0
         self._marked_until = 0.0
+        #: Notifications that came with the answer to a statement.
+        self._heard = False
         self._late: list[PooledConnection] = []
         self._has_left = False
 
@@ -74,13 +79,18 @@ class Listener:
         if connection is not None:
             connection.close()
 
-    def leave(self) -> None:
-        """For good: nobody needs to notify us any more."""
+    def forget(self) -> None:
+        """Nobody needs to notify us for now."""
         if self._connection is not None and self._marked_until:
+            self._marked_until = 0.0
             try:
                 self._say(self._connection, "forget_idle", listener=self._name)
             except (psycopg.Error, OSError):
-                pass  # then the mark ends by itself, and a sweep takes it away
+                self.close()  # then the mark ends by itself, and a sweep takes it away
+
+    def leave(self) -> None:
+        """For good."""
+        self.forget()
         self.close()
         self._has_left = True
         self._drop_late()
@@ -98,31 +108,48 @@ class Listener:
     def _hear(self, until: float) -> bool:
         """Work that came before the mark was notified to nobody: hence *look once more* when the mark is new.
 
-        From then on the mark stays through quiet waits, so that nothing slips between them, and goes with the first
-        hint: a busy worker should cost nobody a notification.
+        From then on the mark stays, through quiet waits and through hints: what comes between two waits is in our
+        socket when the next one begins. A worker that has become busy takes it away (`forget`), so that nobody pays
+        for notifications.
         """
         connection = self._connected(min(until, boot() + self._store_call))
-        was_marked = boot() < self._marked_until
-        self._mark(connection, until - boot() + self._store_call)
-        if not was_marked:
-            return True
-        driver = connection.driver
-        heard = any(True for _ in driver.notifies(timeout=max(0.0, until - boot()), stop_after=1))
-        if heard:
-            self._say(connection, "forget_idle", listener=self._name)
-            self._marked_until = 0.0
-            for _ in driver.notifies(timeout=0):
-                pass  # several hints are one
+        left = self._marked_until - boot()
+        needed = until - boot() + self._store_call
+        if left < needed:
+            self._mark(connection, max(MARKED_FOR, needed))
+            if left <= 0:
+                return True
+        return self._listen(connection.driver, until)
+
+    def _listen(self, driver: psycopg.Connection[Any], until: float) -> bool:
+        """Without psycopg's own wait, which wakes up every tenth of a second. Several hints are one."""
+        poller = select.poll()
+        poller.register(driver.pgconn.socket, select.POLLIN)
+        while not self._take_hints(driver):
+            if not poller.poll(max(0.0, until - boot()) * 1000):
+                return False
+        return True
+
+    def _take_hints(self, driver: psycopg.Connection[Any]) -> bool:
+        driver.pgconn.consume_input()
+        heard, self._heard = self._heard, False
+        while driver.pgconn.notifies() is not None:
+            heard = True
         return heard
 
+    def _note(self, _: psycopg.Notify) -> None:
+        self._heard = True
+
     def _mark(self, connection: PooledConnection, seconds: float) -> None:
+        marked_at = boot()
         self._say(connection, "mark_idle", listener=self._name, microseconds=round(seconds * 1_000_000))
-        self._marked_until = boot() + seconds
+        self._marked_until = marked_at + seconds
 
     def _connected(self, deadline: float) -> PooledConnection:
         if self._connection is None:
             connection = self._late.pop() if self._late else self._dialler.dial(deadline, self._keep)
             self._connection = connection
+            connection.driver.add_notify_handler(self._note)
             self._watch(connection, lambda: connection.driver.execute(_LISTENING))
             self._watch(connection, lambda: connection.driver.execute(f"LISTEN {CHANNEL}"))
         return self._connection

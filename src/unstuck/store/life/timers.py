@@ -12,7 +12,7 @@ from unstuck.store.guard import isolation
 from unstuck.store.guard.isolation import Act, Isolation
 from unstuck.store.life import sweep
 from unstuck.store.order import targets
-from unstuck.store.port import Enough, QuarantineDuty, never
+from unstuck.store.port import Due, Enough, QuarantineDuty, never
 from unstuck.store.rows import span
 from unstuck.store.transactions import BY_JANITOR, Transactions
 
@@ -26,7 +26,19 @@ class Timers:
         self._database = transactions.database
         self._isolation = Isolation(transactions.database)
 
+    def due(self, after: int) -> Due:
+        self._database.before_timers()
+        row = self._database.read(lambda t: t.one("due", after=after))
+        assert row is not None
+        times = [at for name in ("start_at", "expire_at", "pause_at") if (at := row[name]) is not None]
+        if row["has_leapt"] or row["has_aside"]:
+            times.append(row["now"])
+        timer_in = max(0, min(times) - row["now"]) / 1_000_000 if times else None
+        return Due(timer_in, has_news=bool(row["has_news"]), has_ready=bool(row["has_ready"]))
+
     def release_due(self, batch: int, enough: Enough) -> int:
+        if not self.due(0).has_timers:
+            return 0
         self._keep_appointments(batch, enough)
         # Two transactions: targets are locked before timers, by everybody.
         released = self._sweep("target", partial(targets.ended_pauses, batch=batch), targets.end_pauses, batch)
@@ -54,7 +66,6 @@ class Timers:
 
     def _keep_appointments(self, batch: int, enough: Enough) -> None:
         """The clock has leapt: what was to begin or to end at an instant of it does so by the new one."""
-        self._database.before_timers()
         writing = span(2 * self._database.store_call)
         if (unmoved := self._database.read(lambda t: t.one("clock_unmoved", writing=writing))) is None:
             return

@@ -56,6 +56,7 @@ from unstuck.store.port.worker import (
     AttemptOutput,
     Beat,
     Claimed,
+    Due,
     Ingested,
     NewChild,
     NewStep,
@@ -84,6 +85,7 @@ __all__ = [
     "Beat",
     "Claimed",
     "ClockStand",
+    "Due",
     "Ended",
     "Enough",
     "FeedBounds",
@@ -147,6 +149,10 @@ class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, Re
 
     def wait_for_work(self, timeout: float) -> bool:
         """Sleep until somebody hints at new work, or the timeout; True for a hint."""
+        ...
+
+    def stay_awake(self) -> None:
+        """This process is too busy to wait for work: hints would only cost those who give them."""
         ...
 
     def migrate(self) -> list[str]:

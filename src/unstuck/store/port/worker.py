@@ -195,6 +195,20 @@ class Ingested:
     held: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is there to do before a claim. `timer_in`: seconds until the next delayed start, retry, end of a stay or
+    of a target's pause, 0 if one is due or a late one is to be tried again; None: none is set."""
+
+    timer_in: float | None
+    has_news: bool
+    has_ready: bool
+
+    @property
+    def has_timers(self) -> bool:
+        return self.timer_in is not None and self.timer_in <= 0
+
+
 OrderKind = Literal["recycle", "drain", "stack", "kill"]
 
 
@@ -227,6 +241,11 @@ class WorkerPort(Protocol):
     ) -> frozenset[str]:
         """What this code can run; with a worker also: what it claims from now on (see `why`). Nothing that somebody
         else holds is waited for: the answer names the workflows of which not all could be written."""
+        ...
+
+    def due(self, after: int = 0) -> Due:
+        """Whether timers (`release_due`), the inbox above `after` (`ingest`) or jobs (`open_routes`) wait for
+        somebody, and when the next timer will. One read, whatever there is."""
         ...
 
     def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:

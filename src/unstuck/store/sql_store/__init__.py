@@ -18,6 +18,9 @@ class SqlStore(SqlWorker, SqlJobs, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRe
     def wait_for_work(self, timeout: float) -> bool:
         return self._database.wait(timeout)
 
+    def stay_awake(self) -> None:
+        self._database.stay_awake()
+
     def migrate(self) -> list[str]:
         return self._database.migrate()
 

@@ -27,6 +27,7 @@ from unstuck.store.port import (
     AttemptOutput,
     Beat,
     Claimed,
+    Due,
     Ingested,
     NewChild,
     NewStep,
@@ -66,6 +67,9 @@ class SqlWorker(SqlVerbs):
         if worker is not None and (version := gates.version_of(workflows)) is not None:
             self._versions[worker] = version
         return held
+
+    def due(self, after: int = 0) -> Due:
+        return self._timers.due(after)
 
     def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
         """The look first: an empty inbox must not cost SQLite its write lock."""
