@@ -60,6 +60,9 @@ class Rehearsal:
     def wait(self, timeout: float) -> bool:
         return False
 
+    def stay_awake(self) -> None:
+        """Nobody waits here."""
+
     def migrate(self) -> list[str]:
         return []
 
