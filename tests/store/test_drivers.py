@@ -179,11 +179,18 @@ def _has_ended(child: int) -> bool:
 
 
 def mark_idle(database: Database) -> None:
-    """PostgreSQL's first wait marks this process idle and says at once: look once more."""
-    if database.dialect == "postgres":
-        eventually(lambda: database.wait(1.0))
-    else:
-        database.wait(0.01)
+    """The first wait marks this process idle and says at once: look once more."""
+    eventually(lambda: database.wait(1.0))
+
+
+def test_the_first_wait_says_look_once_more(database: Database) -> None:
+    """What came before the mark, and after the look, was hinted to nobody: it must not wait for the poll."""
+    database.hint()
+    began = time.monotonic()
+
+    assert database.wait(20.0)
+
+    assert time.monotonic() - began < 10
 
 
 def test_a_hint_wakes_a_waiting_process_at_once(database: Database, store_url: str) -> None:

@@ -1,7 +1,7 @@
 """Wake: how processes that share a SQLite file tell each other about new work. A hint only; everybody polls too.
 
-Each idle process binds a unix datagram socket in a folder that all of them derive from the file's path; a hint is one
-datagram to each. The folder is in the temporary directory, because a socket's address has only 108 bytes.
+A process binds a unix datagram socket, at its first wait and for good, in a folder that all of them derive from the
+file's path; a hint is one datagram to each. The folder is in the temporary directory, because a socket's address has only 108 bytes.
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ class Wake:
             return []
 
     def wait(self, timeout: float) -> bool:
-        """Hints that came since the last wait count too, so nothing slips between a look and the sleep after it."""
-        listening = self._listen()
+        """Hints that came since the last wait count too, so nothing slips between a look and the sleep after it. The
+        first wait answers at once: before it nobody could hint to us, so there may be something to look at."""
+        if self._socket is None:
+            self._listen()
+            return True
+        listening = self._socket
         poller = select.poll()  # select() refuses descriptors above 1023
         poller.register(listening, select.POLLIN)
         heard = bool(poller.poll(max(0.0, timeout) * 1000))
@@ -69,15 +73,13 @@ class Wake:
             self._socket.close()
         self._socket = self._address = None
 
-    def _listen(self) -> socket.socket:
-        if self._socket is None:
-            self._make_folder()  # and should its last user take it away now, this wait is without hints
-            address = self._folder / f"{os.getpid()}-{SystemChance().nonce()[:8]}"
-            listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            listening.setblocking(False)
-            listening.bind(str(address))
-            self._socket, self._address = listening, address
-        return self._socket
+    def _listen(self) -> None:
+        self._make_folder()  # and should its last user take it away now, this wait is without hints
+        address = self._folder / f"{os.getpid()}-{SystemChance().nonce()[:8]}"
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        listening.setblocking(False)
+        listening.bind(str(address))
+        self._socket, self._address = listening, address
 
     def _make_folder(self) -> None:
         """Ours alone: in a shared temporary directory another user could have made it first."""
