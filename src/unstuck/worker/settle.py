@@ -5,9 +5,9 @@ report is kept until the database has answered: results that were finished while
 back, if their token still holds. What a handler said goes before the report that ends it.
 
 A report that the store could not write although it wrote others is set aside: the settler keeps it, with its
-result, for as long as the fence holds, is tried again with growing pauses, and is entered into the quarantine, where
-people see what keeps its job RUNNING. Nobody else waits for it. Where not even that can be written, the worker's beat
-tells it (`troubles`).
+result, for as long as the fence holds, tries it again with growing pauses, and enters it into the quarantine, where
+people see what keeps its job RUNNING. No other report waits for it. Where not even that can be written, the worker's
+beat tells it (`troubles`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 What may end a RUNNING job: the report of its worker (`settle`, which has a short cut for attempts that returned and
 were asked nothing), the end of its worker's lease (`sweep.recover_lost`), the backstop (`sweep.convict_overdue`), a
 worker that does not hold what the database grants it (`beat.give_back`), and the leave of its worker
-(`beat.leave_behind`). All of them come here. A request (cancel, interrupt, timeout, budget, drain) ends nothing: it
-changes what the end means.
+(`beat.leave_behind`). All but that short cut come here. A request (cancel, interrupt, timeout, budget, drain) ends
+nothing: it changes what the end means.
 """
 
 from __future__ import annotations

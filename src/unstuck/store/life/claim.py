@@ -10,7 +10,8 @@ holds gets no room, and the answer says so. The next claim from these limits cou
 Both answer before they commit, and a worker that has stopped reading would keep what it was about to get from
 everybody. So an answer carries no more bytes than fit into a socket's buffers; if it would, it comes without its
 texts, and those are read once the claim is committed, chunk by chunk, for as long as one call may take and up to so
-much. What does not come by then was claimed in vain: it goes back, and the claimer asks for fewer.
+much. What does not come by then was claimed in vain: it goes back to the queue (`Claimed.left_out`), and the claimer
+asks for fewer.
 
 A claim that fails although the store answers is taken apart: each route for itself, then the jobs of those that
 failed, until it is known which of them cannot be claimed. Those are set aside, stay where they are, and claims leave

@@ -1,6 +1,7 @@
 """Gates: what shuts whole routes for a while (pauses of a queue, workflow or tenant; limits), and tenants' weights.
 
-The rules themselves are one view, unstuck_gates: `look` here, the claim and `why` read the same. Pauses of a target
+The rules themselves are one view, unstuck_gates: `look` here, the claim and `why` read the same; only limits the claim
+counts itself, under their locks. Pauses of a target
 shut its line, not a route, and are the targets' own business; they are only kept in the same table.
 """
 

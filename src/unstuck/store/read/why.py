@@ -1,4 +1,5 @@
-"""Why: how one job stands towards every gate of the claim, read in one statement; and who holds what it needs."""
+"""Why: how one job stands towards every gate of the claim, read in one statement; and on PostgreSQL, in a second one,
+which sessions hold what it needs."""
 
 from __future__ import annotations
 
