@@ -1,8 +1,8 @@
 """The fleet: executor processes, started, fed, heard, stopped and replaced.
 
-The supervisor's thread alone touches it. Whatever an executor says is checked (executor_channel.py). Death is seen by pidfd
-within milliseconds; ExecutorDied follows when the zygote has reaped the process and killed its descendants, after
-every frame it had sent was read.
+The supervisor's thread alone touches it. Whatever an executor says is checked (executor_channel.py). Death is seen
+by pidfd within milliseconds; ExecutorDied follows when the zygote has reaped the process and killed its descendants,
+after every frame it had sent was read.
 """
 
 from __future__ import annotations

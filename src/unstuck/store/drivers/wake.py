@@ -1,7 +1,8 @@
 """Wake: how processes that share a SQLite file tell each other about new work. A hint only; everybody polls too.
 
 A process binds a unix datagram socket, at its first wait and for good, in a folder that all of them derive from the
-file's path; a hint is one datagram to each. The folder is in the temporary directory, because a socket's address has only 108 bytes.
+file's path; a hint is one datagram to each. The folder is in the temporary directory, because a socket's address has
+only 108 bytes.
 """
 
 from __future__ import annotations
