@@ -1,8 +1,8 @@
 """Gates: what shuts whole routes for a while (pauses of a queue, workflow or tenant; limits), and tenants' weights.
 
-The rules themselves are one view, unstuck_gates: `look` here, the claim and `why` read the same; only limits are counted
-by the claim itself, under their locks. Pauses of a target shut its line, not a route, and are the targets' own business;
-they are only kept in the same table.
+The rules themselves are one view, unstuck_gates: `look` here, the claim and `why` read the same; only limits are
+counted by the claim itself, under their locks. Pauses of a target shut its line, not a route, and are the targets'
+own business; they are only kept in the same table.
 """
 
 from __future__ import annotations
