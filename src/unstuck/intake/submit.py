@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from typing import Any, Final, Protocol
 
 from unstuck.chance import Chance, SystemChance
@@ -241,15 +242,9 @@ class Submitter:
             "after": options.after,
             "after_failure": options.after_failure,
         }
+        of_each = _of_each(workflow, options)
         return [
-            NewJob(
-                id=ident,
-                payload=payload,
-                fingerprint=fingerprint(workflow.name, payload) if options.key else None,
-                target=_place("target", options.target, workflow.target, workflow, payload),
-                limit_key=_place("limit_key", options.limit_key, workflow.limit_key, workflow, payload),
-                **of_all,
-            )
+            NewJob(id=ident, payload=payload, **of_all, **{name: made(payload) for name, made in of_each.items()})
             for ident, payload in zip(self._chance.job_ids(len(payloads)), payloads, strict=True)
         ]
 
@@ -285,13 +280,23 @@ class Submitter:
         raise lost
 
 
-def _place(
-    what: str, said: str | Unsaid | None, template: str | None, workflow: RoutedWorkflow, payload: str
-) -> str | None:
-    """What the caller said stands as it is, braces and all; else the workflow's template is filled in."""
-    if not isinstance(said, Unsaid):
-        return said
-    return None if template is None else fill(workflow.name, what, template, workflow.schema, payload)
+def _of_each(workflow: RoutedWorkflow, options: Options) -> dict[str, Callable[[str], Any]]:
+    """What is made of each job's own payload. A place that the caller said stands as it is, braces and all; else the
+    workflow's template is filled in."""
+    made: dict[str, Callable[[str], Any]] = {}
+    if options.key:
+        made["fingerprint"] = lambda payload: fingerprint(workflow.name, payload)
+    places = {"target": (options.target, workflow.target), "limit_key": (options.limit_key, workflow.limit_key)}
+    for what, (given, template) in places.items():
+        if not isinstance(given, Unsaid):
+            made[what] = partial(_as_said, given)
+        elif template is not None:
+            made[what] = partial(fill, workflow.name, what, template, workflow.schema)
+    return made
+
+
+def _as_said(place: str | None, _: str) -> str | None:
+    return place
 
 
 def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[Submitted]:

@@ -13,6 +13,7 @@ MAX_DEPTH = 100
 MAX_DIGITS = 4000
 MAX_NAME = 200
 _TOO_LONG = 10**MAX_DIGITS
+_TEXT = frozenset({str})
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -51,7 +52,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     """Whether it is made of JSON's own types alone, with texts as keys. What is nested deeply is not said to be."""
     kind = type(value)
     if kind is dict:
-        if not all(type(key) is str for key in value):
+        if not _TEXT.issuperset(map(type, value)):
             return False
         inside = value.values()
     elif kind is list or kind is tuple:
@@ -60,7 +61,8 @@ def is_plain(value: Any, depth: int = 0) -> bool:
         return kind in _LEAVES
     if depth >= MAX_DEPTH:
         return False
-    return all(type(item) in _LEAVES or is_plain(item, depth + 1) for item in inside)
+    nested = [item for item in inside if type(item) not in _LEAVES]
+    return not nested or all(is_plain(item, depth + 1) for item in nested)
 
 
 def decode(text: str, where: str) -> Any:
