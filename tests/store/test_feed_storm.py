@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 import psycopg
 import pytest
@@ -23,7 +24,7 @@ from tests.support.tables import ask
 from tests.support.warm import PATHS, Forked, warm_process
 from tests.support.workers import ROOT
 from tests.tiers import in_tiers
-from unstuck.model.errors import StoreError
+from unstuck.model.errors import StoreUnavailable
 from unstuck.observe.feed import Feed
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import FeedFilter
@@ -179,11 +180,12 @@ def test_a_reader_goes_on_over_a_crash_of_the_server(own_server: Postgres) -> No
     store.close()
 
 
-def tried(store: SqlStore) -> str | None:
+def tried(store: SqlStore) -> str | Literal[False]:
+    """False while it recovers. That a connection is lost is known before anything is sent: no outcome is unknown."""
     try:
         return submitted(store).id
-    except StoreError:
-        return None
+    except StoreUnavailable:
+        return False
 
 
 def insert_event(session: psycopg.Connection, job: str, n: int) -> None:

@@ -299,7 +299,8 @@ def test_what_fails_beside_the_claim_is_shown_and_stops_no_claim(
         one = AtWork(store, "ada", "free", poll=0.05)
         try:
             eventually(lambda: (one.take_over(), len(one.claimed) == 3)[1])
-            eventually(lambda: one.troubles().keys() == {name})
+            # The one question for all of them reads two of these tables as well.
+            eventually(lambda: one.troubles().keys() - {"due"} == {name})
             assert table in one.troubles()[name]
         except BaseException:
             one.stop()

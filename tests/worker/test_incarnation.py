@@ -489,9 +489,9 @@ class CountedBeats:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def beat(self, *facts: Any, **options: Any) -> Any:
+    def renew(self, *facts: Any, **options: Any) -> Any:
         self.beats += 1
-        return self._store.beat(*facts, **options)
+        return self._store.renew(*facts, **options)
 
 
 def test_a_worker_that_holds_nothing_looks_at_its_executors_hardly_oftener_than_it_beats(

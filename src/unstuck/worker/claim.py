@@ -222,7 +222,7 @@ class Claimer:
         began = self._clock.boot()
         is_worth_it = due is None or due.has_ready or moved
         self._bids = self._next_bids(served) if is_worth_it else {}
-        if self._bids:
+        if self._bids or self._fails("weights"):
             self._side_tasks.do("weights", lambda: self._weigh(now))
         self._looked_for = self._clock.boot() - began
         self._looked_at = now
@@ -231,17 +231,21 @@ class Claimer:
         """What time and others have left to do before a claim; whether jobs may have become ready by it. Where the
         question itself fails, all of it is tried."""
         moved = False
-        if (due is None or due.has_timers) and now >= self._release_at:
+        if (due is None or due.has_timers or self._fails("timers")) and now >= self._release_at:
             # The janitor does it as well; here it lets delayed jobs and retries start on time.
             moved = bool(self._side_tasks.do("timers", self._store.release_due))
             self._release_at = self._clock.boot() + (
                 _RELEASE_SOON if moved else min(_RELEASE_EVERY, self._times.poll)
             )
-        if due is None or due.has_news:
+        if due is None or due.has_news or self._fails("inbox"):
             moved = self._side_tasks.do("inbox", self._ingest) is not None or moved
         ahead = None if due is None else due.timer_in
         self._timer_at = float("inf") if ahead is None else max(now + ahead, self._release_at)
         return moved
+
+    def _fails(self, side_task: str) -> bool:
+        """Then it is tried also where nothing asks for it: else its trouble would be told for ever."""
+        return side_task in self._side_tasks.troubles
 
     @property
     def _ingest_after(self) -> int:

@@ -101,7 +101,9 @@ class PostgresCall:
         return work(PostgresTransaction(self._driver, self._statements, self._witness))
 
     def once(self, statement: str, values: dict[str, Any], hint: bool) -> list[Row]:
-        """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent."""
+        """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent. So it is
+        noticed before if the server hung up while the connection rested."""
+        self._connection.meet()
         self.commit_sent = True
         if hint:
             return postgres_flight.write_and_hint(self._connection, self._statements, statement, values)

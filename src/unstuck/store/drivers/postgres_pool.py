@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import queue
 import re
+import select
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,13 @@ class PooledConnection:
     @property
     def is_lost(self) -> bool:
         return self.line.was_cut or self.driver.closed
+
+    def meet(self) -> None:
+        """Raises if the server has closed its end since the last answer."""
+        poller = select.poll()
+        poller.register(self.driver.pgconn.socket, select.POLLIN)
+        while poller.poll(0):  # its last words may come before the end
+            self.driver.pgconn.consume_input()
 
     @property
     def is_at_rest(self) -> bool:

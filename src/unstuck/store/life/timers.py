@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
+from unstuck.model.errors import SchemaMismatch, StoreBusy
 from unstuck.store.database import T, Transaction
 from unstuck.store.drivers import leaps
 from unstuck.store.guard import isolation
@@ -36,8 +37,15 @@ class Timers:
         timer_in = max(0, min(times) - row["now"]) / 1_000_000 if times else None
         return Due(timer_in, has_news=bool(row["has_news"]), has_ready=bool(row["has_ready"]))
 
+    def _may_have_timers(self) -> bool:
+        """The question reads other tables too: where one of those is in trouble, timers are released all the same."""
+        try:
+            return self.due(0).has_timers
+        except (StoreBusy, SchemaMismatch):
+            return True
+
     def release_due(self, batch: int, enough: Enough) -> int:
-        if not self.due(0).has_timers:
+        if not self._may_have_timers():
             return 0
         self._keep_appointments(batch, enough)
         # Two transactions: targets are locked before timers, by everybody.
