@@ -34,6 +34,7 @@ from unstuck.store.port import (
     Route,
     Store,
 )
+from unstuck.worker import claim as claim_module
 from unstuck.worker.claim import Claimer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -532,3 +533,24 @@ def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_one_that_gave_j
         counting.pages = 0
         assert len(rounds(claimer, ledger, 1)) == 1
         assert counting.pages <= 1  # none at all, where a hint was heard
+
+
+def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_a_new_one(
+    store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the highest number of all, and is met by the next look, not at the end of the way round."""
+    monkeypatch.setattr(claim_module, "_PAGES", 5)
+    counting, ledger = Counting(store), Ledger()
+    claimer = a_claimer(counting, ledger, "ours")
+    execute(
+        store_url,
+        f"{NUMBERS} INSERT INTO unstuck_routes (tenant, queue, workflow) SELECT 't' || n, 'q', 'theirs' FROM number",
+    )
+    theirs = "SELECT id, 0, -id FROM unstuck_routes WHERE workflow = 'theirs'"
+    execute(store_url, f"INSERT INTO unstuck_ready (route, rank, job) {theirs}")
+    eventually(lambda: (rounds(claimer, ledger, 1), claimer._looked_to > 0)[1])
+    eventually(lambda: (rounds(claimer, ledger, 1), claimer._looked_to == 0)[1])
+    for tenant in ("first", "second", "third"):
+        eventually(lambda: (rounds(claimer, ledger, 1), 0 < claimer._looked_to < 20_000)[1])
+        store.submit([a_job(workflow="ours", tenant=tenant)])
+        assert len(rounds(claimer, ledger, 1)) == 1

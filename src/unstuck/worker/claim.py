@@ -12,8 +12,8 @@ An idle claimer sleeps until somebody hints at work, a timer is due or the poll'
 the route that gave jobs last: it is claimed from at once, and all is looked over before the next sleep. What another
 process sets to an earlier time than the one it sleeps for is seen by the poll.
 
-A look over very many routes takes several turns. Meanwhile those that gave jobs lately are looked at in each turn:
-thousands of routes that nobody here serves must not keep their jobs waiting.
+A look over very many routes takes several turns. Meanwhile those that gave jobs lately, and those that are new, are
+looked at in each turn: thousands of routes that nobody here serves must not keep their jobs waiting.
 
 What no limit counts is claimed first and by itself. A limited route whose limit another session holds gives nothing;
 it is asked again after a moment, which grows while the limit stays held. All else that is done here beside the claim
@@ -110,6 +110,8 @@ class Claimer:
         self._bids: dict[int, Bid] = {}
         self._looked_at = float("-inf")
         self._looked_to = 0
+        #: The highest number of a route that was met.
+        self._highest = 0
         #: Routes that gave jobs lately, and whether a limit counts them.
         self._familiar: dict[int, bool] = {}
         self._looked_for = 0.0
@@ -273,13 +275,21 @@ class Claimer:
         found: dict[int, Bid] = {}
         if self._looked_to and self._familiar:
             found = self._bids_of(self._store.open_routes_of(list(self._familiar)), served)
+        if 0 < self._looked_to < self._highest:
+            # A route that is new has a higher number than all that were met, and would come last.
+            found |= self._bids_of(self._page(self._highest), served)
         for _ in range(_PAGES):
-            page = self._store.open_routes(self._looked_to, _PAGE)
+            page = self._page(self._looked_to)
             self._looked_to = page.looked_to
             found |= self._bids_of(page, served)
             if found or self._looked_to == 0 or self._clock.boot() >= until:
                 break
         return found
+
+    def _page(self, after: int) -> OpenRoutes:
+        page = self._store.open_routes(after, _PAGE)
+        self._highest = max([self._highest, page.looked_to, *(front.route for front in page)])
+        return page
 
     def _look_again(self, shares: Sequence[Share], served: Served) -> None:
         """Which job comes next, where routes were taken from only as far as others begin."""
