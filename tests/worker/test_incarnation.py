@@ -176,7 +176,7 @@ def test_a_lost_answer_of_a_claim_is_asked_for_again_under_the_same_id(build: Ca
     shop = build(over)
     (id,) = shop.submit()
     (job,) = shop.fed()
-    assert job.ref.claim == lossy[0].claims[-1] == lossy[0].claims[-2]
+    assert lossy[0].claims.count(job.ref.claim) == 2
     shop.begin(job)
     shop.finish(job)
     assert shop.until(id, JobState.COMPLETED).token == 1
