@@ -58,6 +58,19 @@ def twins(
     return open_twins
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Of two databases of one kind: one with few things, one with many."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'few.db'}", f"sqlite:///{tmp_path / 'many.db'}"
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    few, many = server.create(), server.create()
+    yield few, many
+    server.drop(few)
+    server.drop(many)
+
+
 @pytest.fixture
 def own_server() -> Iterator[Postgres]:
     with postgres.own_server() as server:

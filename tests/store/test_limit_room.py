@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from bench import limits as growth
 from bench.worlds import by_hand
 from tests.support.builders import a_job, a_worker, all_routes, chance
-from tests.support.postgres import PostgresServer
 from unstuck.model.limits import LimitRoom
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.database import Database
 from unstuck.store.order.limit_room import limited, rooms_of
 from unstuck.store.port import EVERY, Limit, Report, Share
 from unstuck.store.sql_store import SqlStore
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'few.db'}", f"sqlite:///{tmp_path / 'many.db'}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    few, many = server.create(), server.create()
-    yield few, many
-    server.drop(few)
-    server.drop(many)
 
 
 def test_four_times_the_keys_beside_four_times_what_runs_cost_about_four_times_as_much(urls: tuple[str, str]) -> None:

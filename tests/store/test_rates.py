@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from bench import limits as growth
 from bench.worlds import World
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, chance, claim_all, everything, submitted
-from tests.support.postgres import PostgresServer
 from tests.support.tables import counts_of_tables
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Database
@@ -161,18 +159,6 @@ def test_many_starts_are_a_hundred_rows(
     facts = store.gate_facts(TENANT, waiting.id)
     assert facts is not None
     assert [gate.used for gate in facts.gates] == [300 * 333 + 1]
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'few.db'}", f"sqlite:///{tmp_path / 'many.db'}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    few, many = server.create(), server.create()
-    yield few, many
-    server.drop(few)
-    server.drop(many)
 
 
 @pytest.mark.parametrize(("grow", "sizes"), [(growth.rated, (1_000, 100_000)), (growth.capped, (100, 10_000))])

@@ -8,20 +8,12 @@ from contextlib import suppress
 import pytest
 
 from tests.support.builders import record, submitted
-from tests.support.postgres import PostgresServer
 from tests.support.troubles import slow
 from unstuck.model.errors import StoreError
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.sql_store import SqlStore
 
 STORE_CALL = 1.0
-
-
-@pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ Row = Mapping[str, Any]
 
 T = TypeVar("T")
 
+#: Of a call's time one statement may take where patience is asked for: what is slower is the fault of one of many.
+SLOW_SHARE = 1 / 3
+
 
 class StoreSlow(StoreBusy):
     """It took too long for the database, although it waited for nobody. Nothing was written."""

@@ -23,7 +23,7 @@ from psycopg import errors
 from unstuck.chance import SystemChance
 from unstuck.clock import boot
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
-from unstuck.store.database import Row, StoreSlow, T, Transaction
+from unstuck.store.database import SLOW_SHARE, Row, StoreSlow, T, Transaction
 from unstuck.store.drivers import leaps, migrations, postgres_flight
 from unstuck.store.drivers.leaps import Leapt, Witness
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
@@ -42,8 +42,6 @@ from unstuck.store.drivers.watchdog import CallWatchdog
 from unstuck.telemetry import emit
 
 MIGRATE_WITHIN = 60.0
-#: Of a call's time one statement may take where patience is asked for: what is slower is the fault of one of many.
-SLOW_SHARE = 1 / 3
 TRIES = 3  # of a transaction that lost a deadlock, a serialization or a lock
 CONTENTION = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 FULL = (errors.DiskFull, errors.ReadOnlySqlTransaction, errors.TooManyConnections, errors.OutOfMemory)

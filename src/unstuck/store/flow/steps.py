@@ -16,7 +16,7 @@ from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import MAX_NAME, check_text
 from unstuck.model.waits import MOST_STEPS, Journal, StepRecord
-from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.database import SLOW_SHARE, Database, Row, Transaction
 from unstuck.store.flow import children, parts, usage
 from unstuck.store.guard import isolation
 from unstuck.store.life import fence
@@ -29,8 +29,6 @@ T = TypeVar("T")
 MAX_STEP = 8 << 20
 LONGEST_MS = 1 << 48
 CHUNK_CHARACTERS = 4 << 20
-#: Of a store call's time, what one statement may take before it is known as slow.
-SLOW_SHARE = 1 / 3
 
 PAGE_ROWS = 500
 PAGE_BYTES = 1 << 20
