@@ -102,11 +102,17 @@ class Crowd:
         thread.start()
         return thread
 
+    def enough(self) -> bool:
+        """All jobs are in, and at least one zombie has come too late: without it the test would not have tested."""
+        return len(self.ids) >= self.jobs and bool(self.fenced)
+
     # --- the parts they play ----------------------------------------------------------------------------------
     def enqueue(self, store: SqlStore, dice: random.Random) -> None:
-        if len(self.ids) >= self.jobs:
+        if self.enough():
             time.sleep(0.05)
             return
+        if len(self.ids) >= self.jobs:
+            time.sleep(0.05)  # only a zombie is missing still: it needs something to claim, no flood
         new = [
             NewJob(
                 id=SystemChance().job_id(),
@@ -190,7 +196,6 @@ def test_a1_a8_sixteen_actors_never_open_two_attempts_of_a_job_and_lose_none(sto
 
     assert crowd.errors == []
     assert len(set(crowd.ids)) == len(crowd.ids) >= jobs
-    assert crowd.fenced, "no zombie came too late: the test did not test"
     _check_histories(crowd, judge)
     judge.close()
 
@@ -201,7 +206,7 @@ def _wait_until_drained(crowd: Crowd, judge: SqlStore) -> None:
     while not crowd.stop.is_set():
         assert time.monotonic() < deadline, judge.counts(TENANT)
         time.sleep(0.2)
-        if len(crowd.ids) < crowd.jobs:
+        if not crowd.enough():
             continue
         try:
             counts = judge.counts(TENANT)
