@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -90,7 +93,7 @@ class FlowWatch(Watch):
                 if isinstance(event, FlowCall):
                     self.desk.heard.append(event)
                     if not self.desk.is_away:
-                        self.fleet.answer(event.executor, event.ref, event.serial, self.desk.reply(event.question))
+                        self.fleet.answer(event, self.desk.reply(event.question))
             return check()
 
         return super().wait(served, within, every)
@@ -166,6 +169,28 @@ def test_recorded_steps_are_not_run_again_and_are_told_apart_by_ordinal(
     desk.pages = [Journal(steps=(step("add", 100),), after=1), Journal(steps=(step("pair", "kept"),))]
     assert watch.result(shared, workflow) == [100, 110, "'kept'"]
     assert [(s.name, s.ordinal) for s in desk.questions(RecordStep)] == [("add", 2)]
+
+
+def test_an_answer_that_another_thread_cannot_send_whole_is_sent_to_its_end(
+    watch: FlowWatch, shared: int, desk: Desk
+) -> None:
+    """The thread that has the answer sends it. What the executor does not take yet goes out once there is room."""
+    desk.is_away = True
+    ref = watch.feed(shared, "two_steps")
+    call = watch.flow_call(ref)
+    large = "x" * (600 << 10)
+    answer = JournalPage(Journal(steps=(step("add", 100), step("pair", large))))
+    pid = watch.fleet._members[shared].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(watch.fleet.answer, call, answer).result(10) is False
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    desk.is_away = False
+    outcome = watch.finished(ref).outcome
+    assert isinstance(outcome, Returned), outcome
+    assert json.loads(outcome.result or "") == [100, 110, repr(large)]
 
 
 def test_steps_work_by_the_current_context_and_on_the_main_thread_of_a_process_of_its_own(

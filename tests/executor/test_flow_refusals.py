@@ -412,7 +412,7 @@ def _answer_late(watch: FlowWatch, executor: int, workflow: str, notes: Path, ki
         file.write("asked\n")
     eventually(lambda: "again" in notes.read_text())
     watch.desk.says = lambda _: None
-    watch.fleet.answer(executor, ref, watch.desk.heard[-1].serial, answer)
+    watch.fleet.answer(watch.desk.heard[-1], answer)
     outcome = watch.finished(ref).outcome
     assert isinstance(outcome, Returned), outcome
     return json.loads(outcome.result or "null")

@@ -10,7 +10,7 @@ from typing import Any
 from unstuck.executor.messages import Reply
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
-from unstuck.worker.processes import ExecutorReady, ExecutorView, FleetEvent
+from unstuck.worker.processes import ExecutorReady, ExecutorView, FleetEvent, FlowCall
 
 
 class FakeFleet:
@@ -59,8 +59,9 @@ class FakeFleet:
     def cancel(self, executor: int, ref: AttemptRef, kind: RequestKind | None, reason: str) -> None:
         self.orders.append(("cancel", executor, ref, kind))
 
-    def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
-        self.orders.append(("answer", executor, ref, serial, answer))
+    def answer(self, call: FlowCall, answer: Reply) -> bool:
+        self.orders.append(("answer", call, answer))
+        return True
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         self.orders.append(("recall", executor, tuple(refs)))

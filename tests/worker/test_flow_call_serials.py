@@ -28,9 +28,12 @@ class Talker:
     def ask(self, serial: int) -> None:
         self._watch.fleet._channel._take(self.member, FlowCallMessage(self.number, serial, LoadJournal(0)))
 
-    def heard(self) -> list[int]:
+    def calls(self) -> list[FlowCall]:
         self._watch.hear_for(0.1)
-        return [e.serial for e in self._watch.events if isinstance(e, FlowCall) and e.ref == self.ref]
+        return [e for e in self._watch.events if isinstance(e, FlowCall) and e.ref == self.ref]
+
+    def heard(self) -> list[int]:
+        return [call.serial for call in self.calls()]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,7 @@ def test_a_serial_that_does_not_grow_or_that_no_column_holds_is_a_bad_frame(talk
 def test_a_serial_does_not_come_back_once_it_was_answered(watch: FlowWatch, talker: Talker) -> None:
     """A repeated spend under an old serial would not be counted."""
     talker.ask(2)
-    for serial in (1, 2):
-        watch.fleet.answer(talker.member.number, talker.ref, serial, Desk().reply(LoadJournal(0)))
+    for call in talker.calls():
+        watch.fleet.answer(call, Desk().reply(LoadJournal(0)))
     with pytest.raises(BadFrame, match="serial"):
         talker.ask(2)

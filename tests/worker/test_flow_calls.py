@@ -81,7 +81,7 @@ class Desk:
         return job
 
     def ask(self, job: ClaimedJob, serial: int, question: Any) -> None:
-        self.flow_calls.take(FlowCall(1, job.ref, serial, question))
+        self.flow_calls.take(FlowCall(1, 1, job.ref, serial, question))
 
     def step(self, job: ClaimedJob, serial: int, name: str = "s") -> None:
         self.ask(job, serial, RecordStep(name, serial, str(serial), 1))

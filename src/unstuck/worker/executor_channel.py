@@ -11,6 +11,7 @@ from typing import Any
 
 from unstuck.clock import Clock
 from unstuck.executor.messages import (
+    Answered,
     Begun,
     Failed,
     FlowCallMessage,
@@ -55,12 +56,19 @@ class ExecutorChannel:
         self._kill = kill
 
     def tell(self, member: Member, message: Any) -> None:
-        member.unsent += pack([message])
-        self._send(member)
+        self._send(member, pack([message]))
 
     def feed(self, member: Member, runs: Sequence[Run]) -> None:
-        member.unsent += b"".join(pack_all(runs, _weight))
-        self._send(member)
+        self._send(member, b"".join(pack_all(runs, _weight)))
+
+    def answer(self, member: Member, message: Answered) -> bool:
+        """By the thread that has the answer: the handler waits for it. Whether all was sent; if not, `go_on`."""
+        return member.send(pack([message]))
+
+    def go_on(self, member: Member) -> None:
+        """With what another thread could not send."""
+        if member.unsent and not member.writing:
+            self._send(member)
 
     def converse(self, member: Member, mask: int) -> None:
         if is_writable(mask):
@@ -82,20 +90,10 @@ class ExecutorChannel:
         if member.state == "draining" and member.stop_by == math.inf and member.is_idle():
             member.stop_by = self._clock.boot() + self._kill_grace
 
-    def _send(self, member: Member) -> None:
-        while member.unsent:
-            try:
-                with memoryview(member.unsent) as view:
-                    sent = member.wire.send(view[:_READ])
-            except BlockingIOError:
-                break
-            except OSError:
-                # It is dying or has closed its end; its death will be heard, with what it was fed as unstarted.
-                member.unsent.clear()
-                break
-            del member.unsent[:sent]
-        if member.writing != bool(member.unsent):
-            member.writing = bool(member.unsent)
+    def _send(self, member: Member, frames: bytes = b"") -> None:
+        is_all_sent = member.send(frames)
+        if member.writing is is_all_sent and not member.is_released:
+            member.writing = not is_all_sent
             self._selector.watch_for_room(member.wire, member.writing)
 
     def _read_once(self, member: Member) -> bool:
@@ -135,7 +133,7 @@ class ExecutorChannel:
             case FlowCallMessage():
                 fed = member.sends(message.number, message.serial)
                 validate.check_question(message.question, fed.max_result)
-                self._say(FlowCall(member.number, fed.ref, message.serial, message.question))
+                self._say(FlowCall(member.number, message.number, fed.ref, message.serial, message.question))
             case Say():
                 fed = member.owed(message.number)
                 self._say(HandlerOutput(member.number, fed.ref, message.kind, validate.said(message)))

@@ -41,7 +41,7 @@ from unstuck.worker.member import Member
 from unstuck.worker.memory import oom_counters, oom_kills
 from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.pending_forks import PendingFork, PendingForks, close_all, prepare_fork
-from unstuck.worker.processes import ExecutorDied, ExecutorView, FleetEvent, Recalled
+from unstuck.worker.processes import ExecutorDied, ExecutorView, FleetEvent, FlowCall, Recalled
 from unstuck.worker.zygote_link import ZygoteLink
 
 #: How long a dead executor may wait for its status; after that it is reported without one.
@@ -137,10 +137,13 @@ class Fleet:
         for member, number in self._find(executor, [ref]):
             self._channel.tell(member, Cancel(number, kind, clean_text(reason, 1000)))
 
-    def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
-        for member, number in self._find(executor, [ref]):
-            member.fed[number].flow_calls -= 1
-            self._channel.tell(member, Answered(number, serial, answer))
+    def answer(self, call: FlowCall, answer: Reply) -> bool:
+        member = self._members.get(call.executor)
+        fed = None if member is None else member.fed.get(call.number)
+        if member is None or fed is None:
+            return True
+        fed.answers += 1
+        return self._channel.answer(member, Answered(call.number, call.serial, answer))
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
         member = self._members.get(executor)
@@ -352,6 +355,7 @@ class Fleet:
     def _keep_deadlines(self, member: Member, now: float) -> None:
         if member.recalls:
             self._channel.take_back(member, now)
+        self._channel.go_on(member)
         _force_dump(member)
         if now >= member.status_by:
             self._channel.read_all(member)

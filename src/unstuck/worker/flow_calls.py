@@ -252,7 +252,10 @@ class FlowCallRunner:
                 raise TypeError(f"no flow call: {type(question).__name__}")
 
     def _finish(self, call: FlowCall, answer: Reply) -> None:
-        self._answered(call, answer)
+        try:
+            self._answered(call, answer)
+        except Exception as error:  # an answer that cannot be sent: its handler must not wait for ever
+            self._answered(call, _refusal(error))
         if isinstance(answer, Fenced):
             self._revoked(call.ref)
         self._close(call)

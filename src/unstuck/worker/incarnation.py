@@ -3,8 +3,9 @@
 The main thread owns the executors and the state about them; it never waits for the database. Beside it: the
 claimer, the settler, the flow calls, the requests and the janitor on one store, the beat on a store of its own, and
 the watchdog, which ends the process when one of them stops (`_start_loops` is the list). They talk to the main thread
-by its mailbox and a nudge, and it to them by their few methods. Everything is bounded: slots bound the ledger, and
-the ledger bounds the reports that wait for a settle and the flow calls under way.
+by its mailbox and a nudge, and it to them by their few methods; only answers to flow calls go straight to the
+executor. Everything is bounded: slots bound the ledger, and the ledger bounds the reports that wait for a settle and
+the flow calls under way.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from unstuck.executor.messages import Reply
 from unstuck.model.errors import SchemaMismatch, StoreError
 from unstuck.model.job import WorkerRecord
 from unstuck.store.port import Settled
@@ -29,12 +31,12 @@ from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.heartbeat import Heartbeat
 from unstuck.worker.identity import identify
 from unstuck.worker.loops import Loop, LoopWatchdog, end_process
-from unstuck.worker.mailbox import FlowCallAnswered, LeaseLost, Mailbox, MailboxReader, Renewed, Revoked
+from unstuck.worker.mailbox import LeaseLost, Mailbox, MailboxReader, Renewed, Revoked
 from unstuck.worker.nudge import Nudge
 from unstuck.worker.orders import Orders
 from unstuck.worker.parts import Duties, End, WorkerParts
 from unstuck.worker.plan import plan
-from unstuck.worker.processes import FleetEvent, Imported, ImportFailed
+from unstuck.worker.processes import FleetEvent, FlowCall, Imported, ImportFailed
 from unstuck.worker.requests import Requests
 from unstuck.worker.role_watch import RoleWatch
 from unstuck.worker.roles import failing, is_hopeless
@@ -186,7 +188,7 @@ class Incarnation:
             parts.store,
             state.ledger,
             self.clock,
-            answered=lambda call, answer: mailbox.put(FlowCallAnswered(call, answer)),
+            answered=self._answer,
             revoked=lambda ref: mailbox.put(Revoked(ref)),
             report=self.settler.report,
         )
@@ -388,6 +390,11 @@ class Incarnation:
         self._look_at = now
         self._describe(now)
         self._beat.wake()
+
+    def _answer(self, call: FlowCall, answer: Reply) -> None:
+        """On the thread of the flow calls: by way of the main thread it would cost the handler two hand-overs."""
+        if not self.fleet.answer(call, answer):
+            self.nudge()
 
     def _flush_reports(self) -> None:
         if self.state.reports:

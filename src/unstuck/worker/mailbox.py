@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from unstuck.executor.messages import Reply
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import stronger
 from unstuck.store.port import Asked, Beat, WorkerOrder
@@ -15,7 +14,7 @@ from unstuck.telemetry import emit
 from unstuck.worker.act import ActionRunner
 from unstuck.worker.ledger import Stage
 from unstuck.worker.orders import Orders
-from unstuck.worker.processes import FleetPort, FlowCall
+from unstuck.worker.processes import FleetPort
 from unstuck.worker.selffence import Fence
 from unstuck.worker.state import WorkerState
 
@@ -31,17 +30,11 @@ class Revoked:
     ref: AttemptRef
 
 
-@dataclass(frozen=True, slots=True)
-class FlowCallAnswered:
-    call: FlowCall
-    answer: Reply
-
-
 class LeaseLost:
     """The database says that this incarnation is no more."""
 
 
-MailboxMessage = Asked | Renewed | Revoked | FlowCallAnswered | LeaseLost | WorkerOrder
+MailboxMessage = Asked | Renewed | Revoked | LeaseLost | WorkerOrder
 
 
 class Mailbox:
@@ -90,8 +83,6 @@ class MailboxReader:
                 self._on_renewed(sent_at, beat, now)
             case Revoked(ref):
                 self._on_revoked(ref, now)
-            case FlowCallAnswered(call, answer):
-                self._fleet.answer(call.executor, call.ref, call.serial, answer)
             case WorkerOrder():
                 self._orders.take(message, now)
             case LeaseLost():

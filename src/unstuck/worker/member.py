@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -22,6 +23,8 @@ from unstuck.worker.threads import SilenceProbe, look_at_threads
 #: How long an executor may take to answer a recall; after that what has not begun comes back without its help.
 ANSWER_WITHIN = 0.1
 MEMORY_EVERY = 0.2
+#: Bytes in one go: a long frame is copied in parts.
+MOST_SENT = 1 << 20
 #: As a column of the database holds it.
 MOST_SERIAL = (1 << 63) - 1
 
@@ -40,9 +43,11 @@ class Fed:
     started: bool = False
     is_back: bool = False
     on_main: bool = False
-    #: How many flow calls of it are under way, and the serial of the last.
+    #: How many flow calls of it have come, and the serial of the last.
     flow_calls: int = 0
     serial: int = 0
+    #: How many of them were answered; counted by the thread that answers.
+    answers: int = 0
 
 
 @dataclass(slots=True)
@@ -60,6 +65,8 @@ class Member:
     pidfd: int = -1
     inbox: FrameReader = field(default_factory=lambda: FrameReader(from_executor))
     unsent: bytearray = field(default_factory=bytearray)
+    #: Around the wire's sending side: answers to flow calls are sent by the thread that has them.
+    sending: threading.Lock = field(default_factory=threading.Lock)
     writing: bool = False
     fed: dict[int, Fed] = field(default_factory=dict)
     #: When to stop waiting for the answer to a recall, oldest first.
@@ -90,14 +97,35 @@ class Member:
 
     def release(self, now: float) -> None:
         """Let go of all its descriptors; nothing is heard of it any more."""
-        self.is_released = True
-        self.wire.close()
+        with self.sending:
+            self.is_released = True
+            self.unsent.clear()
+            self.wire.close()
         if self.pidfd >= 0:
             os.close(self.pidfd)
         self.output_pipe.drain(now)
         self.output_pipe.close()
         self.page.close()
         self.dumps.close()
+
+    def send(self, frames: bytes) -> bool:
+        """By any thread; never waits for the executor. Whether nothing is left to be sent."""
+        with self.sending:
+            if self.is_released:
+                return True
+            self.unsent += frames
+            while self.unsent:
+                try:
+                    with memoryview(self.unsent) as view:
+                        sent = self.wire.send(view[:MOST_SENT])
+                except BlockingIOError:
+                    return False
+                except OSError:
+                    # It is dying or has closed its end; its death will be heard, with what it was fed as unstarted.
+                    self.unsent.clear()
+                    break
+                del self.unsent[:sent]
+            return True
 
     # what it was given
 
@@ -141,7 +169,7 @@ class Member:
             raise BadFrame(f"a flow call of serial {serial} after {fed.serial}")
         fed.serial = serial
         fed.flow_calls += 1
-        if fed.flow_calls > MAX_FLOW_CALLS:
+        if fed.flow_calls - fed.answers > MAX_FLOW_CALLS:
             raise BadFrame(f"more than {MAX_FLOW_CALLS} flow calls of one attempt at once")
         return fed
 

@@ -91,9 +91,11 @@ class HandlerOutput:
 
 @dataclass(frozen=True, slots=True)
 class FlowCall:
-    """What a handler asks of the database; it waits for the answer under this serial."""
+    """What a handler asks of the database; it waits for the answer under this serial. `number`: its attempt's, in
+    that executor."""
 
     executor: int
+    number: int
     ref: AttemptRef
     serial: int
     question: Question
@@ -198,8 +200,9 @@ class FleetPort(Protocol):
         Stopped(asked=kind); None means the worker itself must stop it (lease lost)."""
         ...
 
-    def answer(self, executor: int, ref: AttemptRef, serial: int, answer: Reply) -> None:
-        """The answer to a flow call; it is dropped if the attempt has ended."""
+    def answer(self, call: FlowCall, answer: Reply) -> bool:
+        """The answer to a flow call; it is dropped if the attempt has ended. From any thread, one at a time. False: a
+        rest of it could not be sent at once; a nudge makes the main thread go on with it."""
         ...
 
     def recall(self, executor: int, refs: Sequence[AttemptRef]) -> None:
