@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 
@@ -11,6 +12,8 @@ from bench.contender import ENTRIES, load
 
 
 def main() -> None:
+    # As an installed package has it: without its bytecode a worker would compile us anew at every start.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(prog="python -m bench", description="Figures beside peers, for ratios only.")
     parser.set_defaults(command="drain", only=None, rounds=3, jobs=None, keep=True)
     commands = parser.add_subparsers(dest="command")
