@@ -162,6 +162,32 @@ def test_pages_are_turned_the_more_slowly_the_longer_a_look_takes_but_twice_a_se
         assert -0.001 <= next_one - one - max(apart, takes) <= 0.05
 
 
+class Strangers(ManyPages):
+    """On none of its pages is a route that we serve."""
+
+    def open_routes(self, after: int, limit: int) -> OpenRoutes:
+        super().open_routes(after, limit)
+        return OpenRoutes(looked_to=after + 1)
+
+
+def test_hints_at_what_others_serve_cost_a_page_each_and_a_walk_only_now_and_then() -> None:
+    """A hundred thousand routes of others, and a hint a hundred times a second: walks get a quarter of the time."""
+    clock, ledger = FakeClock(), Ledger()
+    store = Strangers(clock, 0.01)
+    claimer = claimer_on(store, ledger, clock)
+    began, pages = clock.boot(), []
+    while clock.boot() < began + 4.0:
+        ledger.publish(FreeRoom(1))
+        before = len(store.looks)
+        claimer.tick()
+        clock.advance(0.01)
+        pages.append(len(store.looks) - before)
+    assert max(pages) > 1
+    assert pages.count(1) > 0.8 * len(pages)
+    # Walks go on all the same: what we serve may stand anywhere on the way.
+    assert sum(count for count in pages if count > 1) >= 40
+
+
 # --- on a real store --------------------------------------------------------------------------------------------
 
 

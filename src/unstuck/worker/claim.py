@@ -49,8 +49,10 @@ _LOOKS_APART = 8.0
 #: A look reads so many routes at a time, and so many times at most, until it meets a route that we serve.
 _PAGE = 1000
 _PAGES = 20
-#: One look over the routes takes at most so many seconds.
+#: One look over the routes takes at most so many seconds. After one of several pages the looks are over one page each
+#: for so many times what it took: hints at what others serve must not keep us walking.
 _LOOK_FOR = 0.25
+_WALKS_APART = 3.0
 #: So many routes that gave jobs lately are looked at first, if a look is not over all of them.
 _FAMILIAR = 100
 #: Timers that are due and do not move, because somebody holds them, are tried again after so many seconds, or after a
@@ -115,6 +117,8 @@ class Claimer:
         #: Routes that gave jobs lately, and whether a limit counts them.
         self._familiar: dict[int, bool] = {}
         self._looked_for = 0.0
+        #: Before this a look reads one page.
+        self._walk_at = float("-inf")
         self._release_at = float("-inf")
         #: When the next timer is due, as far as the last look knows.
         self._timer_at = float("inf")
@@ -271,18 +275,22 @@ class Claimer:
 
     def _next_bids(self, served: Served) -> dict[int, Bid]:
         """Those we serve, from where the last look ended: thousands of routes of others must not hide ours."""
-        until = self._clock.boot() + _LOOK_FOR
+        began = self._clock.boot()
+        until = began + (_LOOK_FOR if began >= self._walk_at else 0.0)
         found: dict[int, Bid] = {}
         if self._looked_to and self._familiar:
             found = self._bids_of(self._store.open_routes_of(list(self._familiar)), served)
         if 0 < self._looked_to < self._highest:
             # A route that is new has a higher number than all that were met, and would come last.
             found |= self._bids_of(self._page(self._highest), served)
-        for _ in range(_PAGES):
+        for turned in range(_PAGES):
             page = self._page(self._looked_to)
             self._looked_to = page.looked_to
             found |= self._bids_of(page, served)
-            if found or self._looked_to == 0 or self._clock.boot() >= until:
+            now = self._clock.boot()
+            if turned:
+                self._walk_at = now + _WALKS_APART * (now - began)
+            if found or self._looked_to == 0 or now >= until:
                 break
         return found
 
