@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from unstuck.cli.eventlog import human_log, is_loud
+import json
+import os
+
+from unstuck.cli.eventlog import human_log, is_loud, json_log
+from unstuck.cli.log_writer import LogWriter
 
 Told = dict[str, tuple[dict[str, object], str]]
 
@@ -82,3 +86,26 @@ def test_only_what_went_wrong_is_loud() -> None:
         "executor_failed_to_start",
         "revoked",
     ]
+
+
+def test_for_machines_the_routine_is_mentioned_and_news_is_said() -> None:
+    """Nobody waits until a line of the routine is written: claims write one each."""
+    news: list[str] = []
+    routine: list[str] = []
+    write = json_log(news.append, routine.append)
+    for name, (facts, _) in (ROUTINE | NEWS).items():
+        write(name, dict(facts))
+    assert [json.loads(line)["event"] for line in news] == list(NEWS)
+    assert [json.loads(line)["event"] for line in routine] == list(ROUTINE)
+
+
+def test_a_line_that_is_only_mentioned_waits_for_no_reader_and_keeps_its_place() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as reader, open(writing, "w") as stream:
+        writer = LogWriter(stream)
+        long = "x" * (1 << 20)  # more than the pipe holds: whoever waited for it would wait for the reader
+        writer.mention(long)
+        writer.mention("second")
+        assert len(writer._lines) == 2
+        assert reader.read(len(long) + len("\nsecond\n")).decode().split("\n") == [long, "second", ""]
+        writer.finish()

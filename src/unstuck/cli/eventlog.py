@@ -70,12 +70,13 @@ LOUD = {
 Say = Callable[[str], None]
 
 
-def json_log(say: Say) -> Subscriber:
-    """JSON Lines: at, event, and the facts."""
+def json_log(say: Say, mention: Say) -> Subscriber:
+    """JSON Lines: at, event, and the facts. `mention`: how the routine is said."""
 
     def write(name: str, facts: dict[str, object]) -> None:
         line = {"at": rfc3339(clock.wall()), "event": name, **facts}
-        say(json.dumps(line, ensure_ascii=False, default=str))
+        tell = mention if name in ROUTINE else say
+        tell(json.dumps(line, ensure_ascii=False, default=str))
 
     return write
 
