@@ -463,6 +463,28 @@ def test_a_loop_that_a_job_blocks_is_no_witness_against_another() -> None:
     assert (silence.is_held, silence.holder) == (False, None)
 
 
+@pytest.mark.parametrize(
+    ("control", "main", "on_loop", "expected"),
+    [
+        ("lock", "lock", SLEEPS, 7),
+        ("lock", "call", SLEEPS, None),
+        ("call", "lock", SLEEPS, None),
+        ("lock", "", BURNS, 8),
+    ],
+)
+def test_a_job_on_the_loop_is_no_reason_if_it_waits_for_a_lock_as_the_control_thread_does(
+    control: str, main: str, on_loop: tuple[int, float], expected: int | None
+) -> None:
+    """Nobody is seen to wait: a job has told the interpreter to ask its holder for it once a day."""
+    job = SLEEPS if on_loop == BURNS else BURNS
+    silence = SilenceProbe(0.0)
+    for look in looks(control=SLEEPS, main=on_loop, job=job):
+        asleep = {CONTROL: control == "lock", MAIN: main == "lock"}
+        threads = {t: replace(a, is_at_lock=asleep.get(t, False)) for t, a in look.threads.items()}
+        silence.look(Look(look.at, threads), MAIN, CONTROL, {JOB: 7, MAIN: 8}, is_loop_silent=True)
+    assert (silence.is_held, silence.holder) == (expected is not None, expected)
+
+
 def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
     before, after = looks(control=SLEEPS, main=SLEEPS, job=BURNS)
     stopped = Look(after.at, {t: Activity("T", a.switches, a.cpu_seconds) for t, a in after.threads.items()})

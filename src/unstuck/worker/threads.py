@@ -11,8 +11,9 @@ interpreter as well.
 The control thread may sleep itself meanwhile: it has just started a thread and waits for its first sign, or wants a
 lock whose owner waits for the interpreter. So there is a second witness: the main thread, which turns the event
 loop. If that stands still too, both lack the interpreter, provided that no job is on it that could be the reason, or
-that any thread waits visibly. Where no
-thread waits visibly (a job has told the interpreter to ask so rarely), only burning CPU tells.
+that any thread waits visibly. Where no thread waits visibly (a job has told the interpreter to ask so rarely), only
+burning CPU tells. A job on the loop is no reason then if the kernel says that both threads sleep at a lock, or that
+the job burns CPU: asleep anywhere else it would leave the interpreter free.
 
 Nothing here needs the process's help, or more than to read /proc.
 """
@@ -53,6 +54,8 @@ class Activity:
     cpu_seconds: float
     #: How long it was ready to run, and had no core.
     queued_seconds: float = 0.0
+    #: It sleeps until another thread lets it go on; never where the kernel does not tell.
+    is_at_lock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,8 @@ class SilenceProbe:
         self.is_stopped = is_stopped(look, pid, control)
         if self.since is not None:
             waiting = waiters(self.since, look)
-            is_main_kept = is_loop_silent and (bool(waiting) or pid not in jobs)
+            is_a_reason = pid in jobs and not _are_kept(self.since, look, control, pid)
+            is_main_kept = is_loop_silent and (bool(waiting) or not is_a_reason)
             is_held = control in waiting or (is_main_kept and not self.is_stopped)
             if is_held or self.is_stopped or look.at - self.since.at >= LOOK_LONG:
                 resting = {pid, *crew} - jobs.keys()
@@ -168,6 +172,19 @@ def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
     return [
         (thread, before.threads[thread], now) for thread, now in after.threads.items() if thread in before.threads
     ]
+
+
+def _are_kept(before: Look, after: Look, control: int, main: int) -> bool:
+    """The control thread slept at a lock all the time, and the main thread did as well, or never slept."""
+    both = {thread: (then, now) for thread, then, now in _both(before, after) if thread in (control, main)}
+    if len(both) < 2:
+        return False
+    at_lock = {
+        thread
+        for thread, (then, now) in both.items()
+        if then.is_at_lock and now.is_at_lock and now.switches == then.switches
+    }
+    return control in at_lock and (main in at_lock or _burns(before, after, *both[main]))
 
 
 def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
@@ -188,7 +205,8 @@ def _activity(folder: str) -> Activity | None:
     state, switches = _STATE.search(text), _SWITCHES.search(text)
     if state is None or switches is None:
         return None
-    return Activity(state[1].decode(), int(switches[1]), *_seconds(folder))
+    is_at_lock = b"futex" in _bytes(f"{folder}/wchan")
+    return Activity(state[1].decode(), int(switches[1]), *_seconds(folder), is_at_lock)
 
 
 def _seconds(folder: str) -> tuple[float, float]:
