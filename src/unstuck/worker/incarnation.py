@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -280,7 +280,7 @@ class Incarnation:
         """Bodies first, then what is left to write, the lease last."""
         if not self.state.is_fenced:
             self._retire_executors()
-        self._close_fleet()
+        self._close_fleet(self._main.stamp)
         self._flush_reports()
         self._wait_for_settles()
         for loop in (*self._others, self._guard, self._beat):
@@ -294,9 +294,9 @@ class Incarnation:
         self._unregister(record)
         emit("worker_left", worker=record.name, fenced=self.state.is_fenced, clean=all(joined))
 
-    def _close_fleet(self) -> None:
+    def _close_fleet(self, stamp: Callable[[], None] = lambda: None) -> None:
         self.nudge.close()
-        self.fleet.close()
+        self.fleet.close(stamp)
 
     def _close(self) -> None:
         self._close_fleet()
