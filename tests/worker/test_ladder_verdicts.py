@@ -494,6 +494,48 @@ def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
     assert (silence.is_stopped, silence.is_held, silence.holder) == (True, False, None)
 
 
+# --- starved processes ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("queued", "expected"), [(0.09, True), (0.02, False)])
+def test_a_control_thread_in_the_queue_for_a_core_is_starved(queued: float, expected: bool) -> None:
+    before, after = looks(control=(0, 0.0), main=SLEEPS, job=SLEEPS)
+    waits = {**after.threads, CONTROL: replace(after.threads[CONTROL], queued_seconds=queued)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, waits)):
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+    assert (silence.is_starved, silence.is_held) == (expected, False)
+
+
+def test_who_waits_for_the_interpreter_is_not_starved_however_busy_the_machine_is() -> None:
+    before, after = looks(control=(3, 0.001), main=SLEEPS, job=BURNS)
+    waits = {**after.threads, CONTROL: replace(after.threads[CONTROL], queued_seconds=0.085)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, waits)):
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+    assert (silence.is_starved, silence.holder) == (False, 7)
+
+
+def test_a_process_that_the_machine_starves_is_not_killed_for_what_nobody_in_it_does() -> None:
+    """A29: the grace stands still until it could obey; for its neighbours' sake that has an end."""
+    me, other = told(at=100.0, grace=1.0), running()
+    post = a_post(1, me, other, pulse_age=2.5)
+    assert only(Kill, planned(post, now=103.0, looked_at=102.95)) == [Kill(1, actions.FROZEN)]
+    post.is_starved = True
+    found = planned(post, now=103.0, looked_at=102.95)
+    assert only(Kill, found) == only(Convict, found) == []
+    (excuse,) = only(Excuse, found)
+    assert isinstance(excuse, Excuse)
+    assert (excuse.ref, round(excuse.seconds, 6)) == (me.ref, 0.05)
+    post.pulse_age = TIMES.frozen
+    assert Kill(1, actions.FROZEN) in planned(post, now=130.0, looked_at=129.95)
+
+
+def test_alone_in_a_starved_process_it_is_judged_as_ever() -> None:
+    me = told(at=100.0, grace=1.0)
+    post = a_post(1, me, pulse_age=2.5)
+    post.is_starved = True
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+
+
 # --- poisoned processes -----------------------------------------------------------------------------------------
 def test_of_a_poisoned_process_it_is_told_which_workflows_may_have_done_it(caplog: pytest.LogCaptureFixture) -> None:
     """Those in it, and the last that ended there: a job may break its process and return."""

@@ -297,6 +297,7 @@ class Member:
             on_main=frozenset(on_main),
             holder=self._ref(silence.holder) if silence else None,
             is_stopped=silence.is_stopped if silence else False,
+            is_starved=silence.is_starved if silence else False,
         )
 
     def _is_on_main(self, number: int, fed: Fed) -> bool:

@@ -179,6 +179,8 @@ class ExecutorView:
     holder: AttemptRef | None = None
     #: Stopped by a signal or a debugger: nothing in it can be blamed for its silence.
     is_stopped: bool = False
+    #: While the process is silent: it would speak, and the machine has no core for it.
+    is_starved: bool = False
 
 
 class FleetPort(Protocol):

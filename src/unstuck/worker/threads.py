@@ -15,6 +15,8 @@ that any thread waits visibly. Where no thread waits visibly (a job has told the
 burning CPU tells. A job on the loop is no reason then if the kernel says that both threads sleep at a lock, or that
 the job burns CPU: asleep anywhere else it would leave the interpreter free.
 
+A control thread that stands in the queue for a core is kept by nobody in its process: the machine starves it.
+
 Nothing here needs the process's help, or more than to read /proc.
 """
 
@@ -135,6 +137,8 @@ class SilenceProbe:
     is_stopped: bool = False
     #: A thread holds the interpreter, known or not: nothing of Python moves in the process.
     is_held: bool = False
+    #: The control thread would run and beat, and has no core.
+    is_starved: bool = False
     _cleared: set[int] = field(default_factory=set)
 
     def is_due(self, now: float) -> bool:
@@ -157,6 +161,7 @@ class SilenceProbe:
             is_a_reason = pid in jobs and not _are_kept(self.since, look, control, pid)
             is_main_kept = is_loop_silent and (bool(waiting) or not is_a_reason)
             is_held = control in waiting or (is_main_kept and not self.is_stopped)
+            self.is_starved = not is_held and _is_awake(self.since, look, control)
             if is_held or self.is_stopped or look.at - self.since.at >= LOOK_LONG:
                 resting = {pid, *crew} - jobs.keys()
                 found = holder(self.since, look, control, jobs, self._cleared, resting, is_held=is_held)
@@ -193,6 +198,11 @@ def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
         return True
     is_sleepless = ran > 0 and now.switches == then.switches
     return is_sleepless and _awake_for(then, now) >= RUNNABLE_SHARE * span
+
+
+def _is_awake(before: Look, after: Look, thread: int) -> bool:
+    span = after.at - before.at
+    return any(_awake_for(then, now) >= RUNNABLE_SHARE * span for t, then, now in _both(before, after) if t == thread)
 
 
 def _awake_for(then: Activity, now: Activity) -> float:
