@@ -529,6 +529,30 @@ def test_a_process_that_the_machine_starves_is_not_killed_for_what_nobody_in_it_
     assert Kill(1, actions.FROZEN) in planned(post, now=130.0, looked_at=129.95)
 
 
+@pytest.mark.parametrize(("ran", "expected"), [(0.0005, True), (0.01, False)])
+def test_a_holder_that_hardly_gets_a_core_is_starved(ran: float, expected: bool) -> None:
+    before, after = looks(control=WAITS, main=(0, ran))
+    queued = {**after.threads, MAIN: replace(after.threads[MAIN], queued_seconds=0.095 - ran)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, queued)):
+        silence.look(look, MAIN, CONTROL, {MAIN: 8}, is_loop_silent=True)
+    assert (silence.holder, silence.is_starved) == (8, expected)
+
+
+def test_an_interrupt_that_had_no_core_to_arrive_on_convicts_nobody() -> None:
+    """A regex in a coroutine gives way to it within milliseconds of CPU time."""
+    me, other = told(at=100.0, grace=1.0), running()
+    on_main = frozenset({me.ref, other.ref})
+    post = a_post(1, me, other, pulse_age=2.5, loop_age=2.5, holder=me.ref, on_loop=me.ref, on_main=on_main)
+    me.interrupted_at, me.interrupts = 100.5, 1
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+    post.is_starved = True
+    found = planned(post, now=103.0, looked_at=102.95)
+    assert (only(Convict, found), only(Interrupt, found)) == ([], [Interrupt(me.ref)])
+    on_a_thread = replace(post, on_loop=None, on_main=frozenset())
+    assert only(Convict, planned(on_a_thread, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+
+
 def test_alone_in_a_starved_process_it_is_judged_as_ever() -> None:
     me = told(at=100.0, grace=1.0)
     post = a_post(1, me, pulse_age=2.5)

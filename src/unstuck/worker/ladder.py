@@ -119,15 +119,17 @@ def may_be_continued(view: FleetView, post: Post) -> bool:
     return is_stopped and post.times_continued < MOST_CONTINUED and post.load > 1
 
 
-def is_starved(view: FleetView, post: Post) -> bool:
-    """Silent because the machine has no core for it, and not by anybody's doing. Until it counts as frozen."""
-    is_open = view.is_silent(post) and post.is_starved and post.holder is None
+def is_starved(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
+    """The machine has no core for its process, which nobody in it keeps silent; or none to interrupt it on, if it
+    does. Until the process counts as frozen."""
+    is_meant = post.holder is None or (post.holder == holding.ref and may_be_interrupted(post, holding))
+    is_open = is_meant and post.is_starved and view.is_silent(post)
     return is_open and (post.has_neighbours or post.has_leftovers) and post.pulse_age < view.times.frozen
 
 
 def is_excused(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
     is_kept = is_kept_by_another(view, post, holding) or may_be_kept(view, post, holding)
-    return is_kept or is_starved(view, post) or may_be_continued(view, post)
+    return is_kept or is_starved(view, post, holding) or may_be_continued(view, post)
 
 
 def excuse_kept(view: FleetView, now: float) -> Iterator[Action]:

@@ -15,7 +15,8 @@ that any thread waits visibly. Where no thread waits visibly (a job has told the
 burning CPU tells. A job on the loop is no reason then if the kernel says that both threads sleep at a lock, or that
 the job burns CPU: asleep anywhere else it would leave the interpreter free.
 
-A control thread that stands in the queue for a core is kept by nobody in its process: the machine starves it.
+A control thread that stands in the queue for a core is kept by nobody in its process: the machine starves it. So is a
+holder on the main thread that hardly gets one: an interrupt reaches it when it runs.
 
 Nothing here needs the process's help, or more than to read /proc.
 """
@@ -40,6 +41,9 @@ BURNING_SHARE = 0.1
 #: Of the time: a thread that never sleeps, and has run or waited for a core for so much of it, burns CPU as well as a
 #: busy machine lets it.
 RUNNABLE_SHARE = 0.5
+#: Of a core. With less, and always in the queue for one, even an interrupt reaches a thread later than a short grace
+#: allows.
+STARVED_SHARE = 0.02
 
 _STATE = re.compile(rb"^State:\s+(\S)", re.MULTILINE)
 _SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
@@ -137,7 +141,7 @@ class SilenceProbe:
     is_stopped: bool = False
     #: A thread holds the interpreter, known or not: nothing of Python moves in the process.
     is_held: bool = False
-    #: The control thread would run and beat, and has no core.
+    #: The thread that it depends on would run, and has no core: the control thread, or the holder's.
     is_starved: bool = False
     _cleared: set[int] = field(default_factory=set)
 
@@ -161,7 +165,7 @@ class SilenceProbe:
             is_a_reason = pid in jobs and not _are_kept(self.since, look, control, pid)
             is_main_kept = is_loop_silent and (bool(waiting) or not is_a_reason)
             is_held = control in waiting or (is_main_kept and not self.is_stopped)
-            self.is_starved = not is_held and _is_awake(self.since, look, control)
+            before = self.since
             if is_held or self.is_stopped or look.at - self.since.at >= LOOK_LONG:
                 resting = {pid, *crew} - jobs.keys()
                 found = holder(self.since, look, control, jobs, self._cleared, resting, is_held=is_held)
@@ -170,6 +174,8 @@ class SilenceProbe:
                 self.is_held, self.holder = is_held, found if found is not None or is_refuted else self.holder
                 self._cleared |= waiting
                 self.since = look
+            needed = {thread for thread, job in jobs.items() if job == self.holder} if is_held else {control}
+            self.is_starved = any(_is_starved(before, look, thread) for thread in needed)
         self.since, self.last = self.since or look, look
 
 
@@ -200,9 +206,12 @@ def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
     return is_sleepless and _awake_for(then, now) >= RUNNABLE_SHARE * span
 
 
-def _is_awake(before: Look, after: Look, thread: int) -> bool:
-    span = after.at - before.at
-    return any(_awake_for(then, now) >= RUNNABLE_SHARE * span for t, then, now in _both(before, after) if t == thread)
+def _is_starved(before: Look, after: Look, thread: int) -> bool:
+    if thread not in before.threads or thread not in after.threads:
+        return False
+    span, then, now = after.at - before.at, before.threads[thread], after.threads[thread]
+    is_idle = now.cpu_seconds - then.cpu_seconds < STARVED_SHARE * span
+    return is_idle and _awake_for(then, now) >= RUNNABLE_SHARE * span
 
 
 def _awake_for(then: Activity, now: Activity) -> float:
