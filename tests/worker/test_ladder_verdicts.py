@@ -28,7 +28,7 @@ from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.state import WorkerState
-from unstuck.worker.threads import Activity, Look, SilenceProbe, holder
+from unstuck.worker.threads import Activity, Look, SilenceProbe, StallProbe, holder
 from unstuck.worker.view import WearLimits
 
 TIMES = Times()
@@ -495,7 +495,7 @@ def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
 
 
 # --- starved processes ------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("queued", "expected"), [(0.09, True), (0.02, False)])
+@pytest.mark.parametrize(("queued", "expected"), [(0.095, True), (0.02, False)])
 def test_a_control_thread_in_the_queue_for_a_core_is_starved(queued: float, expected: bool) -> None:
     before, after = looks(control=(0, 0.0), main=SLEEPS, job=SLEEPS)
     waits = {**after.threads, CONTROL: replace(after.threads[CONTROL], queued_seconds=queued)}
@@ -539,16 +539,34 @@ def test_a_holder_that_hardly_gets_a_core_is_starved(ran: float, expected: bool)
     assert (silence.holder, silence.is_starved) == (8, expected)
 
 
+@pytest.mark.parametrize(("ran", "queued", "expected"), [(0.001, 0.19, True), (0.001, 0.0, True), (0.1, 0.09, False)])
+def test_a_loop_stands_still_for_want_of_a_core_only_if_its_thread_is_in_the_queue_for_one(
+    ran: float, queued: float, expected: bool
+) -> None:
+    stall = StallProbe(0.0, Look(50.0, {MAIN: Activity("R", 1000, 1.0)}))
+    stall.look(Look(50.2, {MAIN: Activity("R", 1000, 1.0 + ran, queued)}), MAIN)
+    assert stall.is_starved is expected
+
+
 def test_an_interrupt_that_had_no_core_to_arrive_on_convicts_nobody() -> None:
     """A regex in a coroutine gives way to it within milliseconds of CPU time."""
     me, other = told(at=100.0, grace=1.0), running()
     on_main = frozenset({me.ref, other.ref})
     post = a_post(1, me, other, pulse_age=2.5, loop_age=2.5, holder=me.ref, on_loop=me.ref, on_main=on_main)
-    me.interrupted_at, me.interrupts = 100.5, 1
     assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
     post.is_starved = True
+    assert only(Excuse, planned(post, now=100.6, looked_at=100.55)) == [], "it is to be interrupted first"
+    assert only(Interrupt, planned(post, now=100.6, looked_at=100.55)) == [Interrupt(me.ref)]
+    me.interrupted_at, me.interrupts = 100.6, 1
     found = planned(post, now=103.0, looked_at=102.95)
     assert (only(Convict, found), only(Interrupt, found)) == ([], [Interrupt(me.ref)])
+    post.pulse_age, post.holder = 0.1, None
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [], (
+        "it has reached it, and the process speaks"
+    )
+    post.is_starved = False
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+    post.pulse_age, post.holder, post.is_starved = 2.5, me.ref, True
     on_a_thread = replace(post, on_loop=None, on_main=frozenset())
     assert only(Convict, planned(on_a_thread, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
 

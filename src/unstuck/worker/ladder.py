@@ -120,11 +120,15 @@ def may_be_continued(view: FleetView, post: Post) -> bool:
 
 
 def is_starved(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
-    """The machine has no core for its process, which nobody in it keeps silent; or none to interrupt it on, if it
-    does. Until the process counts as frozen."""
-    is_meant = post.holder is None or (post.holder == holding.ref and may_be_interrupted(post, holding))
-    is_open = is_meant and post.is_starved and view.is_silent(post)
-    return is_open and (post.has_neighbours or post.has_leftovers) and post.pulse_age < view.times.frozen
+    """The machine has no core for its process, which nobody is known to keep silent; or none on which it could obey
+    the interrupt that it was sent. Until the process counts as frozen."""
+    if not post.is_starved or not (post.has_neighbours or post.has_leftovers):
+        return False
+    if may_be_interrupted(post, holding):
+        is_meant = holding.interrupted_at is not None
+    else:
+        is_meant = view.is_silent(post) and post.holder is None
+    return is_meant and max(post.pulse_age, post.loop_age if holding.ref in post.on_main else 0.0) < view.times.frozen
 
 
 def is_excused(view: FleetView, post: Post, holding: HeldAttempt) -> bool:

@@ -179,7 +179,7 @@ class ExecutorView:
     holder: AttemptRef | None = None
     #: Stopped by a signal or a debugger: nothing in it can be blamed for its silence.
     is_stopped: bool = False
-    #: While the process is silent: it would speak, and the machine has no core for it.
+    #: While the process is silent, or its loop stands still: what it waits for would run, and gets no core.
     is_starved: bool = False
 
 

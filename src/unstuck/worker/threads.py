@@ -16,7 +16,8 @@ burning CPU tells. A job on the loop is no reason then if the kernel says that b
 the job burns CPU: asleep anywhere else it would leave the interpreter free.
 
 A control thread that stands in the queue for a core is kept by nobody in its process: the machine starves it. So is a
-holder on the main thread that hardly gets one: an interrupt reaches it when it runs.
+main thread that hardly gets one: an interrupt reaches a job on it when it runs, and even then the process speaks
+before the job has obeyed.
 
 Nothing here needs the process's help, or more than to read /proc.
 """
@@ -44,6 +45,8 @@ RUNNABLE_SHARE = 0.5
 #: Of a core. With less, and always in the queue for one, even an interrupt reaches a thread later than a short grace
 #: allows.
 STARVED_SHARE = 0.02
+#: Of the time: who waits for the interpreter on a busy machine is in the queue for less.
+QUEUED_SHARE = 0.9
 
 _STATE = re.compile(rb"^State:\s+(\S)", re.MULTILINE)
 _SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
@@ -78,6 +81,12 @@ def look_at_threads(pid: int, now: float) -> Look:
             if (activity := _activity(f"/proc/{pid}/task/{name}")) is not None:
                 threads[int(name)] = activity
     return Look(now, threads)
+
+
+def look_at_main(pid: int, now: float) -> Look:
+    """Its main thread alone, which has the process's own number."""
+    activity = _activity(f"/proc/{pid}/task/{pid}")
+    return Look(now, {} if activity is None else {pid: activity})
 
 
 def waiters(before: Look, after: Look) -> set[int]:
@@ -174,9 +183,25 @@ class SilenceProbe:
                 self.is_held, self.holder = is_held, found if found is not None or is_refuted else self.holder
                 self._cleared |= waiting
                 self.since = look
-            needed = {thread for thread, job in jobs.items() if job == self.holder} if is_held else {control}
+            needed = {thread for thread, job in jobs.items() if job == self.holder} if is_held else set()
+            needed = needed or {control}
             self.is_starved = any(_is_starved(before, look, thread) for thread in needed)
         self.since, self.last = self.since or look, look
+
+
+@dataclass(slots=True)
+class StallProbe:
+    """Whether the main thread of a process whose event loop has stood still since that pulse gets a core."""
+
+    pulse: float
+    last: Look
+    is_starved: bool = False
+
+    def is_due(self, now: float) -> bool:
+        return now - self.last.at >= LOOK_EVERY
+
+    def look(self, look: Look, pid: int) -> None:
+        self.is_starved, self.last = _is_starved(self.last, look, pid), look
 
 
 def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
@@ -210,8 +235,10 @@ def _is_starved(before: Look, after: Look, thread: int) -> bool:
     if thread not in before.threads or thread not in after.threads:
         return False
     span, then, now = after.at - before.at, before.threads[thread], after.threads[thread]
-    is_idle = now.cpu_seconds - then.cpu_seconds < STARVED_SHARE * span
-    return is_idle and _awake_for(then, now) >= RUNNABLE_SHARE * span
+    # The time in the queue is counted when it ends.
+    is_queued = then.state == now.state == "R" and then.switches == now.switches
+    has_hardly_run = now.cpu_seconds - then.cpu_seconds < STARVED_SHARE * span
+    return has_hardly_run and (is_queued or _awake_for(then, now) >= QUEUED_SHARE * span)
 
 
 def _awake_for(then: Activity, now: Activity) -> float:
