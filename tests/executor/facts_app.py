@@ -43,9 +43,25 @@ def spins_without_a_break(path: str) -> None:
 
 
 @workflow()
+async def spins_on_the_loop(path: str) -> None:
+    wait_for(path)
+    sys.setswitchinterval(1e5)
+    while True:
+        pass
+
+
+@workflow()
 async def regex_async(path: str) -> bool:
     wait_for(path)
     return catastrophe()
+
+
+@workflow()
+async def naps_on_the_loop() -> None:
+    """Its code is nearly always on the loop, and does without the interpreter for a moment at a time."""
+    while True:
+        time.sleep(0.005)  # noqa: ASYNC251
+        await asyncio.sleep(0)
 
 
 @workflow()

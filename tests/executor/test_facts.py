@@ -161,6 +161,28 @@ def test_the_holder_is_known_in_a_process_that_has_just_begun(
         watch.died(executor)
 
 
+def test_who_takes_no_turns_is_the_holder_whoever_is_on_the_loop(watch: Watch, executor: int, tmp_path: Path) -> None:
+    """Nobody is seen to wait, and the coroutine whose code is on the loop is not the reason."""
+    watch.begin(executor, "block", 60)
+    napping = watch.begin(executor, "naps_on_the_loop")
+    culprit = watch.begin(executor, "spins_without_a_break", str(tmp_path / "go"))
+    (tmp_path / "go").touch()
+
+    view = held(watch, executor)
+
+    assert (view.holder, view.on_loop) == (culprit, napping)
+    assert "in spins_without_a_break" in dumped(watch, executor, culprit)
+
+
+def test_a_coroutine_that_takes_no_turns_is_the_holder(watch: Watch, executor: int, tmp_path: Path) -> None:
+    watch.begin(executor, "block", 60)
+    watch.begin(executor, "sleep_async", 60)
+    culprit = watch.begin(executor, "spins_on_the_loop", str(tmp_path / "go"))
+    (tmp_path / "go").touch()
+
+    assert held(watch, executor).holder == culprit
+
+
 def test_a_native_call_that_keeps_the_interpreter_is_the_holder(watch: Watch, executor: int, tmp_path: Path) -> None:
     culprit = watch.begin(executor, "native_call", str(tmp_path / "go"), 60)
     watch.begin(executor, "compute", 60)

@@ -8,6 +8,7 @@ import os
 import resource
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -45,6 +46,21 @@ def test_a_fleet_closes_while_an_executor_waits_for_its_birth() -> None:
 
     assert is_gone(zygote)
     assert fleet.views() == []
+
+
+def test_a_fleet_that_waits_for_its_end_shows_that_it_lives(mode: str) -> None:
+    """Else the watchdog would end a worker that leaves on a busy machine, before it has written what ended."""
+    watch = Watch(mode)
+    watch.imported()
+    zygote = watch.fleet.pids()["zygote"]["pid"]
+    stop(zygote)
+
+    stamps = [time.monotonic()]
+    watch.fleet.close(lambda: stamps.append(time.monotonic()))
+
+    assert is_gone(zygote)
+    assert stamps[-1] - stamps[0] > 1.5, "it was given its time"
+    assert max(later - before for before, later in pairwise(stamps)) < 1.5
 
 
 def test_an_app_for_whose_process_there_are_no_descriptors_is_imported_later(mode: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,5 +107,5 @@ class FakeFleet:
     def pids(self) -> dict[str, Any]:
         return {}
 
-    def close(self) -> None:
+    def close(self, stamp: Callable[[], None] = lambda: None) -> None:
         self.orders.append(("close",))

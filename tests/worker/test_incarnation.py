@@ -229,6 +229,36 @@ def test_an_incarnation_whose_lease_was_ended_by_others_stops_for_good(build: Ca
     assert ("close",) in shop.fleet.orders
 
 
+class SlowToClose(FakeFleet):
+    """Its processes take their time to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.silences: list[float] = []
+        self.shop: Shop | None = None
+
+    def close(self, stamp: Callable[[], None] = lambda: None) -> None:
+        super().close(stamp)
+        if self.shop is not None and len(self.told("close")) == 1:
+            before = self.shop.incarnation._main.stamped_at
+            stamp()
+            self.silences.append(self.shop.incarnation._main.stamped_at - before)
+
+
+def test_a_worker_that_waits_for_the_end_of_its_processes_is_not_taken_for_stalled(
+    build: Callable[..., Shop],
+) -> None:
+    fleet = SlowToClose()
+    shop = fleet.shop = build(fleet=fleet)
+    eventually(lambda: shop.fleet.granted is not None)
+
+    shop.shutdown.ask()
+    shop.fleet.say(*[ExecutorDied(n, 1, "end", (), ()) for n in tuple(shop.fleet.fed)])
+    eventually(lambda: shop.ends == [End.LEFT])
+
+    assert [silence > 0 for silence in fleet.silences] == [True]
+
+
 # --- the ladder, as far as state and actions go--------------------------------------------------------------------
 def a_running_job(shop: Shop, **policy: Any) -> tuple[str, ClaimedJob]:
     (id,) = shop.submit(**policy)

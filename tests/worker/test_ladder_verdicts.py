@@ -28,7 +28,7 @@ from unstuck.worker.roster import Post
 from unstuck.worker.selffence import Fence
 from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.state import WorkerState
-from unstuck.worker.threads import Activity, Look, SilenceProbe, holder
+from unstuck.worker.threads import Activity, Look, SilenceProbe, StallProbe, holder
 from unstuck.worker.view import WearLimits
 
 TIMES = Times()
@@ -463,6 +463,28 @@ def test_a_loop_that_a_job_blocks_is_no_witness_against_another() -> None:
     assert (silence.is_held, silence.holder) == (False, None)
 
 
+@pytest.mark.parametrize(
+    ("control", "main", "on_loop", "expected"),
+    [
+        ("lock", "lock", SLEEPS, 7),
+        ("lock", "call", SLEEPS, None),
+        ("call", "lock", SLEEPS, None),
+        ("lock", "", BURNS, 8),
+    ],
+)
+def test_a_job_on_the_loop_is_no_reason_if_it_waits_for_a_lock_as_the_control_thread_does(
+    control: str, main: str, on_loop: tuple[int, float], expected: int | None
+) -> None:
+    """Nobody is seen to wait: a job has told the interpreter to ask its holder for it once a day."""
+    job = SLEEPS if on_loop == BURNS else BURNS
+    silence = SilenceProbe(0.0)
+    for look in looks(control=SLEEPS, main=on_loop, job=job):
+        asleep = {CONTROL: control == "lock", MAIN: main == "lock"}
+        threads = {t: replace(a, is_at_lock=asleep.get(t, False)) for t, a in look.threads.items()}
+        silence.look(Look(look.at, threads), MAIN, CONTROL, {JOB: 7, MAIN: 8}, is_loop_silent=True)
+    assert (silence.is_held, silence.holder) == (expected is not None, expected)
+
+
 def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
     before, after = looks(control=SLEEPS, main=SLEEPS, job=BURNS)
     stopped = Look(after.at, {t: Activity("T", a.switches, a.cpu_seconds) for t, a in after.threads.items()})
@@ -470,6 +492,90 @@ def test_nobody_holds_the_interpreter_of_a_stopped_process() -> None:
     for look in (before, stopped):
         silence.look(look, MAIN, CONTROL, {JOB: 7}, is_loop_silent=True)
     assert (silence.is_stopped, silence.is_held, silence.holder) == (True, False, None)
+
+
+# --- starved processes ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("queued", "expected"), [(0.095, True), (0.02, False)])
+def test_a_control_thread_in_the_queue_for_a_core_is_starved(queued: float, expected: bool) -> None:
+    before, after = looks(control=(0, 0.0), main=SLEEPS, job=SLEEPS)
+    waits = {**after.threads, CONTROL: replace(after.threads[CONTROL], queued_seconds=queued)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, waits)):
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+    assert (silence.is_starved, silence.is_held) == (expected, False)
+
+
+def test_who_waits_for_the_interpreter_is_not_starved_however_busy_the_machine_is() -> None:
+    before, after = looks(control=(3, 0.001), main=SLEEPS, job=BURNS)
+    waits = {**after.threads, CONTROL: replace(after.threads[CONTROL], queued_seconds=0.085)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, waits)):
+        silence.look(look, MAIN, CONTROL, {JOB: 7})
+    assert (silence.is_starved, silence.holder) == (False, 7)
+
+
+def test_a_process_that_the_machine_starves_is_not_killed_for_what_nobody_in_it_does() -> None:
+    """A29: the grace stands still until it could obey; for its neighbours' sake that has an end."""
+    me, other = told(at=100.0, grace=1.0), running()
+    post = a_post(1, me, other, pulse_age=2.5)
+    assert only(Kill, planned(post, now=103.0, looked_at=102.95)) == [Kill(1, actions.FROZEN)]
+    post.is_starved = True
+    found = planned(post, now=103.0, looked_at=102.95)
+    assert only(Kill, found) == only(Convict, found) == []
+    (excuse,) = only(Excuse, found)
+    assert isinstance(excuse, Excuse)
+    assert (excuse.ref, round(excuse.seconds, 6)) == (me.ref, 0.05)
+    post.pulse_age = TIMES.frozen
+    assert Kill(1, actions.FROZEN) in planned(post, now=130.0, looked_at=129.95)
+
+
+@pytest.mark.parametrize(("ran", "expected"), [(0.0005, True), (0.01, False)])
+def test_a_holder_that_hardly_gets_a_core_is_starved(ran: float, expected: bool) -> None:
+    before, after = looks(control=WAITS, main=(0, ran))
+    queued = {**after.threads, MAIN: replace(after.threads[MAIN], queued_seconds=0.095 - ran)}
+    silence = SilenceProbe(0.0)
+    for look in (before, Look(after.at, queued)):
+        silence.look(look, MAIN, CONTROL, {MAIN: 8}, is_loop_silent=True)
+    assert (silence.holder, silence.is_starved) == (8, expected)
+
+
+@pytest.mark.parametrize(("ran", "queued", "expected"), [(0.001, 0.19, True), (0.001, 0.0, True), (0.1, 0.09, False)])
+def test_a_loop_stands_still_for_want_of_a_core_only_if_its_thread_is_in_the_queue_for_one(
+    ran: float, queued: float, expected: bool
+) -> None:
+    stall = StallProbe(0.0, Look(50.0, {MAIN: Activity("R", 1000, 1.0)}))
+    stall.look(Look(50.2, {MAIN: Activity("R", 1000, 1.0 + ran, queued)}), MAIN)
+    assert stall.is_starved is expected
+
+
+def test_an_interrupt_that_had_no_core_to_arrive_on_convicts_nobody() -> None:
+    """A regex in a coroutine gives way to it within milliseconds of CPU time."""
+    me, other = told(at=100.0, grace=1.0), running()
+    on_main = frozenset({me.ref, other.ref})
+    post = a_post(1, me, other, pulse_age=2.5, loop_age=2.5, holder=me.ref, on_loop=me.ref, on_main=on_main)
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+    post.is_starved = True
+    assert only(Excuse, planned(post, now=100.6, looked_at=100.55)) == [], "it is to be interrupted first"
+    assert only(Interrupt, planned(post, now=100.6, looked_at=100.55)) == [Interrupt(me.ref)]
+    me.interrupted_at, me.interrupts = 100.6, 1
+    found = planned(post, now=103.0, looked_at=102.95)
+    assert (only(Convict, found), only(Interrupt, found)) == ([], [Interrupt(me.ref)])
+    post.pulse_age, post.holder = 0.1, None
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [], (
+        "it has reached it, and the process speaks"
+    )
+    post.is_starved = False
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+    post.pulse_age, post.holder, post.is_starved = 2.5, me.ref, True
+    on_a_thread = replace(post, on_loop=None, on_main=frozenset())
+    assert only(Convict, planned(on_a_thread, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
+
+
+def test_alone_in_a_starved_process_it_is_judged_as_ever() -> None:
+    me = told(at=100.0, grace=1.0)
+    post = a_post(1, me, pulse_age=2.5)
+    post.is_starved = True
+    assert only(Convict, planned(post, now=103.0, looked_at=102.95)) == [Convict(me.ref)]
 
 
 # --- poisoned processes -----------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from tests.support.workers import ROOT
+from unstuck.assembly import open_store
+from unstuck.model.times import Times
 from unstuck.worker.loops import STALLED
 
 _FAILS = """
@@ -47,19 +49,42 @@ Incarnation(replace(shop.parts, last_store=Deaf), shop.shutdown).run()
 )
 
 
+_STORE_IS_AWAY = (
+    _FAILS.replace("shop.incarnation.run()", "")
+    + """
+import sqlite3, threading
+from dataclasses import replace
+from unstuck.worker.incarnation import Incarnation
+
+def last_store():
+    if not locks:
+        locks.append(sqlite3.connect(sys.argv[1].removeprefix("sqlite:///"), check_same_thread=False))
+        locks[0].execute("BEGIN IMMEDIATE")
+        threading.Timer(1.2, locks[0].rollback).start()
+    return open_store(sys.argv[1], shop.parts.times)
+
+locks = []
+Incarnation(replace(shop.parts, last_store=last_store), shop.shutdown).run()
+"""
+)
+
+
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
-    """Both at once, for they wait most of the time: exit code, stdout and stderr of each script."""
+    """All at once, for they wait most of the time: exit code, stdout and stderr of each script."""
+    files = {
+        script: tmp_path_factory.mktemp("ends") / "unstuck.db" for script in (_FAILS, _IS_NOT_HEARD, _STORE_IS_AWAY)
+    }
     running = {
         script: subprocess.Popen(
-            [sys.executable, "-c", script, f"sqlite:///{tmp_path_factory.mktemp('ends') / 'unstuck.db'}"],
+            [sys.executable, "-c", script, f"sqlite:///{files[script]}"],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for script in (_FAILS, _IS_NOT_HEARD)
+        for script in files
     }
     try:
         said = {script: process.communicate(timeout=60) for script, process in running.items()}
@@ -67,7 +92,21 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str,
         for process in running.values():
             process.kill()
             process.wait(10)
+    store = open_store(f"sqlite:///{files[_STORE_IS_AWAY]}", Times())
+    states.extend(worker.state for worker in store.workers())
+    store.close()
     return {script: (process.returncode, *said[script]) for script, process in running.items()}
+
+
+states: list[str] = []
+
+
+def test_the_last_words_are_said_again_while_the_store_is_away(ended: dict[str, tuple[int, str, str]]) -> None:
+    """Unsaid, they would cost every job of this worker a loss; nothing of it runs for longer than its lease."""
+    code, _, err = ended[_STORE_IS_AWAY]
+
+    assert code == STALLED, err[-2000:]
+    assert states == ["fenced"]
 
 
 def test_a_worker_that_ends_itself_waits_no_longer_than_a_store_call_for_its_last_words(

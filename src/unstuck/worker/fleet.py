@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from unstuck.clock import Clock, MachineClock
@@ -217,15 +217,17 @@ class Fleet:
         zygote = _identity(self._zygote.pid) if self._zygote.pid else None
         return {"zygote": zygote, "executors": executors}
 
-    def close(self) -> None:
+    def close(self, stamp: Callable[[], None] = lambda: None) -> None:
         if self._closed:
             return
         self._closed = True
         # A member that was never started is gone at once, and out of the members.
         for member in tuple(self._members.values()):
             self._kill(member, "the worker ends")
-        self._zygote.close(patience=2.0)
+        self._zygote.close(2.0, stamp)
+        stamp()
         self._zygote.sweep()
+        stamp()
         for member in tuple(self._members.values()):
             self._release(member)
         self._selector.close()

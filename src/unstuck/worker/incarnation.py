@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -51,6 +51,8 @@ LOOK_EVERY = 0.05
 CALM_LOOK_EVERY = 0.5
 DESCRIBE_EVERY = 0.5
 _REGISTER_EVERY = 1.0
+#: While the store is away.
+LAST_WORDS_EVERY = 0.1
 #: After these the next look follows at once: a place is free, and a waiting job should not wait for a tick.
 _FREEING = (Convict, Drain, Kill, Terminate, Promote)
 _LOOKS = 4
@@ -264,25 +266,38 @@ class Incarnation:
         return is_late and 0 < left <= self.settler.set_aside
 
     def _end(self, reason: str) -> None:
-        """By the watchdog, on its thread. Best effort, and no longer than a store call: the row says that we end
-        ourselves, so that nobody's job is charged for it. On a connection that what stands still cannot hold."""
+        """By the watchdog, on its thread. The row says that we end ourselves, so that nobody's job is charged for it:
+        best effort, no longer than a store call, and again while the store is away, for as long as our bodies may
+        run. On a connection that what stands still cannot hold."""
+        until = self.state.fence.kill_at
         try:
-            last_words = threading.Thread(target=self._fence, args=(reason,), name="unstuck-last-words", daemon=True)
-            last_words.start()
-            last_words.join(self.times.store_call + self.times.slack)
+            while self._is_unheard(reason) and self.clock.boot() < until:
+                self.clock.wait(threading.Event(), LAST_WORDS_EVERY)
         finally:
             end_process(reason)
 
-    def _fence(self, reason: str) -> None:
-        open_store = self.parts.last_store
-        store = self.parts.beat_store if open_store is None else open_store()
-        store.fence_worker(self._record.number, f"it ended itself: {reason}")
+    def _is_unheard(self, reason: str) -> bool:
+        """The store is away. A call that does not even come back is not worth another one."""
+        errors: list[StoreError] = []
+        name = "unstuck-last-words"
+        last_words = threading.Thread(target=self._fence, args=(reason, errors), name=name, daemon=True)
+        last_words.start()
+        last_words.join(self.times.store_call + self.times.slack)
+        return bool(errors)
+
+    def _fence(self, reason: str, errors: list[StoreError]) -> None:
+        try:
+            open_store = self.parts.last_store
+            store = self.parts.beat_store if open_store is None else open_store()
+            store.fence_worker(self._record.number, f"it ended itself: {reason}")
+        except StoreError as error:
+            errors.append(error)
 
     def _leave(self, record: WorkerRecord) -> None:
         """Bodies first, then what is left to write, the lease last."""
         if not self.state.is_fenced:
             self._retire_executors()
-        self._close_fleet()
+        self._close_fleet(self._main.stamp)
         self._flush_reports()
         self._wait_for_settles()
         for loop in (*self._others, self._guard, self._beat):
@@ -296,9 +311,9 @@ class Incarnation:
         self._unregister(record)
         emit("worker_left", worker=record.name, fenced=self.state.is_fenced, clean=all(joined))
 
-    def _close_fleet(self) -> None:
+    def _close_fleet(self, stamp: Callable[[], None] = lambda: None) -> None:
         self.nudge.close()
-        self.fleet.close()
+        self.fleet.close(stamp)
 
     def _close(self) -> None:
         self._close_fleet()

@@ -119,9 +119,21 @@ def may_be_continued(view: FleetView, post: Post) -> bool:
     return is_stopped and post.times_continued < MOST_CONTINUED and post.load > 1
 
 
+def is_starved(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
+    """The machine has no core for its process, which nobody is known to keep silent; or none on which it could obey
+    the interrupt that it was sent. Until the process counts as frozen."""
+    if not post.is_starved or not (post.has_neighbours or post.has_leftovers):
+        return False
+    if may_be_interrupted(post, holding):
+        is_meant = holding.interrupted_at is not None
+    else:
+        is_meant = view.is_silent(post) and post.holder is None
+    return is_meant and max(post.pulse_age, post.loop_age if holding.ref in post.on_main else 0.0) < view.times.frozen
+
+
 def is_excused(view: FleetView, post: Post, holding: HeldAttempt) -> bool:
     is_kept = is_kept_by_another(view, post, holding) or may_be_kept(view, post, holding)
-    return is_kept or may_be_continued(view, post)
+    return is_kept or is_starved(view, post, holding) or may_be_continued(view, post)
 
 
 def excuse_kept(view: FleetView, now: float) -> Iterator[Action]:

@@ -18,7 +18,7 @@ from unstuck.worker.dumps import Dumps
 from unstuck.worker.memory import oom_kills, resident
 from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import ExecutorDied, ExecutorView, ProcessState
-from unstuck.worker.threads import SilenceProbe, look_at_threads
+from unstuck.worker.threads import SilenceProbe, StallProbe, look_at_main, look_at_threads
 
 #: How long an executor may take to answer a recall; after that what has not begun comes back without its help.
 ANSWER_WITHIN = 0.1
@@ -89,6 +89,7 @@ class Member:
     #: Kernel threads that were there before its first attempt, or have run one: they may rest as long as they like.
     crew: set[int] | None = None
     silence: SilenceProbe | None = None
+    stall: StallProbe | None = None
     is_released: bool = False
 
     def next_duty(self) -> float:
@@ -293,8 +294,11 @@ class Member:
         loop_age = max(0.0, now - (page.loop_pulse or now))
         is_silent = pulse_age >= silent_after and self.pid
         # A process for single jobs has no loop that turns.
-        silence = self._probe_silence(now, not self.alone and loop_age >= silent_after) if is_silent else None
+        is_stalled = not self.alone and loop_age >= silent_after
+        silence = self._probe_silence(now, is_stalled) if is_silent else None
         self.silence = silence
+        self.stall = self._probe_stall(now) if is_stalled and self.pid else None
+        starving = silence or self.stall
         running: list[AttemptRef] = []
         unstarted: list[AttemptRef] = []
         unsaid: dict[AttemptRef, float] = {}
@@ -325,6 +329,7 @@ class Member:
             on_main=frozenset(on_main),
             holder=self._ref(silence.holder) if silence else None,
             is_stopped=silence.is_stopped if silence else False,
+            is_starved=starving.is_starved if starving else False,
         )
 
     def _is_on_main(self, number: int, fed: Fed) -> bool:
@@ -353,6 +358,14 @@ class Member:
                 is_loop_silent=is_loop_silent,
             )
         return silence
+
+    def _probe_stall(self, now: float) -> StallProbe:
+        stall = self.stall
+        if stall is None or stall.pulse != self.page.loop_pulse:
+            return StallProbe(self.page.loop_pulse, look_at_main(self.pid, now))
+        if stall.is_due(now):
+            stall.look(look_at_main(self.pid, now), self.pid)
+        return stall
 
     def _threads_of_jobs(self) -> dict[int, int]:
         """Which attempt is on which kernel thread; the main one belongs to the attempt that is on the loop now."""

@@ -7,7 +7,7 @@ thread may make, to end that wait early.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -181,6 +181,8 @@ class ExecutorView:
     holder: AttemptRef | None = None
     #: Stopped by a signal or a debugger: nothing in it can be blamed for its silence.
     is_stopped: bool = False
+    #: While the process is silent, or its loop stands still: what it waits for would run, and gets no core.
+    is_starved: bool = False
 
 
 class FleetPort(Protocol):
@@ -258,6 +260,6 @@ class FleetPort(Protocol):
         """Pids and start times of zygote and executors, for others on this host to check after our death."""
         ...
 
-    def close(self) -> None:
-        """KILL whatever is left and wait for it."""
+    def close(self, stamp: Callable[[], None] = lambda: None) -> None:
+        """KILL whatever is left and wait for it; `stamp` is called meanwhile, for on a busy machine it takes long."""
         ...

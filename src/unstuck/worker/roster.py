@@ -64,6 +64,7 @@ class Post:
     on_main: frozenset[AttemptRef] = frozenset()
     holder: AttemptRef | None = None
     is_stopped: bool = False
+    is_starved: bool = False
     holdings: dict[AttemptRef, HeldAttempt] = field(default_factory=dict)
 
     @property
@@ -190,7 +191,7 @@ class Roster:
             post.pid, post.pulse_age = view.pid, view.pulse_age
             post.jobs_done, post.memory = view.jobs_done, view.memory
             post.loop_age, post.on_loop, post.on_main = view.loop_age, view.on_loop, view.on_main
-            post.holder, post.is_stopped = view.holder, view.is_stopped
+            post.holder, post.is_stopped, post.is_starved = view.holder, view.is_stopped, view.is_starved
             if post.state != "draining" or view.state == "exited":
                 post.state = view.state
             for ref, at in view.unsaid.items():

@@ -11,8 +11,13 @@ interpreter as well.
 The control thread may sleep itself meanwhile: it has just started a thread and waits for its first sign, or wants a
 lock whose owner waits for the interpreter. So there is a second witness: the main thread, which turns the event
 loop. If that stands still too, both lack the interpreter, provided that no job is on it that could be the reason, or
-that any thread waits visibly. Where no
-thread waits visibly (a job has told the interpreter to ask so rarely), only burning CPU tells.
+that any thread waits visibly. Where no thread waits visibly (a job has told the interpreter to ask so rarely), only
+burning CPU tells. A job on the loop is no reason then if the kernel says that both threads sleep at a lock, or that
+the job burns CPU: asleep anywhere else it would leave the interpreter free.
+
+A control thread that stands in the queue for a core is kept by nobody in its process: the machine starves it. So is a
+main thread that hardly gets one: an interrupt reaches a job on it when it runs, and even then the process speaks
+before the job has obeyed.
 
 Nothing here needs the process's help, or more than to read /proc.
 """
@@ -37,6 +42,11 @@ BURNING_SHARE = 0.1
 #: Of the time: a thread that never sleeps, and has run or waited for a core for so much of it, burns CPU as well as a
 #: busy machine lets it.
 RUNNABLE_SHARE = 0.5
+#: Of a core. With less, and always in the queue for one, even an interrupt reaches a thread later than a short grace
+#: allows.
+STARVED_SHARE = 0.02
+#: Of the time: who waits for the interpreter on a busy machine is in the queue for less.
+QUEUED_SHARE = 0.9
 
 _STATE = re.compile(rb"^State:\s+(\S)", re.MULTILINE)
 _SWITCHES = re.compile(rb"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
@@ -53,6 +63,8 @@ class Activity:
     cpu_seconds: float
     #: How long it was ready to run, and had no core.
     queued_seconds: float = 0.0
+    #: It sleeps until another thread lets it go on; never where the kernel does not tell.
+    is_at_lock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,12 @@ def look_at_threads(pid: int, now: float) -> Look:
             if (activity := _activity(f"/proc/{pid}/task/{name}")) is not None:
                 threads[int(name)] = activity
     return Look(now, threads)
+
+
+def look_at_main(pid: int, now: float) -> Look:
+    """Its main thread alone, which has the process's own number."""
+    activity = _activity(f"/proc/{pid}/task/{pid}")
+    return Look(now, {} if activity is None else {pid: activity})
 
 
 def waiters(before: Look, after: Look) -> set[int]:
@@ -132,6 +150,8 @@ class SilenceProbe:
     is_stopped: bool = False
     #: A thread holds the interpreter, known or not: nothing of Python moves in the process.
     is_held: bool = False
+    #: The thread that it depends on would run, and has no core: the control thread, or the holder's.
+    is_starved: bool = False
     _cleared: set[int] = field(default_factory=set)
 
     def is_due(self, now: float) -> bool:
@@ -151,8 +171,10 @@ class SilenceProbe:
         self.is_stopped = is_stopped(look, pid, control)
         if self.since is not None:
             waiting = waiters(self.since, look)
-            is_main_kept = is_loop_silent and (bool(waiting) or pid not in jobs)
+            is_a_reason = pid in jobs and not _are_kept(self.since, look, control, pid)
+            is_main_kept = is_loop_silent and (bool(waiting) or not is_a_reason)
             is_held = control in waiting or (is_main_kept and not self.is_stopped)
+            before = self.since
             if is_held or self.is_stopped or look.at - self.since.at >= LOOK_LONG:
                 resting = {pid, *crew} - jobs.keys()
                 found = holder(self.since, look, control, jobs, self._cleared, resting, is_held=is_held)
@@ -161,7 +183,25 @@ class SilenceProbe:
                 self.is_held, self.holder = is_held, found if found is not None or is_refuted else self.holder
                 self._cleared |= waiting
                 self.since = look
+            needed = {thread for thread, job in jobs.items() if job == self.holder} if is_held else set()
+            needed = needed or {control}
+            self.is_starved = any(_is_starved(before, look, thread) for thread in needed)
         self.since, self.last = self.since or look, look
+
+
+@dataclass(slots=True)
+class StallProbe:
+    """Whether the main thread of a process whose event loop has stood still since that pulse gets a core."""
+
+    pulse: float
+    last: Look
+    is_starved: bool = False
+
+    def is_due(self, now: float) -> bool:
+        return now - self.last.at >= LOOK_EVERY
+
+    def look(self, look: Look, pid: int) -> None:
+        self.is_starved, self.last = _is_starved(self.last, look, pid), look
 
 
 def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
@@ -170,12 +210,35 @@ def _both(before: Look, after: Look) -> list[tuple[int, Activity, Activity]]:
     ]
 
 
+def _are_kept(before: Look, after: Look, control: int, main: int) -> bool:
+    """The control thread slept at a lock all the time, and the main thread did as well, or never slept."""
+    both = {thread: (then, now) for thread, then, now in _both(before, after) if thread in (control, main)}
+    if len(both) < 2:
+        return False
+    at_lock = {
+        thread
+        for thread, (then, now) in both.items()
+        if then.is_at_lock and now.is_at_lock and now.switches == then.switches
+    }
+    return control in at_lock and (main in at_lock or _burns(before, after, *both[main]))
+
+
 def _burns(before: Look, after: Look, then: Activity, now: Activity) -> bool:
     span, ran = after.at - before.at, now.cpu_seconds - then.cpu_seconds
     if ran >= BURNING_SHARE * span:
         return True
     is_sleepless = ran > 0 and now.switches == then.switches
     return is_sleepless and _awake_for(then, now) >= RUNNABLE_SHARE * span
+
+
+def _is_starved(before: Look, after: Look, thread: int) -> bool:
+    if thread not in before.threads or thread not in after.threads:
+        return False
+    span, then, now = after.at - before.at, before.threads[thread], after.threads[thread]
+    # The time in the queue is counted when it ends.
+    is_queued = then.state == now.state == "R" and then.switches == now.switches
+    has_hardly_run = now.cpu_seconds - then.cpu_seconds < STARVED_SHARE * span
+    return has_hardly_run and (is_queued or _awake_for(then, now) >= QUEUED_SHARE * span)
 
 
 def _awake_for(then: Activity, now: Activity) -> float:
@@ -188,7 +251,8 @@ def _activity(folder: str) -> Activity | None:
     state, switches = _STATE.search(text), _SWITCHES.search(text)
     if state is None or switches is None:
         return None
-    return Activity(state[1].decode(), int(switches[1]), *_seconds(folder))
+    is_at_lock = b"futex" in _bytes(f"{folder}/wchan")
+    return Activity(state[1].decode(), int(switches[1]), *_seconds(folder), is_at_lock)
 
 
 def _seconds(folder: str) -> tuple[float, float]:

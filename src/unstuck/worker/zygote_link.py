@@ -29,6 +29,8 @@ from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteD
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
 #: How often it is looked at; stopped twice in a row, it is told to go on.
 LOOK_EVERY = 1.0
+#: While its end is waited for.
+STAMP_EVERY = 0.25
 _READ = 1 << 20
 
 
@@ -104,9 +106,9 @@ class ZygoteLink:
     def next_duty(self) -> float:
         return self._start_at if self._zygote is None else self._zygote.import_by
 
-    def close(self, patience: float) -> None:
+    def close(self, patience: float, stamp: Callable[[], None]) -> None:
         if self._zygote is not None:
-            self._end(self._zygote, patience)
+            self._end(self._zygote, patience, stamp)
 
     def sweep(self) -> None:
         kill_where(lambda found: executor_of(found.pid, self._setup.incarnation) is not None)
@@ -202,14 +204,18 @@ class ZygoteLink:
         self._start_at = self._clock.boot() + again_in
         return again_in
 
-    def _end(self, zygote: ZygoteProcess, patience: float = 0.0) -> None:
-        """Hanging up lets it kill and reap all that is below it; after `patience` it is killed."""
+    def _end(self, zygote: ZygoteProcess, patience: float = 0.0, stamp: Callable[[], None] = lambda: None) -> None:
+        """Hanging up lets it kill and reap all that is below it; after `patience` it is killed. If it does not
+        even end then, no stamp is given: our watchdog is to see that."""
         self._zygote = None
         self._selector.unwatch(zygote.control)
         zygote.control.close()
-        try:
-            zygote.process.wait(patience)
-        except subprocess.TimeoutExpired:
+        until = self._clock.boot() + patience
+        while zygote.process.poll() is None and (left := until - self._clock.boot()) > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                zygote.process.wait(min(left, STAMP_EVERY))
+            stamp()
+        if zygote.process.poll() is None:
             zygote.process.kill()
             zygote.process.wait()
         zygote.output_pipe.drain(self._clock.boot())
