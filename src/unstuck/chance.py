@@ -15,10 +15,19 @@ class Chance(Protocol):
     def fraction(self) -> float: ...
 
 
-def _uuid7(milliseconds: int, noise: int) -> str:
-    value = (milliseconds & (1 << 48) - 1) << 80 | 0x7 << 76 | (noise >> 62 & 0xFFF) << 64 | 0b10 << 62
-    text = f"{value | noise & (1 << 62) - 1:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+#: Two of the bits of a UUID say of which variant it is.
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+_NOISE = 19  # hexadecimal digits of it in an id
+
+
+def _uuids7(milliseconds: int, noise: str) -> list[str]:
+    """As many as there is noise for."""
+    time = f"{milliseconds & (1 << 48) - 1:012x}"
+    begin = f"{time[:8]}-{time[8:]}-7"
+    return [
+        f"{begin}{noise[n : n + 3]}-{_VARIANT[noise[n + 3]]}{noise[n + 4 : n + 7]}-{noise[n + 7 : n + _NOISE]}"
+        for n in range(0, len(noise) - _NOISE + 1, _NOISE)
+    ]
 
 
 class SystemChance:
@@ -30,11 +39,8 @@ class SystemChance:
 
     def job_ids(self, count: int) -> list[str]:
         """Many at the price of one look at the clock and one question to the operating system."""
-        milliseconds, noise = time.time_ns() // 1_000_000, os.urandom(10 * count)
-        return [
-            _uuid7(milliseconds, int.from_bytes(noise[start : start + 10], "big") & (1 << 74) - 1)
-            for start in range(0, 10 * count, 10)
-        ]
+        noise = os.urandom((_NOISE * count + 1) // 2).hex()
+        return _uuids7(time.time_ns() // 1_000_000, noise[: _NOISE * count])
 
     def nonce(self) -> str:
         return os.urandom(16).hex()
@@ -52,7 +58,7 @@ class SeededChance:
 
     def job_id(self) -> str:
         self._milliseconds += 1
-        return _uuid7(self._milliseconds, self._random.getrandbits(74))
+        return _uuids7(self._milliseconds, f"{self._random.getrandbits(4 * _NOISE):0{_NOISE}x}")[0]
 
     def job_ids(self, count: int) -> list[str]:
         return [self.job_id() for _ in range(count)]

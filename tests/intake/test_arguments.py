@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import functools
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -44,6 +46,42 @@ class Order:
     placed_at: datetime
     parent: Order | None = None
     notes: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass
+class Meeting:
+    """Made of types that say all about their values, but for its note."""
+
+    place: str
+    length: float
+    colours: list[Colour] = field(default_factory=list)
+    after: Meeting | None = None
+    note: Any = None
+
+
+@dataclass
+class Noted:
+    """Its own code puts into it what its types do not say."""
+
+    place: str
+    note: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.note = {1: "a", "1": "b"}  # type: ignore[dict-item]
+
+
+@dataclass
+class Loose:
+    anything: Any
+
+
+@dataclass
+class Chain:
+    next: Chain | None
+
+
+class Text(str):
+    """Text of a class of its own."""
 
 
 class Address(TypedDict):
@@ -355,6 +393,10 @@ def _rich(line: Line, *, urgent: bool = False, note: str = "", count: int = 3) -
 def _gaps(a: int, b: str = "", c: Any = None, *, d: float, e: int | None = None) -> None: ...
 def _first_only(a: int, /, b: int = 0, **others: int) -> None: ...
 def _several(a: Any, *more: int, z: bool = True) -> None: ...
+def _made(
+    a: Meeting, b: Point | None = None, *, c: dict[int, Any] | None = None, d: Address | None = None
+) -> None: ...
+def _loose(a, b=None, *, c: Any = None, d: dict[str, float] | None = None) -> None: ...  # type: ignore[no-untyped-def]
 
 
 _VALUES = st.one_of(
@@ -364,12 +406,22 @@ _VALUES = st.one_of(
     st.none(),
     st.floats(),
     st.builds(Line, st.text(max_size=1), st.integers(0, 3)),
-    st.sampled_from([1 << 63, -(1 << 63) - 1, True, Colour.RED]),
+    st.sampled_from(
+        [1 << 63, -(1 << 63) - 1, 1 << 200, 10**4200, True, Colour.RED, 1e-5, 1e16, "1e5", "\x00", "\ud800"]
+    ),
+    st.builds(Point, st.floats(), st.sampled_from([0.00002, 3e-7, 0.5])),
+    st.builds(Meeting, st.text(max_size=2), st.floats(), st.lists(st.builds(Colour, st.just("red")), max_size=2)),
+    st.dictionaries(
+        st.sampled_from([1, "1", "street", "number", 2.5]), st.integers() | st.text() | st.floats(), max_size=2
+    ),
+    st.lists(st.none() | st.text() | st.builds(Text, st.just("x")) | st.datetimes() | st.binary(), max_size=2),
+    st.integers(90, 110).map(lambda depth: json.loads("[" * depth + "]" * depth)),
+    st.just("é" * 3000),
 )
 
 
 @given(
-    st.sampled_from([_two, _rich, _gaps, _first_only, _several]),
+    st.sampled_from([_two, _rich, _gaps, _first_only, _several, _made, _loose]),
     st.lists(_VALUES, max_size=4),
     st.dictionaries(st.sampled_from("abcdez") | st.sampled_from(["name", "number", "line", "note"]), _VALUES),
 )
@@ -377,14 +429,53 @@ def test_what_is_prepared_packs_every_call_as_its_signature_would(
     function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
 ) -> None:
     """The same payload, which an idempotency key stands for; or the same words of refusal."""
+    assert _said(Arguments("w", function), args, kwargs) == _said(_by_signature(function), args, kwargs)
 
-    def said(arguments: Arguments) -> str:
+
+def _by_signature(function: Callable[..., Any]) -> Arguments:
+    arguments = Arguments("w", function)
+    arguments._binding._is_plain = False
+    return arguments
+
+
+def _said(arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """At both doors."""
+    said = []
+    for door in (arguments.pack, arguments.pack_json):
         try:
-            return arguments.pack(args, kwargs)
+            said.append(door(args, kwargs))
         except (InvalidArguments, NotStorable) as error:
-            return str(error)
+            said.append(str(error))
+    return said
 
-    by_signature = Arguments("w", function)
-    by_signature._binding._is_plain = False
 
-    assert said(Arguments("w", function)) == said(by_signature)
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (float, math.nan),
+        (float, 1e16),
+        (float, 0.00002),
+        (Point, Point(math.inf, 1.0)),
+        (Meeting, Meeting("here", -2e-7)),
+        (Meeting, Meeting("here", 1.5, [Colour.RED], Meeting("there", 2.0))),
+        (Loose, Loose({1: "a", "1": "b"})),
+        (Noted, {"place": "x"}),
+        (dict[int, str], {1: "a"}),
+        (dict[str | int, str], {1: "a", "1": "b"}),
+        (Any, {1: "a"}),
+        (Any, Colour.RED),
+        (str, "a\x00b"),
+        (str, "\\u0000"),
+        (str, "é\ud800"),
+        (str, "é"),
+        (int, 1 << 200),
+        pytest.param(int, 10**4200, id="a long number"),
+        pytest.param(Chain, functools.reduce(lambda inner, _: Chain(inner), range(45), Chain(None)), id="deep"),
+        pytest.param(Chain, functools.reduce(lambda inner, _: Chain(inner), range(150), Chain(None)), id="too deep"),
+    ],
+)
+def test_a_value_that_is_written_in_one_go_is_written_as_any_other(annotation: Any, value: Any) -> None:
+    def function(a: Any) -> None: ...
+
+    function.__annotations__["a"] = annotation
+    assert _said(Arguments("w", function), [value], {}) == _said(_by_signature(function), [value], {})

@@ -161,3 +161,23 @@ def test_a_session_that_forgot_its_statements_prepares_them_again(opened: Opened
             pass  # what was hinted before
         assert [answer.created for answer in submitting.submit([a_job()])] == [True]
         assert working._database.wait(20.0), "and the hint was heard"
+
+
+REFUSAL = """
+    CREATE FUNCTION refusal() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not today'; END $$;
+    CREATE TRIGGER refusal BEFORE INSERT ON unstuck_events FOR EACH STATEMENT EXECUTE FUNCTION refusal()
+"""
+
+
+def test_a_first_submit_that_fails_spoils_its_session_for_nobody(opened: Opened) -> None:
+    """Its statement was prepared all the same: to prepare it again would be refused."""
+    store = opened(None)
+    with psycopg.connect(store._database._conninfo, autocommit=True) as hand:  # type: ignore[attr-defined]
+        hand.execute(REFUSAL)
+        with pytest.raises(psycopg.Error, match="not today"):
+            store.submit([a_job()])
+        hand.execute("DROP TRIGGER refusal ON unstuck_events")
+
+    job = a_job()
+    assert store.submit([job])[0].created
+    assert store.get(job.tenant, job.id) is not None

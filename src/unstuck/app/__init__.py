@@ -20,11 +20,12 @@ from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
 from unstuck.app.order import Order
 from unstuck.app.workers import Workers
-from unstuck.app.workflow import Call, Decorator, Workflow
+from unstuck.app.workflow import Call, Calls, Decorator, Submit, Workflow
+from unstuck.chance import SystemChance
 from unstuck.intake.arguments import Unresolved
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput
-from unstuck.model.job import JobRecord, NewJob, WorkflowRecord
+from unstuck.model.job import JobRecord, NewJob, WorkflowRecord, ids_of
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Signalled
 from unstuck.model.why import Why
@@ -41,6 +42,8 @@ __all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workers", "Work
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_CHANCE = SystemChance()
 
 
 class App(Engine):
@@ -123,25 +126,36 @@ class App(Engine):
 
     # --- jobs -------------------------------------------------------------------------------------------------
 
-    def submit(
-        self, workflow: str, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]], options: Options
-    ) -> list[Job[Any]]:
+    def submit(self, workflow: str, calls: Calls, options: Options) -> list[Job[Any]]:
         """What `enqueue` does: check every call, then store them."""
-        handler, arguments = self.registry.handler(workflow), self._drafts[workflow].resolved()
-        payloads = [arguments.pack(args, kwargs) for args, kwargs in calls]
-        submitter = Submitter(self.store, tenant=self.settings.tenant, max_timeout=self.settings.times.max_timeout)
-        jobs = submitter.jobs(handler, payloads, options)
-        return [
-            Job(self, stored.id, job.tenant, returns=arguments.returns, is_new=stored.id == job.id)
-            for job, stored in zip(jobs, submitter.submit(jobs), strict=True)
-        ]
+        return self.prepared(workflow, options)(calls)
+
+    def prepared(self, workflow: str, options: Options) -> Submit:
+        """The same for many times: what the calls have in common is looked up and checked once."""
+        pattern = self._submitter(None).pattern(self.registry.handler(workflow), options)
+        arguments, tenant = self._drafts[workflow].resolved(), pattern.of_all.tenant
+
+        def submit(calls: Calls) -> list[Job[Any]]:
+            payloads = [arguments.pack(args, kwargs) for args, kwargs in calls]
+            submitter = self._submitter(self.store)
+            jobs = submitter.jobs(pattern, payloads)
+            return [
+                Job(self, stored.id, tenant, returns=arguments.returns, is_new=stored.id == ident)
+                for ident, stored in zip(ids_of(jobs), submitter.submit(jobs), strict=True)
+            ]
+
+        return submit
+
+    def _submitter(self, store: Store | None) -> Submitter:
+        settings = self.settings
+        return Submitter(
+            cast("Store", store), chance=_CHANCE, tenant=settings.tenant, max_timeout=settings.times.max_timeout
+        )
 
     def draft(self, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob:
         """A checked call that somebody else will store; opens nothing."""
         handler, payload = self.registry.handler(workflow), self._drafts[workflow].resolved().pack(args, kwargs)
-        no_store = cast("Store", None)
-        submitter = Submitter(no_store, tenant=self.settings.tenant, max_timeout=self.settings.times.max_timeout)
-        return submitter.job(handler, payload, options)
+        return self._submitter(None).job(handler, payload, options)
 
     def job(self, name: str, *, tenant: str | None = None) -> Job[Any]:
         """By id, or by as much of its beginning as names one job only."""

@@ -101,13 +101,17 @@ class Call:
     kwargs: Mapping[str, Any] | None = None
 
 
+#: Positional and named arguments of each.
+Calls = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
+#: Stores these calls of a workflow, or none of them.
+Submit = Callable[[Calls], "list[Job[Any]]"]
+
+
 class Owner(Protocol):
     """The App that a workflow belongs to, as far as the workflow asks anything of it."""
 
     def add(self, function: Callable[..., Any], options: Mapping[str, Any], names: Mapping[str, Any]) -> Any: ...
-    def submit(
-        self, workflow: str, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]], options: Options
-    ) -> list[Job[Any]]: ...
+    def prepared(self, workflow: str, options: Options) -> Submit: ...
     def draft(self, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob: ...
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T: ...
 
@@ -120,6 +124,7 @@ class Workflow(Generic[P, R]):
         self._app = app
         self._function = function
         self._options = options or Options()
+        self._prepared: Submit | None = None
         self.name = name
 
     def __repr__(self) -> str:
@@ -177,10 +182,12 @@ class Workflow(Generic[P, R]):
             raise InvalidInput(f"a child belongs to its parent's tenant {tenant!r}, not to {given!r}")
         return self._app.draft(self.name, args, kwargs, self._options.with_(tenant=tenant))
 
-    def _submit(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> list[Job[R]]:
+    def _submit(self, calls: Calls) -> list[Job[R]]:
         if self._options.key is not None and len(calls) > 1:
             raise InvalidInput(f"key={self._options.key!r} would make one job of {len(calls)} calls")
-        return self._app.submit(self.name, calls, self._options)
+        if self._prepared is None:
+            self._prepared = self._app.prepared(self.name, self._options)
+        return self._prepared(calls)
 
 
 def _call(call: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:

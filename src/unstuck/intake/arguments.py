@@ -22,6 +22,7 @@ from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled he
 import msgspec
 
 from unstuck.intake.formats import describe
+from unstuck.intake.writing import is_sure, may_hold_floats, written
 from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
 from unstuck.model.payload import encode, is_plain
 
@@ -31,7 +32,6 @@ _ANYTHING = (Any, object, inspect.Parameter.empty)
 _LARGEST_RESULT = 8 << 20
 _NO_ARGUMENTS = '{"args":[],"kwargs":{}}'
 _SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_LONGEST_NUMBER = 1 << 63  # of those that are checked by looking; msgspec knows about larger ones
 
 Convert = Callable[[Any, Any], Any]
 #: How the value of one parameter is made ready for its way.
@@ -85,16 +85,13 @@ class Binding:
         given = len(args)
         if not self._is_plain or given > len(self._places):
             return None
-        placed = [
-            value if (way := ways.get(name)) is None else way(value)
-            for name, value in zip(self._places, args, strict=False)
-        ]
+        placed = [ways[name](value) for name, value in zip(self._places, args, strict=False)]
         left = len(kwargs)
         rest: dict[str, Any] = {}
         for number, name in enumerate(self._names[given:], given):
             if name in kwargs:
                 left -= 1
-                value = kwargs[name] if (way := ways.get(name)) is None else way(kwargs[name])
+                value = ways[name](kwargs[name])
                 if number == len(placed) < len(self._places):
                     placed.append(value)
                 else:
@@ -119,10 +116,14 @@ class Arguments:
         self._types = {p.name: hints.get(p.name, p.empty) for p in parameters}
         self._signature = inspect.Signature(parameters)
         self._needs_none = all(p.default is not p.empty or p.kind in _SEVERAL for p in parameters)
-        self._check_types()
+        made_of = {name: self._made_of(name, kind) for name, kind in self._types.items()}
+        self._has_floats = any(kind in _ANYTHING or may_hold_floats(made_of[n]) for n, kind in self._types.items())
         self._binding = Binding(parameters)
         self._where = f"the arguments of {workflow}"
-        self._ways: dict[Convert, dict[str, Way]] = {way: self._ways_of(way) for way in (_to_wire, _recheck_wire)}
+        self._ways: dict[Convert, dict[str, Way]] = {
+            convert: {name: _way(kind, convert, is_sure(made_of[name])) for name, kind in self._types.items()}
+            for convert in (_to_wire, _recheck_wire)
+        }
 
     def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """The payload of a call made in Python; InvalidArguments names the parameter that does not fit."""
@@ -151,19 +152,18 @@ class Arguments:
         return _object_schema(self._signature, described, definitions)
 
     def _pack(self, args: Sequence[Any], kwargs: Mapping[str, Any], convert: Convert) -> str:
-        """What fits is bound by what was prepared. What does not, the signature itself binds, or says why not."""
+        """What fits is bound by what was prepared, and written in one go. What does not, the signature itself binds,
+        or says why not."""
         try:
             call = self._binding.call(args, kwargs, self._ways[convert])
+            text = None if call is None else written(call, has_floats=self._has_floats)
         except Exception:  # validators and constructors of the user's own types raise what they like
-            call = None
-        if call is None:
-            bound = self._bind(args, kwargs)
-            self._convert(bound, convert)
-            call = {"args": list(bound.args), "kwargs": bound.kwargs}
-        return encode(call, self._where)
-
-    def _ways_of(self, convert: Convert) -> dict[str, Way]:
-        return {name: way for name, kind in self._types.items() if (way := _way(kind, convert)) is not None}
+            text = None
+        if text is not None:
+            return text
+        bound = self._bind(args, kwargs)
+        self._convert(bound, convert)
+        return encode({"args": list(bound.args), "kwargs": bound.kwargs}, self._where)
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:
@@ -181,20 +181,22 @@ class Arguments:
             except Exception as error:  # validators and constructors of the user's own types raise what they like
                 raise InvalidArguments(self.workflow, f"{name}: {_first_line(error)}") from None
 
-    def _check_types(self) -> None:
+    def _made_of(self, name: str, kind: Any) -> list[msgspec.inspect.Type]:
+        """The types that a parameter's type is made of, all of which can travel."""
         from unstuck.executor.context import Context
 
-        for name, kind in self._types.items():
-            where = f"workflow {self.workflow}, parameter {name}"
-            if kind is Context:
-                raise InvalidInput(f"{where}: Context goes first, or comes from unstuck.current()")
-            if kind in _ANYTHING:
-                continue
-            try:
-                for part in _parts(msgspec.inspect.type_info(kind)):
-                    _check_custom(part, where)
-            except TypeError as error:
-                raise InvalidInput(f"{where}: {_first_line(error)}") from None
+        where = f"workflow {self.workflow}, parameter {name}"
+        if kind is Context:
+            raise InvalidInput(f"{where}: Context goes first, or comes from unstuck.current()")
+        if kind in _ANYTHING:
+            return []
+        try:
+            parts = _parts(msgspec.inspect.type_info(kind))
+            for part in parts:
+                _check_custom(part, where)
+        except TypeError as error:
+            raise InvalidInput(f"{where}: {_first_line(error)}") from None
+        return parts
 
 
 def encode_result(value: Any) -> str:
@@ -244,23 +246,33 @@ def _each(kind: Any, value: Any, annotation: Any, convert: Convert) -> Any:
             return convert(value, annotation)
 
 
-def _way(kind: Any, convert: Convert) -> Way | None:
-    """None: it travels as it is, and `encode` says what cannot. Values of plain types need no more than a look."""
+def _way(kind: Any, convert: Convert, is_sure: bool) -> Way:
+    """Values of plain types need no more than a look. One of a type that `is_sure` is checked and written as it is;
+    any other is made of JSON's own types before."""
     if kind in _ANYTHING:
-        return None
-    if kind is int:
-        return lambda value: (
-            value if type(value) is int and -_LONGEST_NUMBER <= value < _LONGEST_NUMBER else convert(value, int)
-        )
-    if kind in (str, bool, float):
+        return _as_it_is
+    if kind in (str, int, bool, float):
         return lambda value: value if type(value) is kind else convert(value, kind)
-    return lambda value: convert(value, kind)
+    if not is_sure:
+        return lambda value: convert(value, kind)
+    check = _CHECKS[convert]
+    return lambda value: check(value, kind)
+
+
+def _as_it_is(value: Any) -> Any:
+    if not is_plain(value):
+        raise NotStorable("an argument", "only a closer look can tell")
+    return value
 
 
 def _to_wire(value: Any, kind: Any) -> Any:
-    """Check first with dates, UUIDs and bytes as themselves, so that bytes never pass for text; then flatten."""
+    return _plain(_checked(value, kind))
+
+
+def _checked(value: Any, kind: Any) -> Any:
+    """With dates, UUIDs and bytes as themselves, so that bytes never pass for text."""
     native = msgspec.to_builtins(value, builtin_types=_NATIVE, enc_hook=_flatten)
-    return _plain(msgspec.convert(native, kind, builtin_types=_NATIVE, dec_hook=_build))
+    return msgspec.convert(native, kind, builtin_types=_NATIVE, dec_hook=_build)
 
 
 def _recheck_wire(value: Any, kind: Any) -> Any:
@@ -269,6 +281,10 @@ def _recheck_wire(value: Any, kind: Any) -> Any:
 
 def _from_wire(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, str_keys=True, dec_hook=_build)
+
+
+#: The first half of each: what is checked, and not yet flat.
+_CHECKS: dict[Convert, Convert] = {_to_wire: _checked, _recheck_wire: _from_wire}
 
 
 def _plain(value: Any) -> Any:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from unstuck.chance import Chance, SystemChance
 from unstuck.intake.templates import check_place, fill
 from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
-from unstuck.model.job import DEFAULT_TENANT, AfterFailure, NewJob
+from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_of
 from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy, reruns, said
 from unstuck.store.port import EVERY, Store, Submitted
@@ -203,6 +203,13 @@ def _is_instant(value: Any) -> bool:
     return bool(value.utcoffset() is not None)
 
 
+class Pattern(NamedTuple):
+    """What the jobs of one workflow and one set of options have in common, and what is made of each one's payload."""
+
+    of_all: NewJob
+    of_each: Mapping[str, Callable[[str], Any]]
+
+
 class Submitter:
     """Turns checked calls into stored jobs."""
 
@@ -220,33 +227,38 @@ class Submitter:
         self._max_timeout = max_timeout
 
     def job(self, workflow: RoutedWorkflow, payload: str, options: Options) -> NewJob:
-        return self.jobs(workflow, [payload], options)[0]
+        return self.jobs(self.pattern(workflow, options), [payload])[0]
 
-    def jobs(self, workflow: RoutedWorkflow, payloads: Sequence[str], options: Options) -> list[NewJob]:
-        """What will be stored, checked; their ids are known before the commit. What they leave open of their policy
-        comes from the row of their workflow."""
+    def pattern(self, workflow: RoutedWorkflow, options: Options) -> Pattern:
+        """What all jobs of a workflow with these options have in common, checked. What they leave open of their
+        policy comes from the row of their workflow."""
         policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
-        of_all: dict[str, Any] = {
-            "tenant": options.tenant or self._tenant,
-            "queue": options.queue or workflow.queue,
-            "workflow": check_name(workflow.name, "workflow"),
-            "policy": policy,
-            "said": said(workflow.name, workflow.said, options.policy),
-            "max_timeout": self._max_timeout,
-            "priority": options.priority,
-            "delay": float(options.delay or 0),
-            "start_at": options.at,
-            "key": options.key,
-            "tags": options.tags,
-            "on_hold": options.hold,
-            "after": options.after,
-            "after_failure": options.after_failure,
-        }
-        of_each = _of_each(workflow, options)
-        return [
-            NewJob(id=ident, payload=payload, **of_all, **{name: made(payload) for name, made in of_each.items()})
-            for ident, payload in zip(self._chance.job_ids(len(payloads)), payloads, strict=True)
-        ]
+        of_all = NewJob(
+            id="",
+            payload="",
+            tenant=options.tenant or self._tenant,
+            queue=options.queue or workflow.queue,
+            workflow=check_name(workflow.name, "workflow"),
+            policy=policy,
+            said=said(workflow.name, workflow.said, options.policy),
+            max_timeout=self._max_timeout,
+            priority=options.priority,
+            delay=float(options.delay or 0),
+            start_at=options.at,
+            key=options.key,
+            tags=options.tags,
+            on_hold=options.hold,
+            after=options.after,
+            after_failure=options.after_failure,
+        )
+        return Pattern(of_all, _of_each(workflow, options))
+
+    def jobs(self, pattern: Pattern, payloads: Sequence[str]) -> Sequence[NewJob]:
+        """What will be stored; their ids are known before the commit."""
+        alike = Alike(pattern.of_all, self._chance.job_ids(len(payloads)), payloads)
+        if not pattern.of_each:
+            return alike
+        return [replace(job, **{name: made(job.payload) for name, made in pattern.of_each.items()}) for job in alike]
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """All or nothing up to BATCH jobs; of more, an error's note says how many are stored already."""
@@ -276,7 +288,7 @@ class Submitter:
                 if lost is None:
                     raise
         assert lost is not None
-        lost.add_note(f"the jobs would be {', '.join(job.id for job in jobs[:10])}; look for them before you repeat")
+        lost.add_note(f"the jobs would be {', '.join(ids_of(jobs)[:10])}; look for them before you repeat")
         raise lost
 
 
@@ -301,9 +313,8 @@ def _as_said(place: str | None, _: str) -> str | None:
 
 def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[Submitted]:
     """To the repeat they are known already; but under ids that nobody else has, the lost call created them."""
-    return [
-        Submitted(answer.id, answer.created or answer.id == job.id) for job, answer in zip(jobs, answers, strict=True)
-    ]
+    pairs = zip(ids_of(jobs), answers, strict=True)
+    return [Submitted(answer.id, answer.created or answer.id == ident) for ident, answer in pairs]
 
 
 def fingerprint(workflow: str, payload: str) -> str:

@@ -6,9 +6,10 @@ not frozen dataclasses: freezing alone cost a fifth of the supervisor's time per
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from unstuck.model.lifecycle import JobState, RequestKind, Shown
 from unstuck.model.logs import as_text
@@ -200,6 +201,43 @@ class NewJob:
     said: str | None = None
     #: The longest timeout that may be said while there is no such row.
     max_timeout: float | None = None
+
+
+class Alike(Sequence[NewJob]):
+    """New jobs that differ in nothing but their ids and payloads. What they share is asked of `pattern`, once for
+    all of them; each is made only for those who want to see it."""
+
+    __slots__ = ("ids", "pattern", "payloads")
+
+    def __init__(self, pattern: NewJob, ids: Sequence[str], payloads: Sequence[str]) -> None:
+        self.pattern = pattern
+        self.ids = ids
+        self.payloads = payloads
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> NewJob: ...
+    @overload
+    def __getitem__(self, place: slice) -> Alike: ...
+    def __getitem__(self, place: int | slice) -> NewJob | Alike:
+        if isinstance(place, slice):
+            return Alike(self.pattern, self.ids[place], self.payloads[place])
+        return replace(self.pattern, id=self.ids[place], payload=self.payloads[place])
+
+
+def ids_of(jobs: Sequence[NewJob]) -> Sequence[str]:
+    return jobs.ids if isinstance(jobs, Alike) else [job.id for job in jobs]
+
+
+def payloads_of(jobs: Sequence[NewJob]) -> Sequence[str]:
+    return jobs.payloads if isinstance(jobs, Alike) else [job.payload for job in jobs]
+
+
+def patterns_of(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+    """Jobs of which is true what is true of all of them, but for ids and payloads."""
+    return [jobs.pattern] if isinstance(jobs, Alike) else jobs
 
 
 @dataclass(frozen=True, slots=True)

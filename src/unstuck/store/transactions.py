@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from unstuck.model.errors import StoreBusy
-from unstuck.model.job import NewJob
+from unstuck.model.job import NewJob, patterns_of
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.guard import audit, isolation
 from unstuck.store.life import submit
@@ -87,7 +87,7 @@ class Transactions:
         return self.database.write(lambda t: work(t, numbers), patience=patience)
 
     def _numbers(self, jobs: Sequence[NewJob]) -> Numbers:
-        return self.name_ids.ensure(self.database, jobs, lambda t: submit.expect(t, jobs))
+        return self.name_ids.ensure(self.database, patterns_of(jobs), lambda t: submit.expect(t, jobs))
 
     def known_worker(self, worker: int) -> Row | None:
         """Name and host of an incarnation never change. Its code version does with each import, and is what it

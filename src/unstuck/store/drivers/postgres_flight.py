@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import re
 import select
-from functools import cache
 from typing import Any
 
 import psycopg
@@ -44,13 +43,13 @@ def land(connection: PooledConnection) -> None:
     """Read what the last flight still owes. A hint that failed is nobody's failure."""
     if not connection.owes_answer:
         return
-    _, result = _answer(connection.driver.pgconn)
+    _, result = _answer(connection)
     connection.owes_answer = False
     connection.driver.pgconn.exit_pipeline_mode()
-    error = None if result is None else errors.error_from_result(result)
-    if error is None or isinstance(error, errors.DuplicatePreparedStatement):
-        connection.prepared.add(HINT)
-    else:
+    if result is not None:
+        error = errors.error_from_result(result)
+        if isinstance(error, errors.InvalidSqlStatementName):
+            connection.prepared.pop(HINT, None)
         emit("store.hint_failed", level=logging.DEBUG, error=error)
 
 
@@ -66,40 +65,72 @@ def array(values: list[Any]) -> str:
 def _fly(connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any]) -> list[Row]:
     line = connection.driver.pgconn
     line.enter_pipeline_mode()
-    flight: tuple[tuple[str, dict[str, Any]], ...] = ((statement, values), (HINT, {}))
-    for name, given in flight:
-        text, names = _positional(statements[name])
-        if name not in connection.prepared:
-            line.send_prepare(name.encode(), text)
-        written = [given[each] for each in names]
-        line.send_query_prepared(name.encode(), [None if v is None else _written(v) for v in written])
-        line.pipeline_sync()
+    sent = _send(connection, statements, statement, values)
+    _send(connection, statements, HINT, {})
     _flush(line)
-    result, error = _answer(line)
+    result, error = _answer(connection)
     connection.owes_answer = True
     if error is not None:
         land(connection)
         raise errors.error_from_result(error)
-    connection.prepared.add(statement)
-    return _rows(result)
+    return sent.rows(result)
 
 
-@cache
-def _positional(text: str) -> tuple[bytes, list[str]]:
-    """With $1 instead of %(name)s, and the names in their order."""
-    names: list[str] = []
+def _send(
+    connection: PooledConnection, statements: Statements, name: str, values: dict[str, Any]
+) -> PreparedStatement:
+    """A transaction by itself. What the session does not know yet is prepared on the way."""
+    line = connection.driver.pgconn
+    prepared = connection.prepared.get(name)
+    if prepared is None:
+        prepared = connection.prepared[name] = PreparedStatement(name, statements[name])
+        line.send_prepare(prepared.name, prepared.text)
+    line.send_query_prepared(prepared.name, [_written(values[each]) for each in prepared.names])
+    line.pipeline_sync()
+    return prepared
 
-    def number(found: re.Match[str]) -> str:
+
+class PreparedStatement:
+    """A statement as a session knows it: with $1 instead of %(name)s, and the names in their order."""
+
+    __slots__ = ("_columns", "name", "names", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name.encode()
+        self.names: list[str] = []
+        self.text = _NAMED.sub(self._number, text).encode()
+        self._columns: list[tuple[str, Any]] = []
+
+    def _number(self, found: re.Match[str]) -> str:
         if found[1] is None:
             return "%"
-        if found[1] not in names:
-            names.append(found[1])
-        return f"${names.index(found[1]) + 1}"
+        if found[1] not in self.names:
+            self.names.append(found[1])
+        return f"${self.names.index(found[1]) + 1}"
 
-    return _NAMED.sub(number, text).encode(), names
+    def rows(self, result: PGresult | None) -> list[Row]:
+        """Its columns are the same each time, and asking for them costs more than reading one row."""
+        if result is None:
+            return []
+        if not self._columns:
+            self._columns = [
+                ((result.fname(n) or b"").decode(), _READERS.get(result.ftype(n), bytes.decode))
+                for n in range(result.nfields)
+            ]
+        return [
+            {
+                name: None if (value := result.get_value(row, n)) is None else read(value)
+                for n, (name, read) in enumerate(self._columns)
+            }
+            for row in range(result.ntuples)
+        ]
 
 
-def _written(value: Any) -> bytes:
+def _written(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    if value is None:
+        return None
     return (array(value) if isinstance(value, list) else str(value)).encode()
 
 
@@ -112,17 +143,14 @@ def _flush(line: PGconn) -> None:
             line.consume_input()
 
 
-def _answer(line: PGconn) -> tuple[PGresult | None, PGresult | None]:
+def _answer(connection: PooledConnection) -> tuple[PGresult | None, PGresult | None]:
     """Of one transaction, once it has ended: its last answer, and the first error in it."""
-    poller: select.poll | None = None
+    line, hears = connection.driver.pgconn, connection.hears
     last = error = None
     is_pause = False
     while True:
         while line.is_busy():
-            if poller is None:
-                poller = select.poll()
-                poller.register(line.socket, select.POLLIN)
-            poller.poll()
+            hears.poll()
             line.consume_input()
         result = line.get_result()
         if result is None:
@@ -135,19 +163,3 @@ def _answer(line: PGconn) -> tuple[PGresult | None, PGresult | None]:
         else:
             last = result
         is_pause = result is None
-
-
-def _rows(result: PGresult | None) -> list[Row]:
-    if result is None:
-        return []
-    columns = [((result.fname(n) or b"").decode(), _READERS.get(result.ftype(n))) for n in range(result.nfields)]
-    return [
-        {name: _read(result.get_value(row, n), reader) for n, (name, reader) in enumerate(columns)}
-        for row in range(result.ntuples)
-    ]
-
-
-def _read(value: bytes | None, reader: Any) -> Any:
-    if value is None:
-        return None
-    return value.decode() if reader is None else reader(value)

@@ -8,7 +8,7 @@ import re
 import select
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import errors
@@ -19,6 +19,9 @@ from unstuck.clock import boot
 from unstuck.model.address import masked
 from unstuck.model.errors import InvalidSettings, StoreBusy, StoreUnavailable
 from unstuck.store.drivers.watchdog import CallWatchdog, Line
+
+if TYPE_CHECKING:
+    from unstuck.store.drivers.postgres_flight import PreparedStatement
 
 LOCK_SHARE = 0.4  # of a call's time may go into waiting for one lock: so that there is time to try again
 #: The server gives up before we do. Then nothing was written for certain, the session lives, and who wrote a batch
@@ -34,18 +37,21 @@ def usual_stop_after(store_call: float) -> int:
 class PooledConnection:
     """A psycopg connection with its line to the watchdog."""
 
-    __slots__ = ("driver", "is_used", "line", "owes_answer", "prepared", "stop_after")
+    __slots__ = ("driver", "hears", "is_used", "line", "owes_answer", "prepared", "stop_after")
 
     def __init__(self, driver: psycopg.Connection[DictRow]) -> None:
         self.driver = driver
         self.line = Line(driver.pgconn.socket)
+        #: Answers when there is something to read.
+        self.hears = select.poll()
+        self.hears.register(driver.pgconn.socket, select.POLLIN)
         self.is_used = False
         #: After how many milliseconds the server stops a statement of this session; None: as it was introduced.
         self.stop_after: int | None = None
         #: A hint was sent behind the last statement, and nobody has read its answer yet. See `postgres_flight`.
         self.owes_answer = False
-        #: The statements that were prepared without the driver's help.
-        self.prepared: set[str] = set()
+        #: The statements that were prepared without the driver's help, by name.
+        self.prepared: dict[str, PreparedStatement] = {}
 
     @property
     def is_lost(self) -> bool:
@@ -53,9 +59,7 @@ class PooledConnection:
 
     def meet(self) -> None:
         """Raises if the server has closed its end since the last answer."""
-        poller = select.poll()
-        poller.register(self.driver.pgconn.socket, select.POLLIN)
-        while poller.poll(0):  # its last words may come before the end
+        while self.hears.poll(0):  # its last words may come before the end
             self.driver.pgconn.consume_input()
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 
 from unstuck.model.dependencies import cycle
 from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
-from unstuck.model.job import AfterFailure, NewJob
+from unstuck.model.job import AfterFailure, NewJob, ids_of, patterns_of, payloads_of
 from unstuck.model.lifecycle import JobState
 from unstuck.model.names import LIFE
 from unstuck.model.payload import check_text
@@ -46,7 +46,8 @@ class Door:
 def at_once(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
     """In one statement, and the hint behind it, jobs for which `can_be_at_once`. None: nothing was stored, and a
     transaction must say why, or do it."""
-    first = jobs[0]
+    patterns, uids = patterns_of(jobs), ids_of(jobs)
+    first = patterns[0]
     if numbers.stay(first) is not None:
         return None
     earliest, latest = database.expected_now()
@@ -58,9 +59,9 @@ def at_once(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> lis
         workflow=first.workflow,
         priority=first.priority,
         policy=numbers.policy(first),
-        uids=[job.id for job in jobs],
-        routes=[numbers.route(job) for job in jobs],
-        payloads=[job.payload for job in jobs],
+        uids=uids,
+        routes=_routes(patterns, numbers, len(jobs)),
+        payloads=payloads_of(jobs),
         jobs=len(jobs),
         earliest=earliest,
         latest=min(latest, numbers.as_of + span(LIFE)),
@@ -69,15 +70,22 @@ def at_once(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> lis
     if not row["is_open"]:
         return None
     if row["born"] == len(jobs):
-        return [Submitted(job.id, created=True) for job in jobs]
+        return [Submitted(uid, True) for uid in uids]
     born = dict.fromkeys(json.loads(row["uids"] or "[]"), True)
-    return [Submitted(job.id, created=born.pop(job.id, False)) for job in jobs]
+    return [Submitted(uid, created=born.pop(uid, False)) for uid in uids]
+
+
+def _routes(patterns: Sequence[NewJob], numbers: Numbers, count: int) -> list[int]:
+    """One for each job: there is a pattern for all of them, or one for each."""
+    routes = [numbers.route(pattern) for pattern in patterns]
+    return routes if len(routes) == count else routes * count
 
 
 def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
     """One batch of calls that need nothing but their queue, and differ in no more than what they say and how they are
     limited."""
-    first = jobs[0]
+    patterns = patterns_of(jobs)
+    first = patterns[0]
     return (
         len(jobs) <= CHUNK_JOBS
         and all(
@@ -92,16 +100,17 @@ def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
             and job.queue == first.queue
             and job.priority == first.priority
             and (job.policy is first.policy or job.policy == first.policy)
-            for job in jobs
+            for job in patterns
         )
-        and sum(len(job.payload) for job in jobs) <= CHUNK_CHARACTERS
+        and sum(map(len, payloads_of(jobs))) <= CHUNK_CHARACTERS
     )
 
 
 def plainly(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
     """The same where a statement writes to one table: in a transaction, row by row, which is cheaper there than to
     make a document of a batch and read it again. None: nothing was stored, and `submit` must say why, or do it."""
-    first = jobs[0]
+    patterns, uids = patterns_of(jobs), ids_of(jobs)
+    first = patterns[0]
     door = t.one("submit_door")
     assert door is not None
     if door["is_watched"] or numbers.stay(first) is not None:
@@ -109,11 +118,10 @@ def plainly(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Su
     numbers.check(door["now"], door["seen"])
     facts = {"tenant": first.tenant, "queue": first.queue, "workflow": first.workflow, "priority": first.priority}
     facts |= {"policy": numbers.policy(first), "now": door["now"]}
+    rows = zip(uids, _routes(patterns, numbers, len(jobs)), payloads_of(jobs), strict=True)
     answers = [
-        Submitted(
-            job.id, t.run("submit_plain", uid=job.id, payload=job.payload, route=numbers.route(job), **facts) == 1
-        )
-        for job in jobs
+        Submitted(uid, t.run("submit_plain", uid=uid, payload=payload, route=route, **facts) == 1)
+        for uid, route, payload in rows
     ]
     last = door["last"] or 0
     t.run("queue_plain", last=last)
@@ -126,6 +134,7 @@ def submit(
 ) -> list[Submitted]:
     if t.one_table_per_statement and can_be_at_once(jobs) and (stored := plainly(t, jobs, numbers)) is not None:
         return stored
+    jobs = list(jobs)  # from here on each is looked at
     owners = _owners(t, jobs, key_life)
     fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
     waits = _waits(jobs, {job.id: owners.get(_key(job), job.id) for job in jobs})
@@ -268,7 +277,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
 def check(jobs: Sequence[NewJob]) -> None:
     """Before anything is written: both databases refuse the same things with the same words."""
     are_clean = _are_clean(jobs)
-    for job in jobs:
+    for job in patterns_of(jobs) if are_clean else jobs:
         if not -MAX_PRIORITY <= job.priority <= MAX_PRIORITY:
             raise InvalidInput(f"priority {job.priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
         if not 0 <= job.delay <= LONGEST:
@@ -281,20 +290,20 @@ def check(jobs: Sequence[NewJob]) -> None:
             raise InvalidInput(f"{EVERY} stands for all of them and names none")
         if not are_clean:
             check_text(job.payload, "the payload")
-            for name in _names(job):
+            for name in (job.id, *_names(job)):
                 check_text(name, "a name")
 
 
 def _are_clean(jobs: Sequence[NewJob]) -> bool:
     """One look at all texts of a batch together; what it finds is then looked for in each."""
-    names = {name for job in jobs for name in _names(job)}
+    names = {name for job in patterns_of(jobs) for name in _names(job)}
     try:
-        check_text("".join([*names, *[job.payload for job in jobs]]), "a batch")
+        check_text("".join([*names, *ids_of(jobs), *payloads_of(jobs)]), "a batch")
     except NotStorable:
         return False
     return True
 
 
 def _names(job: NewJob) -> Iterator[str]:
-    texts = (job.id, job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
+    texts = (job.tenant, job.queue, job.workflow, job.key, job.fingerprint, job.target, job.limit_key)
     return filter(None, (*texts, *job.tags, *job.after, job.replay_of))
