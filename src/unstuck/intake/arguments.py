@@ -22,6 +22,7 @@ from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled he
 import msgspec
 
 from unstuck.intake.formats import describe
+from unstuck.intake.unpacking import Unpacking, make_of, read
 from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
 from unstuck.model.payload import encode, is_plain
 
@@ -121,6 +122,8 @@ class Arguments:
         self._needs_none = all(p.default is not p.empty or p.kind in _SEVERAL for p in parameters)
         self._check_types()
         self._binding = Binding(parameters)
+        makes = {n: make_of(kind, _from_wire, is_free=kind in _ANYTHING) for n, kind in self._types.items()}
+        self._unpacking = Unpacking(parameters, makes)
         self._where = f"the arguments of {workflow}"
         self._ways: dict[Convert, dict[str, Way]] = {way: self._ways_of(way) for way in (_to_wire, _recheck_wire)}
 
@@ -136,8 +139,15 @@ class Arguments:
         """What the handler is called with."""
         if payload == _NO_ARGUMENTS and self._needs_none:
             return [], {}
-        call = json.loads(payload)
-        bound = self._bind(call.get("args", []), call.get("kwargs", {}))
+        call = read(payload)
+        args, kwargs = call.get("args", []), call.get("kwargs", {})
+        try:
+            made = self._unpacking(args, kwargs)
+        except Exception:  # validators and constructors of the user's own types raise what they like
+            made = None
+        if made is not None:
+            return made
+        bound = self._bind(args, kwargs)
         self._convert(bound, _from_wire)
         return list(bound.args), bound.kwargs
 
