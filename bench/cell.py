@@ -28,6 +28,7 @@ class Usage:
     at: float
     hits: int
     worker: float
+    supervisor: float
     postgres: float
     machine: float
     driver: float
@@ -41,6 +42,7 @@ class Drain:
     executed_per_s: float
     start_s: float
     worker_us: float
+    supervisor_us: float
     postgres_us: float
     others_cores: float
     completed: int | None
@@ -75,6 +77,7 @@ def drain(name: str, jobs: int | None = None, watch: Watch = nullcontext) -> Dra
         executed_per_s=round(done / (executed_at - first.at), 1),
         start_s=round(first.at - began, 2),
         worker_us=round((last.worker - first.worker) / done * 1e6, 1),
+        supervisor_us=round((last.supervisor - first.supervisor) / done * 1e6, 1),
         postgres_us=round((last.postgres - first.postgres) / done * 1e6, 1),
         others_cores=round((last.machine - first.machine - ours) / span, 2),
         completed=contender.completed(),
@@ -88,6 +91,7 @@ def usage(pids: list[int]) -> Usage:
         at=time.monotonic(),
         hits=probe.hits(),
         worker=sum(processes.cpu_of(pid) for pid in pids),
+        supervisor=sum(processes.own_cpu_of(pid) for pid in pids),
         postgres=processes.cpu_of(postgres) if postgres else 0.0,
         machine=processes.machine_busy(),
         driver=own.user + own.system,

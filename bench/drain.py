@@ -104,7 +104,8 @@ def say(line: dict[str, Any]) -> None:
         return
     print(
         f"{line['round']}  {line['contender']:22} {line['jobs_per_s']:>9,.0f} jobs/s"
-        f"   worker {line['worker_us']:.0f} µs/job, PostgreSQL {line['postgres_us']:.0f} µs/job,"
+        f"   worker {line['worker_us']:.0f} µs/job ({line['supervisor_us']:.0f} the supervisor),"
+        f" PostgreSQL {line['postgres_us']:.0f} µs/job,"
         f" others {line['others_cores']:.2f} cores",
         flush=True,
     )
@@ -120,14 +121,16 @@ def table(lines: Sequence[dict[str, Any]], yardsticks: Sequence[str]) -> str:
             continue
         unit = rows.get(yardstick, {}).get("jobs_per_s")
         out.append(
-            f"| {store} | jobs/s | min–max | × {yardstick} | worker µs/job | PostgreSQL µs/job | others, cores |"
+            f"| {store} | jobs/s | min–max | × {yardstick} | worker µs/job | of it the supervisor |"
+            " PostgreSQL µs/job | others, cores |"
         )
-        out.append("|---|---|---|---|---|---|---|")
+        out.append("|---|---|---|---|---|---|---|---|")
         for name, row in sorted(rows.items(), key=lambda item: -item[1]["jobs_per_s"]):
             ratio = f"{row['jobs_per_s'] / unit:.2f}" if unit else "–"
             out.append(
                 f"| {name} | {row['jobs_per_s']:,.0f} | {row['low']:,.0f}–{row['high']:,.0f} | {ratio} "
-                f"| {row['worker_us']:,.0f} | {row['postgres_us']:,.0f} | {row['others_cores']:.2f} |"
+                f"| {row['worker_us']:,.0f} | {row['supervisor_us']:,.0f} "
+                f"| {row['postgres_us']:,.0f} | {row['others_cores']:.2f} |"
             )
         out.append("")
     return "\n".join(out)
@@ -137,7 +140,7 @@ def _medians(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     rows = {}
     for name in dict.fromkeys(line["contender"] for line in lines):
         mine = [line for line in lines if line["contender"] == name]
-        keys = ("jobs_per_s", "worker_us", "postgres_us", "others_cores")
+        keys = ("jobs_per_s", "worker_us", "supervisor_us", "postgres_us", "others_cores")
         rows[name] = {key: statistics.median(line[key] for line in mine) for key in keys}
         rows[name]["low"] = min(line["jobs_per_s"] for line in mine)
         rows[name]["high"] = max(line["jobs_per_s"] for line in mine)

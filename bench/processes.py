@@ -41,6 +41,12 @@ def cpu_of(root: int) -> float:
     return ticks / TICK
 
 
+def own_cpu_of(pid: int) -> float:
+    """Seconds of CPU of this process alone, all its threads."""
+    fields = _stat(Path(f"/proc/{pid}/stat"))
+    return sum(int(field) for field in fields[11:13]) / TICK if fields else 0.0
+
+
 def exact_cpu_of(pid: int) -> float:
     """Seconds of CPU of the main thread of one process, to the microsecond; 0 if it is gone."""
     try:

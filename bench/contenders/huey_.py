@@ -10,7 +10,7 @@ from pathlib import Path
 
 from huey import SqliteHuey
 
-from bench import probe
+from bench import enqueue, probe
 from bench.contender import Contender
 from bench.probe import run_directory
 
@@ -25,9 +25,13 @@ def __getattr__(name: str) -> SqliteHuey:
         raise AttributeError(name)
     huey = SqliteHuey("bench", filename=str(database()), results=False, fsync=True, journal_mode="wal")
     globals()["huey"] = huey
-    globals()["work"] = huey.task(name="work")(probe.hit)
+    globals()["work"] = huey.task(name="work")(_work)
     globals()["stamped"] = huey.task(name="stamped")(probe.stamp)
     return huey
+
+
+def _work(name: str, number: int) -> None:
+    probe.hit()
 
 
 class HueySqlite(Contender):
@@ -41,8 +45,8 @@ class HueySqlite(Contender):
     def fill(self, jobs: int) -> None:
         module = sys.modules[__name__]
         assert module.huey is not None
-        for _ in range(jobs):
-            module.work()
+        for number in range(jobs):
+            module.work(*enqueue.call("plain", number).args)
 
     def worker_commands(self) -> list[list[str]]:
         consumer = Path(sys.executable).parent / "huey_consumer"

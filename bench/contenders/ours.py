@@ -10,10 +10,11 @@ from pathlib import Path
 
 import psycopg
 
-from bench import probe
+from bench import enqueue, probe
 from bench.contender import Contender, analyze, count, postgres_url, recreate_database
 from bench.probe import run_directory
 from bench.worlds import by_hand, open_store
+from unstuck.app.workflow import Call
 from unstuck.store.port import EVERY, Limit
 
 APP = "bench.contenders.ours_app:app"
@@ -35,6 +36,7 @@ SELECT l.kind, 'place:' || copy.i, l.tenant, l.concurrency, l.set_by, l.set_at
 class Ours(Contender):
     setting = "unstuck worker APP --concurrency 400 --processes 2"
     workflow = "no_op"
+    signature = "plain"
     stamped = "stamped"
 
     def url(self) -> str:
@@ -53,8 +55,8 @@ class Ours(Contender):
             workflow.enqueue_many([self.arguments(number) for number in range(start, min(start + CHUNK, jobs))])
         ours_app.app.close()
 
-    def arguments(self, _: int) -> tuple[int, ...]:
-        return ()
+    def arguments(self, number: int) -> tuple[int, ...] | Call:
+        return Call(*enqueue.call(self.signature, number))
 
     def worker_commands(self) -> list[list[str]]:
         return [[*command, "--concurrency", "400", "--processes", "2"] for command in self.lone_worker_commands()]
@@ -157,6 +159,16 @@ class OnPostgresAsync(OnPostgresSync):
     stamped = "stamped_async"
 
 
+class OnPostgresSyncRich(OnPostgresSync):
+    workflow = "no_op_rich"
+    signature = "rich"
+
+
+class OnPostgresAsyncRich(OnPostgresSync):
+    workflow = "no_op_rich_async"
+    signature = "rich"
+
+
 class OnPostgresPlaced(Placed, OnPostgresSync):
     pass
 
@@ -231,6 +243,16 @@ class OnSqliteSync(Ours):
 class OnSqliteAsync(OnSqliteSync):
     workflow = "no_op_async"
     stamped = "stamped_async"
+
+
+class OnSqliteSyncRich(OnSqliteSync):
+    workflow = "no_op_rich"
+    signature = "rich"
+
+
+class OnSqliteAsyncRich(OnSqliteSync):
+    workflow = "no_op_rich_async"
+    signature = "rich"
 
 
 class OnSqlitePlaced(Placed, OnSqliteSync):

@@ -1,4 +1,4 @@
-"""The app that our workers import: no-op workflows, two of each colour, three of a place, two of many steps."""
+"""The app that our workers import: no-ops of two signatures in both colours, three of a place, two of steps."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import time
 
 import unstuck
 from bench import probe
+from bench.enqueue import Order
 
 app = unstuck.App()
 
 
 @app.workflow
-def no_op() -> None:
+def no_op(name: str, number: int) -> None:
     probe.hit()
 
 
 @app.workflow
-async def no_op_async() -> None:
+async def no_op_async(name: str, number: int) -> None:
+    probe.hit()
+
+
+@app.workflow
+def no_op_rich(order: Order, *, urgent: bool = False, note: str = "", attempts: int = 3) -> None:
+    probe.hit()
+
+
+@app.workflow
+async def no_op_rich_async(order: Order, *, urgent: bool = False, note: str = "", attempts: int = 3) -> None:
     probe.hit()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
 import logging
 from typing import NoReturn
 
@@ -13,7 +15,7 @@ from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
-from bench import probe
+from bench import enqueue, probe
 from bench.contender import Contender, analyze, count, postgres_url, recreate_database
 
 DATABASE = "bench_pgqueuer"
@@ -22,6 +24,7 @@ BATCH = 100
 
 class Pgqueuer(Contender):
     setting = "2 processes, asyncpg (1 connection each), batch_size 100, durable tables, uvloop"
+    signature = "plain"
     _loop: asyncio.AbstractEventLoop | None = None
     _queries: Queries
 
@@ -30,12 +33,14 @@ class Pgqueuer(Contender):
         asyncio.run(self._with_queries(lambda queries: queries.install()))
 
     def fill(self, jobs: int) -> None:
-        async def enqueue(queries: Queries) -> None:
+        async def put(queries: Queries) -> None:
             for start in range(0, jobs, 5000):
                 size = min(5000, jobs - start)
-                await queries.enqueue(["work"] * size, [b"[]"] * size, [0] * size)
+                calls = (enqueue.call(self.signature, number) for number in range(start, start + size))
+                payloads = [json.dumps(each, default=dataclasses.asdict).encode() for each in calls]
+                await queries.enqueue(["work"] * size, list(payloads), [0] * size)
 
-        asyncio.run(self._with_queries(enqueue))
+        asyncio.run(self._with_queries(put))
         analyze(DATABASE)
 
     def work(self) -> NoReturn:
@@ -46,6 +51,8 @@ class Pgqueuer(Contender):
 
             @queue.entrypoint("work")
             async def work(job: Job) -> None:
+                """Arguments are left to its users: JSON, as in `bench enqueue`."""
+                json.loads(job.payload or b"")
                 probe.hit()
 
             @queue.entrypoint("stamped")
@@ -72,3 +79,7 @@ class Pgqueuer(Contender):
         connection = await asyncpg.connect(postgres_url(DATABASE))
         await act(Queries(AsyncpgDriver(connection)))
         await connection.close()
+
+
+class PgqueuerRich(Pgqueuer):
+    signature = "rich"

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from tests.support.eventually import eventually
@@ -100,7 +99,6 @@ class Watch:
             policy=Policy(**policy),
             attempt=3,
             alone=False,
-            created_at=datetime.now(UTC),
         )
 
     def feed(self, executor: int, workflow: str, *args: Any, tenant: str = "default", **policy: Any) -> AttemptRef:

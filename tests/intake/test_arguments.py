@@ -479,3 +479,44 @@ def test_a_value_that_is_written_in_one_go_is_written_as_any_other(annotation: A
 
     function.__annotations__["a"] = annotation
     assert _said(Arguments("w", function), [value], {}) == _said(_by_signature(function), [value], {})
+
+
+_STORED = st.one_of(
+    st.integers(-3, 3),
+    st.text(max_size=2),
+    st.booleans(),
+    st.none(),
+    st.floats(allow_nan=False),
+    st.fixed_dictionaries({"item": st.text(max_size=1), "count": st.integers(0, 3) | st.text(max_size=1)}),
+    st.sampled_from([1 << 63, -(1 << 63) - 1, 10**30, "red"]),
+)
+
+
+@given(
+    st.sampled_from([_two, _rich, _gaps, _first_only, _several]),
+    st.lists(_STORED, max_size=4),
+    st.dictionaries(st.sampled_from("abcdez") | st.sampled_from(["name", "number", "line", "note"]), _STORED),
+)
+def test_what_is_prepared_unpacks_every_payload_as_its_signature_would(
+    function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+) -> None:
+    """Also one that another version of the code has stored: the same arguments, or the same words of refusal."""
+    payload = json.dumps({"args": args, "kwargs": kwargs})
+
+    def got(arguments: Arguments) -> object:
+        try:
+            made, named = arguments.unpack(payload)
+        except InvalidArguments as error:
+            return str(error)
+        return [(type(value), value) for value in made], sorted((n, str(type(v)), str(v)) for n, v in named.items())
+
+    by_signature = Arguments("w", function)
+    by_signature._unpacking._is_plain = False
+
+    assert got(Arguments("w", function)) == got(by_signature)
+
+
+def test_a_number_beyond_all_floats_is_read_as_before() -> None:
+    def take(number: float) -> None: ...
+
+    assert Arguments("w", take).unpack('{"args":[1e400],"kwargs":{}}') == ([float("inf")], {})

@@ -86,7 +86,11 @@ SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS
 
 CLAIM = {"worker": 1, "claim": "new", "opened": 0, "data": "{}", "room": 99999, "without": "claim"}
 RUNNING = [{"job": JOBS + n, "token": 1, "claim": f"c{(JOBS + n) % 50}"} for n in range(20, 2020, 20)]
-RESULTS = [{**row, "result": "1", "duration_ms": 1, "data": "{}"} for row in RUNNING]
+COLUMNS = {
+    **{f"{name}s": [row[name] for row in RUNNING] for name in ("job", "token", "claim")},
+    "results": ["1"] * len(RUNNING),
+    "durations": [1] * len(RUNNING),
+}
 TO_THE_END = {"last_rank": 1 << 62, "last_job": 1 << 62, "counted": True}
 SHARES = [{"route": n, "most": 10, "rank": 2 * JOBS, "job": 0, **TO_THE_END} for n in range(1, 11)]
 MIDDLE = [{"route": 1, "most": 100, "rank": 3 * JOBS - 3000, "job": 0, **TO_THE_END}]
@@ -113,7 +117,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("claimed_jobs", {"worker": 1, "claim": "c0", "rank": 0, "job": 0, "room": 99999}, 300),
     (
         "settle_returned",
-        {"worker": 1, "rows": packed(RESULTS), "targets": [1, 2], "earliest": 0, "latest": 1 << 62},
+        {"worker": 1, "by": '"w"', **COLUMNS, "targets": [1, 2], "earliest": 0, "latest": 1 << 62},
         150,
     ),
     ("lock_attempts", {"worker": 1, "rows": packed(RUNNING), "targets": [1, 2]}, 150),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -31,7 +30,6 @@ def a_claimed_job(*, alone: bool = False, workflow: str = "w", **policy: Any) ->
         policy=Policy(**policy),
         attempt=1,
         alone=alone,
-        created_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
 
 

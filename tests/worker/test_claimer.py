@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -142,7 +141,7 @@ class ManyPages(ClosingStore):
 def a_claimed_job(claim: str) -> ClaimedJob:
     return ClaimedJob(
         ref=AttemptRef(1, 1, claim), id="j", run=1, tenant="default", queue="default", workflow="w", payload="{}",
-        policy=Policy(), attempt=1, alone=False, created_at=datetime.now(UTC), route=1,
+        policy=Policy(), attempt=1, alone=False, route=1,
     )  # fmt: skip
 
 

@@ -584,7 +584,7 @@ def test_of_a_poisoned_process_it_is_told_which_workflows_may_have_done_it(caplo
     state = books_with(WearLimits())
     post = started(state, 0.0)
     for name in ("ends", "stays"):
-        state.ledger.admit("", [replace(a_holding().job, workflow=name)], 0.0)
+        state.ledger.admit("", [a_holding().job._replace(workflow=name)], 0.0)
     ends, stays = state.ledger.take_fresh()
     state.roster.seat(post, [ends, stays], 0.0)
     stays.stage = Stage.RUNNING

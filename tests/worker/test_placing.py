@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.support.holdings import a_holding, a_post
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.placing import Seats, place, room, suspects_to_seat
@@ -100,7 +98,7 @@ def test_a_suspect_that_may_still_have_a_body_keeps_the_next_one_waiting() -> No
 def test_a_coroutine_sits_only_where_the_loop_turns_and_a_function_anywhere() -> None:
     stalled, lively = a_post(1, loop_age=1.0), a_post(2, a_holding(), a_holding())
     later, plain = a_holding(Stage.CLAIMED), a_holding(Stage.CLAIMED)
-    later.job = replace(later.job, workflow="later")
+    later.job = later.job._replace(workflow="later")
 
     def seated(*posts: Post) -> tuple[dict[int, list[HeldAttempt]], list[HeldAttempt]]:
         return place([later, plain], posts, coroutines={"later"}, unresponsive=1.0)

@@ -22,6 +22,7 @@ from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled he
 import msgspec
 
 from unstuck.intake.formats import describe
+from unstuck.intake.unpacking import Unpacking, make_of, read
 from unstuck.intake.writing import is_sure, may_hold_floats, written
 from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
 from unstuck.model.payload import encode, is_plain
@@ -119,6 +120,8 @@ class Arguments:
         made_of = {name: self._made_of(name, kind) for name, kind in self._types.items()}
         self._has_floats = any(kind in _ANYTHING or may_hold_floats(made_of[n]) for n, kind in self._types.items())
         self._binding = Binding(parameters)
+        makes = {n: make_of(kind, _from_wire, is_free=kind in _ANYTHING) for n, kind in self._types.items()}
+        self._unpacking = Unpacking(parameters, makes)
         self._where = f"the arguments of {workflow}"
         self._ways: dict[Convert, dict[str, Way]] = {
             convert: {name: _way(kind, convert, is_sure(made_of[name])) for name, kind in self._types.items()}
@@ -137,8 +140,15 @@ class Arguments:
         """What the handler is called with."""
         if payload == _NO_ARGUMENTS and self._needs_none:
             return [], {}
-        call = json.loads(payload)
-        bound = self._bind(call.get("args", []), call.get("kwargs", {}))
+        call = read(payload)
+        args, kwargs = call.get("args", []), call.get("kwargs", {})
+        try:
+            made = self._unpacking(args, kwargs)
+        except Exception:  # validators and constructors of the user's own types raise what they like
+            made = None
+        if made is not None:
+            return made
+        bound = self._bind(args, kwargs)
         self._convert(bound, _from_wire)
         return list(bound.args), bound.kwargs
 

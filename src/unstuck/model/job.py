@@ -149,8 +149,7 @@ class AttemptRecord:
         return None if self.framed is None else as_text(self.framed)
 
 
-@dataclass(slots=True)
-class ClaimedJob:
+class ClaimedJob(NamedTuple):
     """What a worker gets: enough to run it and to settle it, nothing it would have to ask for again."""
 
     ref: AttemptRef
@@ -163,8 +162,6 @@ class ClaimedJob:
     policy: Policy
     attempt: int
     alone: bool
-    created_at: datetime
-    target: str | None = None
     rank: int = 0
     route: int = 0
     has_target: bool = False

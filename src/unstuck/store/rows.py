@@ -22,7 +22,7 @@ from unstuck.model.lifecycle import EventKind, JobState, RequestKind
 from unstuck.model.policy import Policy
 from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 from unstuck.store.database import Row
-from unstuck.store.port import Asked
+from unstuck.store.port import Asked, Route
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -67,22 +67,22 @@ def asked_of(row: Row) -> Asked:
     return Asked(ref_of(row), RequestKind(row["request"]), row["request_reason"])
 
 
-def claimed_of(row: Row, claim: str, policy: Policy) -> ClaimedJob:
+def claimed_of(row: Row, claim: str, route: Route, policy: Policy) -> ClaimedJob:
+    # By place: of each job that runs, and names cost as much as all the rest.
     return ClaimedJob(
-        ref=AttemptRef(row["id"], row["token"], claim),
-        id=row["uid"],
-        run=row["run"],
-        tenant=row["tenant"],
-        queue=row["queue"],
-        workflow=row["workflow"],
-        payload=row["payload"],
-        policy=policy,
-        attempt=1 + row["failures"] + row["losses"] + row["suspects"],
-        alone=bool(row["alone"]),
-        created_at=instant(row["created_at"]),
-        rank=row["rank"],
-        route=row["route"],
-        has_target=bool(row["has_target"]),
+        AttemptRef(row["id"], row["token"], claim),
+        row["uid"],
+        row["run"],
+        route.tenant,
+        route.queue,
+        route.workflow,
+        row["payload"],
+        policy,
+        row["attempt"],
+        bool(row["alone"]),
+        row["rank"],
+        route.number,
+        bool(row["has_target"]),
     )
 
 

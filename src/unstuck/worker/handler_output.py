@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from unstuck.clock import Clock
@@ -61,6 +61,11 @@ class HandlerOutputWriter:
                     self._stored[remark.ref] = self._stored.get(remark.ref, 0) + len(remark.output or "")
                     self._retries.pop(remark.ref, None)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether anything could not be written; while nothing is, no attempt need be asked about."""
+        return bool(self._retries)
+
     def is_owed(self, ref: AttemptRef) -> bool:
         """Whether output of this attempt is to be written before its end. It is given up after some tries."""
         if ref not in self._retries:
@@ -77,9 +82,11 @@ class HandlerOutputWriter:
         retry = self._retries.get(ref)
         return None if retry is None else retry[0]
 
-    def forget(self, ref: AttemptRef) -> None:
-        """The end of its attempt is written."""
-        self._stored.pop(ref, None)
+    def forget(self, refs: Iterable[AttemptRef]) -> None:
+        """The ends of these attempts are written."""
+        if self._stored:
+            for ref in refs:
+                self._stored.pop(ref, None)
 
     def _take(self) -> list[AttemptOutput]:
         with self._lock:

@@ -173,7 +173,8 @@ class Settler:
 
     # --- reports ------------------------------------------------------------------------------------------------
     def _settle(self, batch: list[Report]) -> None:
-        silent = [report for report in batch if not self._output.is_owed(report.ref)]
+        is_late = self._output.is_late
+        silent = [report for report in batch if not self._output.is_owed(report.ref)] if is_late else batch
         try:
             answers = self._store.settle(self._worker, silent) if silent else []
         except Exception as error:
@@ -184,9 +185,10 @@ class Settler:
             for _ in batch:
                 self._reports.popleft()
         self._most = min(BATCH, 2 * self._most)
-        for report in batch:
-            if self._output.next_try(report.ref) is not None:
-                self._set_aside(report, "")
+        if is_late:
+            for report in batch:
+                if self._output.next_try(report.ref) is not None:
+                    self._set_aside(report, "")
         self._take_answers({report.ref: report for report in reversed(silent)}, answers)
 
     def _settle_aside(self) -> None:
@@ -244,22 +246,25 @@ class Settler:
 
     def _end(self, final: list[Settled]) -> None:
         """The database has the last word about these."""
-        with self._lock:
-            for answer in final:
-                self._doubts.pop(answer.ref, None)
-                self._output.forget(answer.ref)
+        refs = [answer.ref for answer in final]
+        if self._doubts:
+            with self._lock:
+                for ref in refs:
+                    self._doubts.pop(ref, None)
+        self._output.forget(refs)
         if wants_every_job():
             self._tell(final)
-        self._ledger.settled(answer.ref for answer in final)
+        self._ledger.settled(refs)
         for answer in final:
             if answer.verdict is Verdict.FENCED:
                 emit("fenced", job=answer.ref.job, token=answer.ref.token)
         if final:
             self._settled(final)
-        for answer in final:
-            aside = self._aside.pop(answer.ref, None)
-            if aside is not None and aside.is_recorded:
-                self._leave_quarantine(answer.ref.job)
+        if self._aside:
+            for ref in refs:
+                aside = self._aside.pop(ref, None)
+                if aside is not None and aside.is_recorded:
+                    self._leave_quarantine(ref.job)
 
     def _tell(self, final: list[Settled]) -> None:
         now = self._clock.boot()

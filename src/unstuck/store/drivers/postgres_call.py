@@ -57,7 +57,7 @@ class PostgresTransaction:
 
     def _execute(self, statement: str, values: dict[str, Any]) -> psycopg.Cursor[DictRow]:
         for name, value in values.items():
-            if isinstance(value, list) and value and isinstance(value[0], int):
+            if isinstance(value, list) and value:
                 values[name] = postgres_flight.array(value)
         # Always with parameters, even none: only then does the driver read %% as the percent sign it stands for.
         return self._connection.execute(self._statements[statement], values)

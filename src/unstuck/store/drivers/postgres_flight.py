@@ -56,6 +56,8 @@ def land(connection: PooledConnection) -> None:
 def array(values: list[Any]) -> str:
     """An array as PostgreSQL reads it; the driver's own way takes 12 µs for each value. No stored text has a NUL
     in it, so that one can stand between them meanwhile."""
+    if None in values:
+        return f"{{{','.join('NULL' if value is None else array([value])[1:-1] for value in values)}}}"
     if not values or not isinstance(values[0], str):
         return f"{{{','.join(map(str, values))}}}"
     escaped = "\x00".join(values).replace("\\", "\\\\").replace('"', '\\"').replace("\x00", '","')

@@ -91,7 +91,8 @@ class Claims:
                 opening.held |= {share.route for share in some if is_limited}
         whole, rest = _read_on(self._database, worker, claim, sorted(opening.rows, key=_place))
         policies = self._name_ids.policies(self._database, {row["policy"] for row in whole})
-        jobs = [claimed_of(row, claim, policies[row["policy"]]) for row in whole]
+        routes = self._name_ids.routes(self._database, {row["route"] for row in whole})
+        jobs = [claimed_of(row, claim, routes[row["route"]], policies[row["policy"]]) for row in whole]
         return Claimed(jobs, opening.held, [AttemptRef(row["id"], row["token"], claim) for row in rest])
 
     def _try_again(self, opening: _Opening, shares: list[Share]) -> list[Share]:

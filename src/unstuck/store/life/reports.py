@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from unstuck.model.job import AttemptRef
+from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Stuck
 from unstuck.store.database import Transaction
 from unstuck.store.guard import isolation
@@ -22,9 +23,7 @@ class Reports:
         self._transactions = transactions
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
-        first: dict[AttemptRef, Report] = {}
-        for report in reports:
-            first.setdefault(report.ref, report)
+        first = {report.ref: report for report in reversed(reports)}
         answers: dict[AttemptRef, Settled] = {}
 
         def act(refs: Sequence[AttemptRef], patience: float) -> None:
@@ -62,13 +61,14 @@ class Reports:
         # What returned and said nothing closes by one statement; whatever that does not close takes the long way, and
         # so does what failed before: there a slow one costs less time.
         is_first = patience > isolation.IMPATIENCE
-        closed = settle.close_plainly(self._transactions.database, worker, by, reports) if is_first else {}
+        closed = settle.close_plainly(self._transactions.database, worker, by, reports) if is_first else set()
         rest = [report for report in reports if report.ref not in closed]
         answers = {answer.ref: answer for answer in self._transactions.waking(work, patience)} if rest else {}
-        self._lift_after(worker, reports, answers, patience)
+        self._lift_after(worker, rest, answers, patience)
         if self._transactions.has_limits:
             self._transactions.database.hint()  # what ended may have been all that kept a limit shut
-        return [answers.get(report.ref) or closed[report.ref] for report in reports]
+        done = [Settled(ref, Verdict.DONE, JobState.COMPLETED) for ref in closed]
+        return [*done, *answers.values()]
 
     def _lift_after(
         self, worker: int, reports: Sequence[Report], answers: Mapping[AttemptRef, Settled], patience: float

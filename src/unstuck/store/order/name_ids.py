@@ -30,6 +30,7 @@ from unstuck.model.job import NewJob
 from unstuck.model.names import LIFE, NAMED_EVERY
 from unstuck.model.policy import Policy, filled
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.port import Route
 from unstuck.store.rows import packed, span
 from unstuck.telemetry import emit
 
@@ -151,6 +152,7 @@ class NameIds:
         self._memory = _Memory(clock())
         self._rules = _Rules(None, clock())
         self._policies: _Kept[int, Policy] = _Kept()
+        self._routes: _Kept[int, Route] = _Kept()
 
     def forget(self) -> None:
         self._memory = _Memory(self._clock())
@@ -222,6 +224,15 @@ class NameIds:
         known = self._policies.of(wanted)
         if unknown := wanted - known.keys():
             known |= database.read(lambda t: {number: self.policy(t, number) for number in unknown})
+        return known
+
+    def routes(self, database: Database, numbers: Collection[int]) -> dict[int, Route]:
+        """The same of routes. Those of jobs that are there: none of them is ever forgotten."""
+        known = self._routes.of(numbers)
+        if unknown := [number for number in numbers if number not in known]:
+            rows = database.read(lambda t: t.all("routes", numbers=unknown))
+            known |= (found := {row["number"]: Route(**row) for row in rows})
+            self._routes.keep(found)
         return known
 
     def policy(self, transaction: Transaction, number: int) -> Policy:

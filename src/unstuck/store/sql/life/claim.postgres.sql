@@ -41,8 +41,8 @@ WITH clock AS MATERIALIZED (
               AND (gate.job IS NULL OR front.job = gate.job)))
     RETURNING job
 ), attempt AS (
-    SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.event_count + 1 AS event_count, j.tenant, j.queue, j.workflow, j.route, j.target, j.rank,
-           j.payload, j.policy, j.alone, j.created_at, j.failures, j.losses, j.suspects, j.expires_at, clock.now
+    SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.event_count + 1 AS event_count, j.route, j.target, j.rank, j.payload, j.policy,
+           j.alone, 1 + j.failures + j.losses + j.suspects AS attempt, j.expires_at, clock.now
       FROM picked
       JOIN unstuck_jobs j ON j.id = picked.job
      CROSS JOIN clock
@@ -53,12 +53,10 @@ WITH clock AS MATERIALIZED (
     INSERT INTO unstuck_events (job, number, at, kind, run, token, data)
     SELECT id, event_count, now, 'claimed', run, token, :data FROM attempt
 ), answer AS MATERIALIZED (
-    SELECT SUM(160 + octet_length(tenant) + octet_length(queue) + octet_length(workflow) + octet_length(payload)) <= :room AS fits
-      FROM attempt
+    SELECT SUM(160 + octet_length(payload)) <= :room AS fits FROM attempt
 )
-SELECT id, token, run, route, rank, policy, alone, created_at, failures, losses, suspects, expires_at, target IS NOT NULL AS has_target, now,
-       CASE WHEN fits THEN uid END AS uid, CASE WHEN fits THEN tenant END AS tenant, CASE WHEN fits THEN queue END AS queue,
-       CASE WHEN fits THEN workflow END AS workflow, CASE WHEN fits THEN payload END AS payload
+SELECT id, token, run, route, rank, policy, alone, attempt, expires_at, target IS NOT NULL AS has_target, now, uid,
+       CASE WHEN fits THEN payload END AS payload
   FROM attempt
  CROSS JOIN answer
  ORDER BY rank, id

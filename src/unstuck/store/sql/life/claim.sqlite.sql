@@ -40,8 +40,8 @@ SELECT j.id, j.token + 1, :claim, :worker, j.route, j.policy, j.target, j.run, j
 
 -- name: opened_jobs
 -- The attempts that this transaction has just opened, in claim order. A payload above :most bytes is left for claimed_jobs.
-SELECT j.id, r.token, r.run, j.route, j.rank, j.policy, j.alone, j.created_at, j.failures, j.losses, j.suspects, j.expires_at,
-       j.target IS NOT NULL AS has_target, j.uid, j.tenant, j.queue, j.workflow,
+SELECT j.id, r.token, r.run, j.route, j.rank, j.policy, j.alone, 1 + j.failures + j.losses + j.suspects AS attempt, j.expires_at,
+       j.target IS NOT NULL AS has_target, j.uid,
        CASE WHEN length(CAST(j.payload AS BLOB)) <= :most THEN j.payload END AS payload
   FROM unstuck_running r
   JOIN unstuck_jobs j ON j.id = r.job
@@ -64,13 +64,10 @@ DELETE FROM unstuck_ready
 -- octet_length is younger than the SQLite of many machines.
 -- The open attempts of one claim behind a place in it, in claim order. Texts up to :room bytes, at least those of the first; the
 -- rows behind that come without them (payload IS NULL).
-SELECT j.id, r.token, r.run, j.route, j.rank, j.policy, j.alone, j.created_at, j.failures, j.losses, j.suspects,
-       j.target IS NOT NULL AS has_target,
-       CASE WHEN r.before < :room THEN j.uid END AS uid, CASE WHEN r.before < :room THEN j.tenant END AS tenant,
-       CASE WHEN r.before < :room THEN j.queue END AS queue, CASE WHEN r.before < :room THEN j.workflow END AS workflow,
-       CASE WHEN r.before < :room THEN j.payload END AS payload
+SELECT j.id, r.token, r.run, j.route, j.rank, j.policy, j.alone, 1 + j.failures + j.losses + j.suspects AS attempt,
+       j.target IS NOT NULL AS has_target, j.uid, CASE WHEN r.before < :room THEN j.payload END AS payload
   FROM (SELECT a.job, a.token, a.run,
-               COALESCE(SUM(160 + length(CAST(b.tenant AS BLOB)) + length(CAST(b.queue AS BLOB)) + length(CAST(b.workflow AS BLOB)) + length(CAST(b.payload AS BLOB)))
+               COALESCE(SUM(160 + length(CAST(b.payload AS BLOB)))
                    OVER (ORDER BY b.rank, b.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
           FROM unstuck_running a
           JOIN unstuck_jobs b ON b.id = a.job
