@@ -108,6 +108,16 @@ def test_options_that_cannot_hold_are_refused_at_once(deploy: Deploy, options: d
         ({"concurrency": 0}, InvalidInput),
         ({"concurrency": True}, InvalidInput),
         ({"rate": "often"}, InvalidInput),
+        *[
+            ({"limit_key": "{repo}", "key_concurrency": wrong}, InvalidInput)
+            for wrong in (0, -1, True, 1.5, "2", 1_000_001)
+        ],
+        *[
+            ({"limit_key": "{repo}", "key_rate": wrong}, InvalidInput)
+            for wrong in ("often", "0/s", 5, "1/999999999d")
+        ],
+        ({"key_concurrency": 1}, InvalidInput),
+        ({"key_rate": "1/s", "limit_key": None}, InvalidInput),
         ({"on_failure": "ignore"}, InvalidPolicy),
     ],
 )
@@ -123,6 +133,52 @@ def test_a_workflow_that_cannot_hold_is_refused_when_it_is_defined(
 def test_limits_of_the_code_are_in_the_workflows_record(app: App, deploy: Deploy) -> None:
     (record,) = app.registry.records()
     assert (record.concurrency, record.rate, record.policy.on_failure) == (4, "100/m", "continue")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"key_concurrency": 1},
+            r"workflow build: key_concurrency limits the jobs of each limit key, and no limit_key",
+        ),
+        ({"key_rate": "1/s"}, r"workflow build: key_rate limits .* add one, like limit_key=\"host:\{host\}\""),
+        ({"limit_key": "{repo}", "key_rate": "often"}, r"workflow build: key_rate 'often' is not a number of starts"),
+        ({"limit_key": "{repo}", "key_concurrency": 0}, r"workflow build: key_concurrency=0 is not a whole number"),
+    ],
+)
+def test_a_limit_of_each_key_that_cannot_hold_says_what_is_wrong(
+    app: App, options: dict[str, Any], sentence: str
+) -> None:
+    def build(ctx: unstuck.Context, repo: str) -> None: ...
+
+    with pytest.raises(InvalidInput, match=sentence):
+        app.workflow(**options)(build)
+
+
+def test_a_limit_of_each_key_is_no_option_of_a_single_job(deploy: Deploy) -> None:
+    for option in ("key_concurrency", "key_rate"):
+        with pytest.raises(InvalidInput, match=option):
+            deploy.using(**{option: 1})  # type: ignore[arg-type]
+
+
+def test_limits_of_each_key_travel_from_the_decorator_to_the_claim(app: App) -> None:
+    """A decorated function, its registration, jobs from the app's own door, and `why` of one that waits."""
+
+    @app.workflow(limit_key="host:{host}", key_concurrency=2, key_rate="50/m")
+    def fetch(host: str) -> str:
+        return host
+
+    (record,) = app.registry.records()
+    assert (record.key_concurrency, record.key_rate) == (2, "50/m")
+    app.store.register_workflows([record])
+    jobs = [fetch.enqueue(host) for host in "aaabbb"]
+    assert len(Hand(app.store).claim()) == 4
+    waiting = [job for job in jobs if job.state is JobState.QUEUED]
+    assert [job.record.limit_key for job in waiting] == ["host:a", "host:b"]
+    why = waiting[0].why()
+    assert "key host:a of workflow fetch (all tenants together) has 2 of 2 running" in str(why)
+    assert why.reasons[0].remedy == "unstuck workflows limit fetch --each-key --concurrency N --all-tenants"
 
 
 def test_a_held_job_runs_when_it_is_released(app: App, deploy: Deploy) -> None:

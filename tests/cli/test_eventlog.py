@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from unstuck.cli.eventlog import human_log, is_loud, json_log
+from unstuck.cli.eventlog import human_log, is_loud, json_log, sentence
 from unstuck.cli.log_writer import LogWriter
 
 Told = dict[str, tuple[dict[str, object], str]]
@@ -61,6 +61,18 @@ NEWS: Told = {
         "job j1 (greet) waits since then: no worker",
     ),
     "revoked": ({"job": "j1", "token": 2}, "job j1 is stopped here: another worker may own it now"),
+    "fenced": (
+        {"job": "j1", "token": 2},
+        "job j1 ended too late: its attempt 2 is no longer this worker's, and its report was refused",
+    ),
+    "request_not_durable": (
+        {"job": "j1", "kind": "timeout", "error": "it is away"},
+        "job j1 is told to stop (timeout) although the database could not note it: it is away",
+    ),
+    "blacklisted": (
+        {"workflow": "crawl", "tenant": "acme", "reason": "5 stuck"},
+        "workflow crawl is on the blacklist now for tenant acme: 5 stuck",
+    ),
 }
 
 
@@ -77,6 +89,23 @@ def test_a_worker_tells_news_and_with_verbose_its_routine_too() -> None:
     assert said(verbose=True) == [text for _, text in (ROUTINE | NEWS).values()]
 
 
+def test_an_entry_of_the_blacklist_for_all_says_so_and_does_not_say_star() -> None:
+    facts = {"workflow": "crawl", "tenant": "*", "reason": "5 stuck"}
+    assert sentence("blacklisted", facts) == "workflow crawl is on the blacklist now for every tenant: 5 stuck"
+
+
+def test_what_has_several_lines_or_commands_a_terminal_cannot_be_taken_for_another_line() -> None:
+    """Reasons, errors and names are other people's text."""
+    lines: list[str] = []
+    write = human_log(lines.append, colour=False, verbose=False)
+    write("store_trouble", {"loop": "claim", "error": "no\n12:00:00  worker w1 has left\x1b[2J"})
+    write("odd", {"error_type": "Bad\nType"})
+    [first, second] = ("".join(line).split("\n") for line in lines)
+    assert first[0].endswith("the database does not answer (claim): no")
+    assert first[1:] == ["          12:00:00  worker w1 has left\\x1b[2J"]
+    assert second[1:] == ["          Type"]
+
+
 def test_only_what_went_wrong_is_loud() -> None:
     assert [name for name in ROUTINE | NEWS if is_loud(name)] == [
         "executor_died",
@@ -85,6 +114,8 @@ def test_only_what_went_wrong_is_loud() -> None:
         "zygote_died",
         "executor_failed_to_start",
         "revoked",
+        "fenced",
+        "blacklisted",
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.command import Command
-from tests.support.builders import begin, boom, claim_all, submitted
+from tests.support.builders import TENANT, begin, boom, claim_all, record, submitted
 from tests.support.parking import Stage
 from unstuck.cli.main import main
 from unstuck.store.sql_store import SqlStore
@@ -65,3 +65,34 @@ def test_no_view_lets_a_job_or_an_operator_command_the_terminal(
         if set(text) & set(EVIL) - set(" [2J]0;ownedevil5n"):
             obeyed.append((words, text))
     assert obeyed == []
+
+
+def test_the_type_of_an_error_is_one_line_wherever_it_is_shown(
+    unstuck: Command, store: SqlStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`type("Bad\\nType", (Exception,), {})` is a class like any other."""
+    stage = Stage(store)
+    submitted(store, target="ada", workflow="deliver", retries=0)
+    store.ingest()
+    [failed] = claim_all(store, stage.worker)
+    begin(store, stage.worker, failed)
+    stage.end(failed, boom("no", "Bad\n\tType\r\nof \u2028 mine"))
+    store.ingest()
+    [attempt] = store.attempts(TENANT, failed.id)
+    last = store.history(TENANT, failed.id)[-1]
+    found = {record(store, failed.id).error_type, attempt.error_type, last.data["error_type"]}
+    assert found == {"Bad Type of mine"}
+
+    monkeypatch.setenv("UNSTUCK_DATABASE", str(unstuck.url))
+    commands = [
+        ("jobs", "list"),
+        ("jobs", "list", "--wide"),
+        ("jobs", "list", "--error", "Bad Type of mine"),
+        *(("jobs", verb, failed.id) for verb in ("show", "history", "tree", "wait")),
+        ("why", failed.id),
+        ("targets", "show", "ada"),
+    ]
+    for words in commands:
+        main(list(words))
+        printed = capsys.readouterr()
+        assert "Bad Type of mine" in printed.out + printed.err, (words, printed)

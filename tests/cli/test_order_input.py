@@ -80,6 +80,37 @@ def test_the_limit_of_the_code_holds_again_when_an_operators_is_lifted(unstuck: 
     assert "so says its code" in again.err
 
 
+def test_each_key_of_a_workflow_is_limited_shown_and_lifted_beside_the_workflow_itself(
+    unstuck: Command, store: Store
+) -> None:
+    record = WorkflowRecord(
+        "fetch", "v1", "io", Policy(), {}, limit_key="host:{host}", concurrency=9, key_concurrency=1, key_rate="10/h"
+    )
+    store.register_workflows([record])
+    each = ("workflows", "limit", "fetch", "--each-key")
+    assert "each key of workflow fetch: 3 at once" in ask(unstuck, *each, "--concurrency", "3", "--all-tenants").out
+    limits = ask(unstuck, "limits", "--json").lines
+    assert {(found["kind"], found["concurrency"], found["set_by"] == "code") for found in limits} == {
+        ("workflow", 9, True),
+        ("workflow_key", 3, False),
+    }
+    lifted = ask(unstuck, *each, "--none", "--all-tenants")
+    assert "each key of workflow fetch: 1 at once, 10 starts per hour (each key by itself)" in lifted.out
+    assert "so says its code" in lifted.err
+    assert "each key of workflow fetch had no limit" in ask(unstuck, *each, "--none").err
+    assert "nobody has used workflow fletch so far; known: fetch" in ask(
+        unstuck, "workflows", "limit", "fletch", "--each-key", "--rate", "1/s"
+    ).err  # fmt: skip
+
+    shown = ask(unstuck, "workflows", "list", "fetch").out
+    assert "limit   fetch: 9 at once (all tenants together), set by code" in shown
+    assert "limit   fetch: 1 at once, 10 starts per hour (each key by itself), set by code" in shown
+    assert "workflow_key" in ask(unstuck, "limits").out
+    [said] = ask(unstuck, "workflows", "list", "fetch", "--json").lines
+    assert (said["concurrency"], said["rate"], said["key_concurrency"], said["key_rate"]) == (9, None, 1, "10/h")
+    assert {limit["kind"] for limit in said["limits"]} == {"workflow", "workflow_key"}
+
+
 def test_no_job_is_resolved_without_a_word_about_its_result(
     unstuck: Command, store: Store, blocked: tuple[str, str, str]
 ) -> None:

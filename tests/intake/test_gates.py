@@ -54,6 +54,8 @@ REFUSED: list[tuple[str, Ask]] = [
     ("a rate per millisecond", lambda gates, store: gates.limit("queue", "q", rate="5/ms")),
     ("a change that says nothing", lambda gates, store: gates.change_limit("queue", "q")),
     ("the signature of the code", lambda gates, store: gates.limit("queue", "q", concurrency=1, by="code")),
+    ("keys that wait", lambda gates, store: gates.limit("workflow_key", "w", max_queued=1)),
+    ("each key of each workflow", lambda gates, store: gates.limit("workflow_key", EVERY, concurrency=1)),
     ("each queue by itself", lambda gates, store: gates.limit("queue", EVERY, concurrency=1)),
     ("a tenant of all tenants", lambda gates, store: gates.limit("tenant", "acme", tenant=EVERY, concurrency=1)),
     ("a weight of nothing", lambda gates, store: gates.weigh("acme", 0)),

@@ -1,4 +1,4 @@
-"""Two versions of one app, for rolling deploys: the newer one knows a workflow that the older one does not."""
+"""Two versions of one app, for rolling deploys: the newer one knows workflows that the older one does not."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ def fresh(ctx: unstuck.Context, path: str) -> str:
     return "done"
 
 
+def visit(ctx: unstuck.Context, path: str, host: str, seconds: float) -> str:
+    mark(path, f"begun-{host}")
+    ctx.sleep(seconds)
+    mark(path, f"ended-{host}")
+    return "done"
+
+
 old.workflow(shared)
 new.workflow(shared)
 new.workflow(fresh)
+new.workflow(limit_key="host:{host}", key_concurrency=1)(visit)

@@ -47,6 +47,23 @@ def test_no_more_bodies_run_than_a_limit_allows_and_the_others_go_on_when_a_work
     assert most_at_once(later, [entry for entry in ended if entry[0] in {pid for pid, _ in later}]) == 2
 
 
+def test_of_each_key_no_more_bodies_run_than_the_code_says_over_several_workers(
+    start: Start, db: Store, marks: Marks
+) -> None:
+    """A60, declared: the workers register it; one body per key, and the keys do not wait for each other."""
+    for name in ("a", "b"):
+        start(name, app="tests.journeys.order_apps:new", concurrency=4)
+    eventually(lambda: [limit.kind for limit in db.limits()] == ["workflow_key"])
+    jobs = Jobs(db, order_apps.new)
+    hosts = ("x", "y")
+    ids = [job for h in hosts for job in jobs.submit("visit", marks.path, h, 0.4, times=6, limit_key=f"host:{h}")]
+
+    eventually(lambda: all(jobs.state(job) is JobState.COMPLETED for job in ids), timeout=60, every=0.2)
+    begun, ended = ([marks.of(f"{word}-{host}") for host in hosts] for word in ("begun", "ended"))
+    assert [most_at_once(*of_host) for of_host in zip(begun, ended, strict=True)] == [1, 1]
+    assert most_at_once([*begun[0], *begun[1]], [*ended[0], *ended[1]]) == 2
+
+
 @commit
 def test_an_old_worker_buries_nothing_that_only_the_new_one_knows(start: Start, db: Store, marks: Marks) -> None:
     """A59: a rolling deploy, the other way round too: nothing is charged, failed or paused."""

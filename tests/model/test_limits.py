@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstuck.model.errors import InvalidInput
-from unstuck.model.limits import LimitRoom, cut, parse_rate
+from unstuck.model.limits import LimitRoom, cut, parse_rate, spell_rate
 
 
 def test_a_route_without_a_limit_is_not_cut() -> None:
@@ -55,6 +55,12 @@ def test_no_limit_is_ever_passed(wanted: dict[int, int], found: list[tuple[int, 
 )
 def test_a_rate_is_so_many_per_time(text: str, rate: tuple[int, float]) -> None:
     assert parse_rate(text) == rate
+    assert parse_rate(spell_rate(*rate)) == rate
+
+
+@pytest.mark.parametrize("text", ["100/m", "5/s", "1000/12h", "3/d", "7/90s", "1/3650d"])
+def test_a_rate_is_spelled_as_people_write_it(text: str) -> None:
+    assert spell_rate(*parse_rate(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "100", "0/m", "-1/s", "5/0s", "5/fortnight", "1.5/s", "x/m", "5/m/m", None, 5])

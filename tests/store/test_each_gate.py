@@ -179,7 +179,7 @@ def blacklisted(tenant: str) -> Callable[[Scene], NewJob]:
 
 def full(kind: str, name: str, **options: Any) -> Callable[[Scene], NewJob]:
     def shut(s: Scene) -> NewJob:
-        s.limited(kind, name, "*" if kind in ("queue", "workflow", "key") else name, concurrency=1)
+        s.limited(kind, name, "*" if kind in ("queue", "workflow", "workflow_key", "key") else name, concurrency=1)
         s.job(**options)
         s.claim(0, 1)
         return s.job(**options)
@@ -197,7 +197,7 @@ def held_body_counts(s: Scene) -> NewJob:
 
 def too_fast(kind: str, name: str, **options: Any) -> Callable[[Scene], NewJob]:
     def shut(s: Scene) -> NewJob:
-        s.limited(kind, name, "*" if kind in ("queue", "workflow", "key") else name, rate=1)
+        s.limited(kind, name, "*" if kind in ("queue", "workflow", "workflow_key", "key") else name, rate=1)
         s.job(**options)
         s.run(Returned("1"))
         return s.job(**options)
@@ -313,11 +313,13 @@ SHUT: list[tuple[Code, Callable[[Scene], NewJob], Step]] = [
     (Code.CONCURRENCY_LIMIT, full("key", "key:1", limit_key="key:1"), first_ends),
     (Code.CONCURRENCY_LIMIT, full("key", "key:*", limit_key="key:1"), first_ends),
     (Code.CONCURRENCY_LIMIT, full("key", "*", limit_key="key:1"), first_ends),
+    (Code.CONCURRENCY_LIMIT, full("workflow_key", "w1", limit_key="key:1"), first_ends),
     (Code.CONCURRENCY_LIMIT, held_body_counts, more_room),
     (Code.RATE_LIMITED, too_fast("queue", "q1"), time),
     (Code.RATE_LIMITED, too_fast("workflow", "w1"), time),
     (Code.RATE_LIMITED, too_fast("tenant", "default"), time),
     (Code.RATE_LIMITED, too_fast("key", "key:*", limit_key="key:1"), time),
+    (Code.RATE_LIMITED, too_fast("workflow_key", "w1", limit_key="key:1"), time),
     (Code.NO_WORKER, nobody_there, a_worker),
     (Code.NO_WORKER, on_another_queue, a_worker),
     (Code.WORKER_LACKS_CODE, strangers_only, a_worker),

@@ -165,7 +165,14 @@ def test_a_look_ends_after_its_number_of_routes_and_says_where_to_go_on(store: S
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("workflow", "greet"), ("queue", "default"), ("tenant", "default"), ("key", "account:1")]
+    ("kind", "name"),
+    [
+        ("workflow", "greet"),
+        ("queue", "default"),
+        ("tenant", "default"),
+        ("key", "account:1"),
+        ("workflow_key", "greet"),
+    ],
 )
 def test_no_more_run_at_once_than_a_limit_allows(
     store: Store, worker: WorkerRecord, kind: LimitKind, name: str

@@ -231,7 +231,10 @@ def test_a60_ten_claimers_on_one_limit_never_pass_it_and_lose_no_time_to_each_ot
 
 
 def test_a_registration_that_changes_nothing_writes_nothing(server: SqlStore, server_url: str) -> None:
-    workflows = [a_workflow("greet", concurrency=2, rate="10/m"), a_workflow("plain")]
+    workflows = [
+        a_workflow("greet", concurrency=2, rate="10/m", key_concurrency=1, key_rate="5/s"),
+        a_workflow("plain"),
+    ]
     worker = a_worker(server)
     assert server.register_workflows(workflows, worker=worker.number, queues=["default"]) == frozenset()
     with held(server_url, "unstuck_limits"), held(server_url, "unstuck_workflows"):

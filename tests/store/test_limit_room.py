@@ -30,6 +30,8 @@ LIMITS = [
     Limit("queue", "slow", "acme", "dana", concurrency=3),
     Limit("workflow", "w1", EVERY, "dana", concurrency=12, rate=200, per=60.0),
     Limit("workflow", "w2", "acme", "dana", rate=30, per=60.0),
+    Limit("workflow_key", "w1", EVERY, "dana", concurrency=3, rate=40, per=60.0),
+    Limit("workflow_key", "w3", "acme", "dana", concurrency=2),
     Limit("tenant", EVERY, EVERY, "dana", concurrency=50),
     Limit("tenant", "acme", "acme", "dana", concurrency=25),
     Limit("key", "host:*", EVERY, "dana", concurrency=4, rate=90, per=60.0),

@@ -92,10 +92,10 @@ def test_a_deploy_that_changes_limits_and_a_claim_from_them_do_not_wait_for_each
     begun, go = threading.Event(), threading.Event()
 
     def deploy(t: Transaction) -> None:
-        t.run("set_code_limit", name="aa", concurrency=6, rate=None, per_us=None, by=BY_CODE)
+        t.run("set_code_limit", kind="workflow", name="aa", concurrency=6, rate=None, per_us=None, by=BY_CODE)
         begun.set()
         assert go.wait(20)
-        t.run("set_code_limit", name="zz", concurrency=6, rate=None, per_us=None, by=BY_CODE)
+        t.run("set_code_limit", kind="workflow", name="zz", concurrency=6, rate=None, per_us=None, by=BY_CODE)
 
     with ThreadPoolExecutor(1) as threads:
         deploying = threads.submit(server._database.write, deploy)

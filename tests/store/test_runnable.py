@@ -287,7 +287,9 @@ class Runnable(RuleBasedStateMachine):
             pass  # nobody ever used that tenant
 
     @rule(
-        gate=st.sampled_from([*GATES, ("tenant", "*"), ("key", "key:1"), ("key", "*"), ("key", "key:*")]),
+        gate=st.sampled_from(
+            [*GATES, ("tenant", "*"), ("key", "key:1"), ("key", "*"), ("key", "key:*"), ("workflow_key", "w1")]
+        ),
         tenant=st.sampled_from([*TENANTS, "*"]),
         concurrency=st.sampled_from([None, 1, 2]),
         rate=st.sampled_from([None, None, 1]),

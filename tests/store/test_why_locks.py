@@ -67,6 +67,11 @@ def plain(store: SqlStore) -> NewJob:
     return submitted(store)
 
 
+def keyed(store: SqlStore) -> NewJob:
+    store.set_limit(Limit("workflow_key", "greet", TENANT, "dana", concurrency=5))
+    return submitted(store, limit_key="host:a")
+
+
 def limited(store: SqlStore) -> NewJob:
     store.set_limit(Limit("workflow", "greet", TENANT, "dana", concurrency=5))
     return submitted(store)
@@ -83,6 +88,7 @@ HOLDS: list[tuple[str, Callable[[SqlStore], NewJob], str]] = [
     ("UPDATE unstuck_ready SET rank = rank + 0", plain, "its row in unstuck_ready is held by"),
     ("DELETE FROM unstuck_ready", plain, "its row in unstuck_ready is held by"),
     ("SELECT 1 FROM unstuck_limits FOR UPDATE", limited, "the limit of workflow greet is held by"),
+    ("SELECT 1 FROM unstuck_limits FOR UPDATE", keyed, "the limit of each key of workflow greet is held by"),
     ("SELECT 1 FROM unstuck_targets FOR UPDATE", in_line, "target acme is held by"),
     ("LOCK TABLE unstuck_ready IN EXCLUSIVE MODE", plain, "table unstuck_ready is held by"),
     ("LOCK TABLE unstuck_events IN ACCESS EXCLUSIVE MODE", plain, "table unstuck_events is held by"),

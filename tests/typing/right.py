@@ -74,7 +74,7 @@ def only_context(ctx: Context) -> int:
     return 1
 
 
-@app.workflow(target="{repo}", limit_key="forge:{host}", concurrency=4, rate="100/m", on_failure="continue")
+@app.workflow(target="{repo}", limit_key="forge:{host}", concurrency=4, rate="100/m", key_rate="5/s", on_failure="continue")
 def deploy(ctx: Context, repo: str, host: str = "a") -> str:
     return repo
 

@@ -102,6 +102,7 @@ def main() -> None:
     app.job(1)  # error
     app.workflow(target=1)  # error
     app.workflow(concurrency="four")  # error
+    app.workflow(limit_key="a", key_rate=5)  # error
     app.workflow(on_failure="ignore")  # error
     app.workflow(after=plain.enqueue(1))  # error
     plain.using(hold="yes")  # error

@@ -362,7 +362,7 @@ def test_a_request_to_a_held_attempt_keeps_those_to_others_from_nothing(server: 
     )
     with holding(postgres_url, "running", held.ref.job):
         for job in (held, free):
-            requests.ask(PendingRequest(job.ref, RequestKind.TIMEOUT, "late"))
+            requests.ask(PendingRequest(job.ref, RequestKind.TIMEOUT, "late", job.id))
         began = time.monotonic()
         requests.tick()
         assert time.monotonic() - began < 2

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.builders import a_worker
 from tests.support.troubles import holding
+from unstuck import telemetry
 from unstuck.clock import FakeClock
 from unstuck.model.errors import StoreUnavailable
 from unstuck.model.job import AttemptRef
@@ -68,7 +69,7 @@ def test_many_asks_are_written_over_many_ticks_with_polls_in_between() -> None:
     store = SlowStore(clock)
     requests = requests_on(store, clock, heard.append)
     for number in range(100):
-        requests.ask(PendingRequest(AttemptRef(number, 1, "c"), RequestKind.DRAIN, "bye"))
+        requests.ask(PendingRequest(AttemptRef(number, 1, "c"), RequestKind.DRAIN, "bye", f"job-{number}"))
 
     longest, ticks = 0.0, 0
     while len(heard) < 100:
@@ -85,11 +86,17 @@ def test_many_asks_are_written_over_many_ticks_with_polls_in_between() -> None:
 def test_an_ask_that_fails_in_any_way_is_told_all_the_same() -> None:
     clock, heard = FakeClock(), list[Asked]()
     requests = requests_on(SlowStore(clock, ValueError("a mistake of ours")), clock, heard.append)
-    requests.ask(PendingRequest(AttemptRef(1, 1, "c"), RequestKind.TIMEOUT, "late"))
+    requests.ask(PendingRequest(AttemptRef(1, 1, "c"), RequestKind.TIMEOUT, "late", "job-7"))
+    told: list[dict[str, object]] = []
+    end = telemetry.subscribe(lambda name, facts: told.append(facts) if name == "request_not_durable" else None)
 
-    requests.tick()
+    try:
+        requests.tick()
+    finally:
+        end()
 
     assert heard == [Asked(AttemptRef(1, 1, "c"), RequestKind.TIMEOUT, "late")]
+    assert [(facts["job"], facts["kind"]) for facts in told] == [("job-7", "timeout")], "by the id that people know"
 
 
 class Desk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import TENANT, a_worker, claimed, record
@@ -164,6 +165,23 @@ def test_what_a_handler_said_stands_once_although_the_answer_to_it_was_lost(stor
 
     assert [attempt.output for attempt in store.attempts(TENANT, job.id)] == ["first\nsécond\nthird\nfourth\n"]
     assert [attempt.output for attempt in store.attempts(TENANT, other.id)] == ["sécond\nthird\n"]
+
+
+def test_a_report_that_came_too_late_is_told_with_the_id_that_people_know(store: SqlStore) -> None:
+    heard: list[dict[str, object]] = []
+    end = telemetry.subscribe(lambda name, facts: heard.append(facts) if name == "fenced" else None)
+    worker, ledger = a_worker(store), Ledger()
+    job = claimed(store, worker)
+    job = replace(job, ref=job.ref._replace(claim="an older one"))
+    ledger.admit(job.ref.claim, [job], 0.0)
+    ledger.end(job.ref)
+    settler = Settler(store, worker.number, ledger, MachineClock(), settled=lambda _: None)
+    try:
+        settler.report([Report(job.ref, Returned("2"))])
+        run(settler, 2)
+    finally:
+        end()
+    assert [(facts["job"], facts["token"]) for facts in heard] == [(job.id, job.ref.token)]
 
 
 def test_a_line_per_job_is_told_to_whoever_asked_for_it_and_made_for_nobody_else(store: SqlStore) -> None:

@@ -20,7 +20,8 @@ from unstuck.model.policy import Policy
 from unstuck.model.workflow import Handler
 
 MOST_AT_ONCE = 1_000_000
-_OWN = ("name", "queue", "retry_on", "target", "limit_key", "concurrency", "rate")
+LIMITS = ("concurrency", "rate", "key_concurrency", "key_rate")
+_OWN = ("name", "queue", "retry_on", "target", "limit_key", *LIMITS)
 
 
 class Draft:
@@ -33,7 +34,8 @@ class Draft:
         self._queue = check_name(own.pop("queue", DEFAULT_QUEUE), "queue")
         self._retry_on = _retry_on(self.name, own.pop("retry_on", None))
         self._places = {what: plain_text(own.pop(what, None)) for what in ("target", "limit_key")}
-        self._limits = DeclaredLimits.of(self.name, own.pop("concurrency", None), plain_text(own.pop("rate", None)))
+        self._limits = DeclaredLimits(**{what: plain_text(own.pop(what, None)) for what in LIMITS})
+        self._limits.check(self.name, self._places["limit_key"])
         self._policy = by_our_names(own)
         if misplaced := sorted(self._policy.keys() & JOB_OPTIONS):
             name = misplaced[0]
@@ -69,6 +71,8 @@ class Draft:
             limit_key=self._places["limit_key"],
             concurrency=self._limits.concurrency,
             rate=self._limits.rate,
+            key_concurrency=self._limits.key_concurrency,
+            key_rate=self._limits.key_rate,
             retry_on=self._retry_on,
             schema=arguments.schema(),
             doc=inspect.getdoc(self.function),
@@ -85,26 +89,40 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLimits:
-    """How many of a workflow may run, and start in a time, as its code says it."""
+    """How many of a workflow may run, and start in a time, as its code says it: all of them together, and those of
+    each limit key."""
 
     concurrency: int | None = None
     rate: str | None = None
+    key_concurrency: int | None = None
+    key_rate: str | None = None
 
-    @classmethod
-    def of(cls, workflow: str, concurrency: Any, rate: Any) -> DeclaredLimits:
-        if concurrency is not None and (
-            isinstance(concurrency, bool) or not isinstance(concurrency, int) or not 1 <= concurrency <= MOST_AT_ONCE
-        ):
-            raise InvalidInput(
-                f"workflow {workflow}: concurrency={quoted(concurrency)} is not a whole number between 1 and "
-                f"{MOST_AT_ONCE}"
-            )
+    def check(self, workflow: str, limit_key: str | None) -> None:
+        _check_most(workflow, "concurrency", self.concurrency)
+        _check_most(workflow, "key_concurrency", self.key_concurrency)
+        _check_rate(workflow, "rate", self.rate)
+        _check_rate(workflow, "key_rate", self.key_rate)
+        for what in ("key_concurrency", "key_rate"):
+            if getattr(self, what) is not None and limit_key is None:
+                raise InvalidInput(
+                    f"workflow {workflow}: {what} limits the jobs of each limit key, and no limit_key says which key "
+                    'a job has; add one, like limit_key="host:{host}"'
+                )
+
+
+def _check_most(workflow: str, what: str, most: Any) -> None:
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_AT_ONCE):
+        raise InvalidInput(
+            f"workflow {workflow}: {what}={quoted(most)} is not a whole number between 1 and {MOST_AT_ONCE}"
+        )
+
+
+def _check_rate(workflow: str, what: str, rate: Any) -> None:
+    try:
         if rate is not None:
-            try:
-                parse_rate(rate)
-            except InvalidInput as error:
-                raise InvalidInput(f"workflow {workflow}: {error}") from None
-        return cls(concurrency, rate)
+            parse_rate(rate, what)
+    except InvalidInput as error:
+        raise InvalidInput(f"workflow {workflow}: {error}") from None
 
 
 def name_of(function: Any) -> str:

@@ -76,6 +76,8 @@ class WorkflowOptions(PolicyOptions, total=False):
     limit_key: str | None
     concurrency: int | None
     rate: str | None
+    key_concurrency: int | None
+    key_rate: str | None
 
 
 class JobOptions(PolicyOptions, total=False):

@@ -8,13 +8,13 @@ from typing import Any
 
 from unstuck import clock
 from unstuck.cli.excerpt import told
-from unstuck.cli.output import count, rfc3339
+from unstuck.cli.output import count, indented, rfc3339, visible
+from unstuck.model.guard import EVERY
 from unstuck.telemetry import Subscriber
 
 #: How people read the common events; any other is told by its name and facts.
 SENTENCES = {
     "acquired": "{worker} took {jobs} at once, the first is {workflow} {job}",
-    "blacklisted": "workflow {workflow} of tenant {tenant} is on the blacklist now: {reason}",
     "job_ended": "{workflow} {job}  {state}{took}",
     "beat": "the lease was renewed for {lease:g} s; {held} in hand",
     "cancellation_requested": "Cancellation requested for {job}: {reason}",
@@ -33,6 +33,8 @@ SENTENCES = {
     "interrupted": "job {job} ({workflow}) is interrupted wherever it is",
     "import_broken": "{workflow} was interrupted while it imported {module}: pid {pid} is replaced",
     "stuck": "job {job} ({workflow}) did not answer its request for the whole grace: stuck",
+    "fenced": "job {job} ended too late: its attempt {token} is no longer this worker's, and its report was refused",
+    "request_not_durable": "job {job} is told to stop ({kind}) although the database could not note it: {error}",
     "revoked": "job {job} is stopped here: another worker may own it now",
     "job_waits_long": "job {job} ({workflow}) waits since {since}: {sentence}",
     "recovered": "job {job} of lost worker {worker} recovered: {state}",
@@ -86,7 +88,7 @@ def human_log(say: Say, *, colour: bool, verbose: bool) -> Subscriber:
         if not verbose and name in ROUTINE:
             return
         at = clock.wall().astimezone().strftime("%H:%M:%S")
-        text = sentence(name, facts)
+        text = indented(visible(sentence(name, facts)), len(at) + 2)
         if colour and is_loud(name):
             text = f"\x1b[31m{text}\x1b[0m"
         say(f"{at}  {text}")
@@ -132,6 +134,11 @@ def _ordered(facts: dict[str, Any]) -> str:
     return f"{facts['by']} asks to {what[facts['kind']].format(facts['subject'])}"
 
 
+def _blacklisted(facts: dict[str, Any]) -> str:
+    whose = "every tenant" if facts["tenant"] == EVERY else f"tenant {facts['tenant']}"
+    return f"workflow {facts['workflow']} is on the blacklist now for {whose}: {facts['reason']}"
+
+
 def _shutting_down(facts: dict[str, Any]) -> str:
     return f"shutting down ({facts['phase']}): {count(facts['running'], 'job')} still here"
 
@@ -144,6 +151,7 @@ COMPOSED: dict[str, Callable[[dict[str, Any]], str]] = {
     "left_behind": _left_behind,
     "ordered": _ordered,
     "shutting_down": _shutting_down,
+    "blacklisted": _blacklisted,
 }
 
 

@@ -138,7 +138,7 @@ def limit(kind: LimitKind, name: str, flags: LimitFlags, where: Where) -> None:
             now = _standing(session, kind, name, where)
         else:
             now = session.gates.change_limit(kind, name, tenant=where.whose, **changes)
-        warn_if_unheard_of(session, kind, name)
+        warn_if_unheard_of(session, "workflow" if kind == "workflow_key" else kind, name)
         _print_limit(kind, name, before, now, where)
 
 
@@ -146,14 +146,15 @@ def _print_limit(kind: LimitKind, name: str, before: Limit | None, now: Limit | 
     if where.common.json:
         output.emit_json({"kind": kind, "name": name, "limit": shapes.limit(now) if now else None})
         return
+    limited = f"{'each key of workflow' if kind == 'workflow_key' else kind} {name}"
     if now is not None:
-        output.say(f"{kind} {name}: {limit_text(now)}")
+        output.say(f"{limited}: {limit_text(now)}")
         if now.by == BY_CODE:
             output.note("so says its code: that cannot be lifted here, but another limit can be set in its place")
     elif before is None:
-        output.note(f"{kind} {name} had no limit")
+        output.note(f"{limited} had no limit")
     else:
-        output.say(f"{kind} {name}: no limit any more")
+        output.say(f"{limited}: no limit any more")
 
 
 def _standing(session: Session, kind: LimitKind, name: str, where: Where) -> Limit | None:
@@ -265,7 +266,9 @@ def limit_text(limit: Limit) -> str:
 
 
 def _of_whom(limit: Limit) -> str:
-    if limit.name == EVERY or (limit.kind == "key" and limit.name.endswith(":*")):
+    if limit.kind == "workflow_key" or (limit.kind == "key" and limit.name.endswith(":*")):
+        return " (each key by itself)"
+    if limit.name == EVERY:
         return f" (each {limit.kind} by itself)"
     return " (all tenants together)" if limit.tenant == EVERY else ""
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from unstuck.cli import gates, options, output, shapes
 from unstuck.cli.gates import Where
-from unstuck.cli.parser import Argument
+from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 from unstuck.model.errors import UnknownWorkflowName
 from unstuck.model.job import WorkflowRecord
@@ -31,7 +31,7 @@ def list_(
     with opened(common) as session:
         found = session.store.workflows()
         pauses = [p for p in session.gates.pauses() if p.kind == "workflow"]
-        limits = [x for x in session.gates.limits() if x.kind == "workflow"]
+        limits = [x for x in session.gates.limits() if x.kind in ("workflow", "workflow_key")]
         now = session.now()
     if name is not None:
         known = [w.name for w in found]
@@ -137,10 +137,12 @@ def unpause(workflow: Name, all_tenants: gates.AllTenants = False, *, common: op
 @app.command()
 def limit(
     workflow: Name,
+    each_key: Annotated[bool, option("--each-key", help="the jobs of each limit key by itself, not all")] = False,
     *,
     flags: gates.LimitFlags,
     all_tenants: gates.Together = False,
     common: options.Common,
 ) -> None:
-    """Limit how much of a workflow runs or starts. What you do not name stays as it stands."""
-    gates.limit("workflow", workflow, flags, Where(common, all_tenants))
+    """Limit how much of a workflow, or of each of its limit keys, runs or starts. What you do not name stays as it
+    stands."""
+    gates.limit("workflow_key" if each_key else "workflow", workflow, flags, Where(common, all_tenants))

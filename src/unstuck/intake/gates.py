@@ -19,7 +19,7 @@ _MOST_WEIGHT = 1_000_000
 _MOST_LISTED = 100_000
 _SHORTEST = 0.001
 #: Which of them may be about all tenants.
-_OF_EVERY_TENANT = {"pause": ("queue", "workflow"), "limit": ("queue", "workflow", "key")}
+_OF_EVERY_TENANT = {"pause": ("queue", "workflow"), "limit": ("queue", "workflow", "workflow_key", "key")}
 
 
 class Gates:
@@ -144,7 +144,8 @@ class Gates:
     def _limited(self, kind: LimitKind, name: str, tenant: str | None) -> tuple[str, str]:
         """The name and its owner, checked."""
         _check_kind(kind, get_args(LimitKind), "a limit")
-        named = plain_text(name) if _is_each(kind, name) else check_name(name, kind)
+        noun = "workflow" if kind == "workflow_key" else kind
+        named = plain_text(name) if _is_each(kind, name) else check_name(name, noun)
         return named, self._whose("limit", kind, tenant)
 
     # --- tenants ------------------------------------------------------------------------------------------------

@@ -248,9 +248,11 @@ class WorkflowRecord:
     schema: dict[str, Any]
     target: str | None = None
     limit_key: str | None = None
-    #: Limits by code; what an operator sets for the workflow wins over them.
+    #: Limits by code, of all its jobs together and of each limit key; what an operator sets in their place wins.
     concurrency: int | None = None
     rate: str | None = None
+    key_concurrency: int | None = None
+    key_rate: str | None = None
     registered_at: datetime | None = None
     doc: str | None = None
     #: The longest timeout that its jobs may ask for.

@@ -52,18 +52,25 @@ def cut(wanted: Mapping[int, int], rooms: Iterable[LimitRoom]) -> dict[int, int]
     return {route: most for route, most in granted.items() if most > 0}
 
 
-def parse_rate(text: str) -> tuple[int, float]:
+def parse_rate(text: str, what: str = "rate") -> tuple[int, float]:
     """How many, and per how many seconds: "100/m", "5/s", "1000/12h", "3 per day"."""
     found = _RATE.fullmatch(text.strip().lower()) if isinstance(text, str) else None
     unit = _UNITS.get(found[3]) if found else None
     starts, per = (int(found[1]), int(found[2] or 1) * unit) if found and unit else (0, 0.0)
     if starts < 1 or per <= 0:
         raise InvalidInput(
-            f'rate {quoted(text)} is not a number of starts per time, like "100/m", "5/s" or "1000/12h"'
+            f'{what} {quoted(text)} is not a number of starts per time, like "100/m", "5/s" or "1000/12h"'
         )
     if starts > MOST_STARTS or per > LONGEST:
         raise InvalidInput(
-            f"rate {quoted(text)} is beyond reason: at most {MOST_STARTS:,} starts, "
+            f"{what} {quoted(text)} is beyond reason: at most {MOST_STARTS:,} starts, "
             f"and in at most {LONGEST / 86400:.0f} days"
         )
     return starts, per
+
+
+def spell_rate(starts: int, per: float) -> str:
+    """As `parse_rate` reads it."""
+    unit = next((unit for unit in ("d", "h", "m") if per % _UNITS[unit] == 0), "s")
+    units = per / _UNITS[unit]
+    return f"{starts}/{unit}" if units == 1 else f"{starts}/{units:.0f}{unit}"

@@ -36,6 +36,8 @@ class Handler:
     limit_key: str | None = None
     concurrency: int | None = None
     rate: str | None = None
+    key_concurrency: int | None = None
+    key_rate: str | None = None
     retry_on: tuple[type[BaseException], ...] | None = None
     schema: dict[str, Any] = field(default_factory=dict)
     doc: str | None = None
@@ -60,6 +62,8 @@ class Handler:
             limit_key=self.limit_key,
             concurrency=self.concurrency,
             rate=self.rate,
+            key_concurrency=self.key_concurrency,
+            key_rate=self.key_rate,
             doc=self.doc,
         )
 

@@ -19,6 +19,7 @@ from unstuck.model.job import (
     WorkflowRecord,
 )
 from unstuck.model.lifecycle import EventKind, JobState, RequestKind
+from unstuck.model.limits import spell_rate
 from unstuck.model.policy import Policy
 from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 from unstuck.store.database import Row
@@ -192,10 +193,18 @@ def workflow_of(row: Row) -> WorkflowRecord:
         schema=json.loads(row["schema"]),
         target=row["target"],
         limit_key=row["limit_key"],
+        concurrency=row["concurrency"],
+        rate=_rate_of(row["rate"], row["per_us"]),
+        key_concurrency=row["key_concurrency"],
+        key_rate=_rate_of(row["key_rate"], row["key_per_us"]),
         registered_at=instant(row["registered_at"]),
         doc=row["doc"],
         max_timeout=row["max_timeout"],
     )
+
+
+def _rate_of(starts: int | None, per_us: int | None) -> str | None:
+    return None if starts is None or per_us is None else spell_rate(starts, per_us / 1_000_000)
 
 
 _TOPIC = "topic:"

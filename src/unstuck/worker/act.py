@@ -71,7 +71,7 @@ class ActionRunner:
                 self.tell(holding, reason, now)
             case actions.Ask(ref, kind, reason):
                 holding.asking = kind
-                self._requests.ask(PendingRequest(ref, kind, reason))
+                self._requests.ask(PendingRequest(ref, kind, reason, holding.job.id))
 
     # --- processes ----------------------------------------------------------------------------------------------
     def _kill(self, executor: int, reason: str, culprit: AttemptRef | None, now: float) -> None:

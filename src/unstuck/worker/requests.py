@@ -32,6 +32,8 @@ class PendingRequest:
     ref: AttemptRef
     kind: RequestKind
     reason: str
+    #: Its id, for the log.
+    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,7 @@ class Requests:
                 self._held_up[ask] = now + _AGAIN, until
                 return Verdict.BUSY
             # The limit has passed whether or not the store is there to hear of it; the settlement says it again.
-            emit("request_not_durable", level=logging.WARNING, job=ask.ref.job, kind=ask.kind, error=str(error))
+            emit("request_not_durable", level=logging.WARNING, job=ask.job, kind=ask.kind, error=str(error))
             return Verdict.DONE
 
     def _write_answers(self) -> None:

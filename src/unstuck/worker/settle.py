@@ -228,7 +228,7 @@ class Settler:
         second = {answer.ref: answer for answer in self._ask(bare)} if bare else {}
         for answer in second.values():
             if answer.verdict is Verdict.DONE:
-                emit("remark_lost", level=logging.WARNING, job=answer.ref.job, token=answer.ref.token)
+                emit("remark_lost", level=logging.WARNING, job=self._id_of(answer.ref), token=answer.ref.token)
         return [second.get(answer.ref, answer) for answer in answers]
 
     def _take_answers(self, reports: dict[AttemptRef, Report], answers: Sequence[Settled]) -> None:
@@ -254,10 +254,10 @@ class Settler:
         self._output.forget(refs)
         if wants_every_job():
             self._tell(final)
-        self._ledger.settled(refs)
         for answer in final:
             if answer.verdict is Verdict.FENCED:
-                emit("fenced", job=answer.ref.job, token=answer.ref.token)
+                emit("fenced", job=self._id_of(answer.ref), token=answer.ref.token)
+        self._ledger.settled(refs)
         if final:
             self._settled(final)
         if self._aside:
@@ -265,6 +265,11 @@ class Settler:
                 aside = self._aside.pop(ref, None)
                 if aside is not None and aside.is_recorded:
                     self._leave_quarantine(ref.job)
+
+    def _id_of(self, ref: AttemptRef) -> str:
+        """For the log: people know a job by its id."""
+        holding = self._ledger.settling(ref)
+        return f"number {ref.job}" if holding is None else holding.job.id
 
     def _tell(self, final: list[Settled]) -> None:
         now = self._clock.boot()
@@ -303,7 +308,7 @@ class Settler:
         """Once: a warning every two seconds tells nobody more."""
         if not aside.is_recorded:
             ref = aside.report.ref
-            emit("report_set_aside", level=logging.WARNING, job=ref.job, token=ref.token, problem=problem)
+            emit("report_set_aside", level=logging.WARNING, job=self._id_of(ref), token=ref.token, problem=problem)
         aside.is_recorded = True
 
     def _record(self, refused: dict[int, str]) -> None:

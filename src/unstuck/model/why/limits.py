@@ -16,7 +16,7 @@ def concurrency_limit(view: WhyView) -> Iterator[Finding]:
     for shut in _limits(view, Code.CONCURRENCY_LIMIT):
         used = f"{shut.used} of {shut.most}" if shut.used is not None else f"all {shut.most}"
         yield Finding(
-            f"{_limited(shut)} has {used} running; it starts when one of them ends",
+            f"{_limited(shut, view)} has {used} running; it starts when one of them ends",
             remedy=how_to_change_limit(shut, "--concurrency N"),
             details=_limit_details(shut),
         )
@@ -27,7 +27,7 @@ def rate_limited(view: WhyView) -> Iterator[Finding]:
     for shut in _limits(view, Code.RATE_LIMITED):
         free = f"; the next may start {view.soon(shut.free_at)}" if shut.free_at else ""
         yield Finding(
-            f"{_limited(shut)} has used {shut.used} of the {shut.most} starts that its rate allows{free}",
+            f"{_limited(shut, view)} has used {shut.used} of the {shut.most} starts that its rate allows{free}",
             until=shut.free_at,
             remedy=how_to_change_limit(shut, "--rate N/PERIOD"),
             details=_limit_details(shut),
@@ -38,8 +38,10 @@ def _limits(view: WhyView, code: Code) -> Iterator[Shut]:
     return (shut for shut in view.facts.gates if shut.code is code)
 
 
-def _limited(shut: Shut) -> str:
+def _limited(shut: Shut, view: WhyView) -> str:
     together = " (all tenants together)" if shut.tenant == EVERY_TENANT and shut.kind != "tenant" else ""
+    if shut.kind == "workflow_key":
+        return f"key {view.job.limit_key} of workflow {shut.name}{together}"
     return f"{shut.kind} {shut.name}{together}"
 
 

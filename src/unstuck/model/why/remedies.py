@@ -24,8 +24,10 @@ def how_to_unpause(shut: Shut, kind: str) -> str:
 
 
 def how_to_change_limit(shut: Shut, option: str) -> str:
-    verb = "limits key" if shut.kind == "key" else f"{shut.kind}s limit"
-    return about(f"unstuck {verb}", shut.name, f"{option} {_of_tenants(shut, shut.kind)}".rstrip())
+    verbs = {"key": "limits key", "workflow_key": "workflows limit"}
+    verb = verbs.get(shut.kind, f"{shut.kind}s limit")
+    each = "--each-key " if shut.kind == "workflow_key" else ""
+    return about(f"unstuck {verb}", shut.name, f"{each}{option} {_of_tenants(shut, shut.kind)}".rstrip())
 
 
 def how_to_send(job: str, event: str, topic: str | None, tenant: str) -> str:

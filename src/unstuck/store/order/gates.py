@@ -273,7 +273,7 @@ def keep_code_limits(database: Database) -> tuple[int, frozenset[str]]:
     somebody holds them."""
     wrong = database.read(lambda t: t.all("wrong_code_limits", by=BY_CODE))
     held = _written(database, [_Write(row["name"], partial(_limit_by_code, said=row)) for row in wrong])
-    return len(wrong) - len(held), held
+    return sum(row["name"] not in held for row in wrong), held
 
 
 def _written(database: Database, writes: Sequence[_Write]) -> frozenset[str]:
@@ -337,23 +337,24 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
         "target": workflow.target,
         "limit_key": workflow.limit_key,
         "doc": clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
-        **_code_limit(workflow),
+        **_code_limit(workflow.concurrency, workflow.rate),
+        **_code_limit(workflow.key_concurrency, workflow.key_rate, "key_"),
     }
 
 
-def _code_limit(workflow: WorkflowRecord) -> dict[str, int | None]:
-    rate, per = parse_rate(workflow.rate) if workflow.rate is not None else (None, None)
-    return {"concurrency": workflow.concurrency, "rate": rate, "per_us": None if per is None else span(per)}
+def _code_limit(concurrency: int | None, rate: str | None, of: str = "") -> dict[str, int | None]:
+    starts, per = parse_rate(rate) if rate is not None else (None, None)
+    return {f"{of}concurrency": concurrency, f"{of}rate": starts, f"{of}per_us": None if per is None else span(per)}
 
 
 def _limit_by_code(t: Transaction, said: Row) -> bool:
     """A limit that has left the code leaves the table, and does not come back when an operator's is lifted."""
-    name = said["name"]
-    if _is_held(t, "free_code_limit", name=name):
+    place = {"kind": said["kind"], "name": said["name"]}
+    if _is_held(t, "free_code_limit", **place):
         return False
     if said["concurrency"] is None and said["rate"] is None:
-        t.run("drop_code_limit", name=name, by=BY_CODE)
-        t.run("forget_code_limit", name=name, by=BY_CODE)
+        t.run("drop_code_limit", **place, by=BY_CODE)
+        t.run("forget_code_limit", **place, by=BY_CODE)
     else:
         t.run("set_code_limit", **said, by=BY_CODE)
     return True

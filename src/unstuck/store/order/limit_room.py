@@ -14,8 +14,8 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.port import EVERY
 from unstuck.store.rows import packed
 
-#: Kind of a limit, whose, and what it counts together.
-_Place = tuple[str, str, str]
+#: Kind of a limit, whose, what it counts together, and of which workflow ("": of any).
+_Place = tuple[str, str, str, str]
 
 
 def limited(t: Transaction, routes: Sequence[int]) -> dict[int, bool]:
@@ -52,7 +52,7 @@ def _counted(t: Transaction, rows: Sequence[Row]) -> list[LimitRoom]:
 
 
 def _place(row: Row) -> _Place:
-    return row["kind"], row["tenant"], row["bucket"]
+    return row["kind"], row["tenant"], row["bucket"], row["name"] if row["kind"] == "workflow_key" else ""
 
 
 def _running(t: Transaction, places: set[_Place]) -> Counter[_Place]:
@@ -70,10 +70,11 @@ def _running(t: Transaction, places: set[_Place]) -> Counter[_Place]:
 
 
 def _places(route: Row) -> Iterable[_Place]:
-    """All that could count what runs on a route. Which of them do depends on nothing but bucket and tenant: what has
-    a row of its own is another bucket."""
+    """All that could count what runs on a route. Which of them do depends on nothing but these: what has a row of its
+    own is another bucket."""
     for tenant in (route["tenant"], EVERY):
-        yield "queue", tenant, route["queue"]
-        yield "workflow", tenant, route["workflow"]
-        yield "tenant", tenant, route["tenant"]
-        yield "key", tenant, route["limit_key"]
+        yield "queue", tenant, route["queue"], ""
+        yield "workflow", tenant, route["workflow"], ""
+        yield "workflow_key", tenant, route["limit_key"], route["workflow"]
+        yield "tenant", tenant, route["tenant"], ""
+        yield "key", tenant, route["limit_key"], ""

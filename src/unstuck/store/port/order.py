@@ -14,7 +14,8 @@ from unstuck.model.lifecycle import JobState
 # EVERY, in place of a tenant: all of them (a limit then counts them together). As the name of a tenant or key limit:
 # each tenant or key by itself.
 PauseKind = Literal["queue", "workflow", "tenant", "target"]
-LimitKind = Literal["workflow", "queue", "tenant", "key"]
+#: workflow_key: each limit key of a workflow by itself, of that workflow's jobs alone; kind key counts everybody's.
+LimitKind = Literal["workflow", "workflow_key", "queue", "tenant", "key"]
 LimitPart = Literal["concurrency", "rate", "max_queued"]
 
 #: The `by` of a limit that stands in the code; a limit that a person set goes before it.

@@ -211,23 +211,26 @@ CREATE INDEX unstuck_workers_standing ON unstuck_workers (id) WHERE ended_at IS 
 CREATE INDEX unstuck_workers_ended ON unstuck_workers (ended_at, id) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE unstuck_workflows (
-    name          TEXT NOT NULL,
-    code_version  TEXT NOT NULL,
-    queue         TEXT NOT NULL,
-    policy        TEXT NOT NULL,
-    schema        TEXT NOT NULL,
-    target        TEXT,
-    doc           TEXT,
-    registered_at INTEGER NOT NULL,
-    seen_at       INTEGER NOT NULL,
+    name            TEXT NOT NULL,
+    code_version    TEXT NOT NULL,
+    queue           TEXT NOT NULL,
+    policy          TEXT NOT NULL,
+    schema          TEXT NOT NULL,
+    target          TEXT,
+    doc             TEXT,
+    registered_at   INTEGER NOT NULL,
+    seen_at         INTEGER NOT NULL,
     -- When a worker whose lease held was last seen to know it. seen_at is when it was registered, which decides who is newest.
-    known_at      INTEGER,
-    limit_key     TEXT,
-    max_timeout   REAL,
-    -- What this version declares of its limits: those of the version that the doors go by hold.
-    concurrency   INTEGER,
-    rate          INTEGER,
-    per_us        INTEGER,
+    known_at        INTEGER,
+    limit_key       TEXT,
+    max_timeout     REAL,
+    -- What this version declares of its limits, of all its jobs together and of each limit key by itself: those of the version that the doors go by hold.
+    concurrency     INTEGER,
+    rate            INTEGER,
+    per_us          INTEGER,
+    key_concurrency INTEGER,
+    key_rate        INTEGER,
+    key_per_us      INTEGER,
     PRIMARY KEY (name, code_version)
 );
 -- A submit asks for the newest: what was looked up before it holds no longer.
@@ -329,10 +332,10 @@ CREATE TABLE unstuck_pauses (
 ) WITHOUT ROWID;
 
 -- tenant '*': all tenants together. name '*' (of kind tenant or key), 'family:*' (of kind key): each tenant or key by itself, unless it
--- has a row of its own. The row is also the lock under which a claim counts.
+-- has a row of its own. kind workflow_key: each limit key of the workflow of that name by itself, of that workflow's jobs alone. The row is also the lock under which a claim counts.
 CREATE TABLE unstuck_limits (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind             TEXT NOT NULL CHECK (kind IN ('workflow', 'queue', 'tenant', 'key')),
+    kind             TEXT NOT NULL CHECK (kind IN ('workflow', 'workflow_key', 'queue', 'tenant', 'key')),
     name             TEXT NOT NULL,
     tenant           TEXT NOT NULL,
     concurrency      INTEGER,
@@ -341,7 +344,7 @@ CREATE TABLE unstuck_limits (
     max_queued       INTEGER,
     set_at           INTEGER NOT NULL,
     set_by           TEXT NOT NULL,
-    -- What the code says of a workflow's limit, kept beside what an operator has set in its place: it holds again once that is lifted.
+    -- What the code says of the limits of a workflow and of each of its keys, kept beside what an operator has set in its place: it holds again once that is lifted.
     code_concurrency INTEGER,
     code_rate        INTEGER,
     code_per_us      INTEGER,

@@ -43,7 +43,7 @@ WITH me AS MATERIALIZED (
       JOIN (SELECT i.target, i.job, i.xmax AS locker FROM unstuck_inbox i ORDER BY i.seq LIMIT 100) AS i
         ON i.target = me.target OR i.job = me.id
      UNION ALL
-    SELECT 'limit', l.kind || ' ' || l.name, 'unstuck_limits', l.locker
+    SELECT 'limit', CASE l.kind WHEN 'workflow_key' THEN 'each key of workflow' ELSE l.kind END || ' ' || l.name, 'unstuck_limits', l.locker
       FROM me
      CROSS JOIN LATERAL (SELECT r.limit_id FROM unstuck_route_limits r WHERE r.route = me.route OFFSET 0) AS r
      CROSS JOIN LATERAL (SELECT l.kind, l.name, l.xmax AS locker FROM unstuck_limits l WHERE l.id = r.limit_id LIMIT 1) AS l

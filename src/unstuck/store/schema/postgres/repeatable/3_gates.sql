@@ -20,7 +20,7 @@ SELECT r.id, 'tenant_paused', 0, p.kind, p.name, p.tenant, p.since_at, p.until_a
   JOIN unstuck_pauses p ON p.kind = 'tenant' AND p.name = r.tenant AND p.tenant IN (r.tenant, '*')
  WHERE p.until_at IS NULL OR p.until_at > (SELECT unstuck_now())
  UNION ALL
-SELECT l.route, gate.code, 1, l.kind, l.bucket, l.tenant, NULL, NULL, l.set_by, NULL,
+SELECT l.route, gate.code, 1, l.kind, CASE l.kind WHEN 'workflow_key' THEN l.name ELSE l.bucket END, l.tenant, NULL, NULL, l.set_by, NULL,
        CASE gate.code WHEN 'rate_limited' THEN l.started ELSE l.running END,
        CASE gate.code WHEN 'rate_limited' THEN l.rate ELSE l.concurrency END,
        CASE gate.code WHEN 'rate_limited' THEN l.first_at + l.per_us END, CAST(NULL AS BIGINT)

@@ -1,4 +1,5 @@
--- The limits that a claim from a route must count. bucket: what such a limit counts together. A row of one's own wins over that
+-- The limits that a claim from a route must count. bucket: what such a limit counts together; of a workflow_key, whose name is the workflow's,
+-- only that workflow's jobs. A row of one's own wins over that
 -- of the family, and this over '*'.
 DROP VIEW IF EXISTS unstuck_route_limits;
 CREATE VIEW unstuck_route_limits AS
@@ -11,6 +12,11 @@ SELECT r.id, l.kind, r.workflow, l.id, l.name, l.tenant, l.concurrency, l.rate, 
   FROM unstuck_routes r
   CROSS JOIN unstuck_limits l ON l.kind = 'workflow' AND l.name = r.workflow AND l.tenant IN (r.tenant, '*')
  WHERE (l.concurrency IS NOT NULL OR l.rate IS NOT NULL)
+ UNION ALL
+SELECT r.id, l.kind, r.limit_key, l.id, l.name, l.tenant, l.concurrency, l.rate, l.per_us, l.set_by
+  FROM unstuck_routes r
+  CROSS JOIN unstuck_limits l ON l.kind = 'workflow_key' AND l.name = r.workflow AND l.tenant IN (r.tenant, '*')
+ WHERE (l.concurrency IS NOT NULL OR l.rate IS NOT NULL) AND r.limit_key <> ''
  UNION ALL
 SELECT r.id, l.kind, r.tenant, l.id, l.name, l.tenant, l.concurrency, l.rate, l.per_us, l.set_by
   FROM unstuck_routes r
@@ -50,11 +56,13 @@ SELECT l.*,
              UNION ALL
             SELECT (SELECT MIN(a.route) FROM unstuck_running a WHERE a.route > busy.route) FROM busy WHERE busy.route IS NOT NULL)
         SELECT COALESCE(SUM(CASE WHEN l.tenant IN (m.tenant, '*')
+                                  AND (l.kind <> 'workflow_key' OR l.name = m.workflow)
                                   AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
                                                              WHEN 'tenant' THEN m.tenant ELSE m.limit_key END
                                  THEN (SELECT COUNT(*) FROM unstuck_running a WHERE a.route = m.id) END), 0)
           FROM busy CROSS JOIN unstuck_routes m ON m.id = busy.route)
        + (SELECT COUNT(CASE WHEN l.tenant IN (m.tenant, '*')
+                             AND (l.kind <> 'workflow_key' OR l.name = m.workflow)
                              AND l.bucket = CASE l.kind WHEN 'queue' THEN m.queue WHEN 'workflow' THEN m.workflow
                                                         WHEN 'tenant' THEN m.tenant ELSE m.limit_key END
                             THEN 1 END)

@@ -19,11 +19,11 @@ SELECT r.id, 'tenant_paused', 0, p.kind, p.name, p.tenant, p.since_at, p.until_a
   CROSS JOIN unstuck_pauses p ON p.kind = 'tenant' AND p.name = r.tenant AND p.tenant IN (r.tenant, '*')
  WHERE p.until_at IS NULL OR p.until_at > (SELECT unstuck_now())
  UNION ALL
-SELECT route, 'concurrency_limit', 1, kind, bucket, tenant, NULL, NULL, set_by, NULL, running, concurrency, NULL, NULL
+SELECT route, 'concurrency_limit', 1, kind, CASE kind WHEN 'workflow_key' THEN name ELSE bucket END, tenant, NULL, NULL, set_by, NULL, running, concurrency, NULL, NULL
   FROM unstuck_limit_room
  WHERE running >= concurrency
  UNION ALL
-SELECT route, 'rate_limited', 1, kind, bucket, tenant, NULL, NULL, set_by, NULL, started, rate, first_at + per_us, NULL
+SELECT route, 'rate_limited', 1, kind, CASE kind WHEN 'workflow_key' THEN name ELSE bucket END, tenant, NULL, NULL, set_by, NULL, started, rate, first_at + per_us, NULL
   FROM unstuck_limit_room
  WHERE started >= rate
  UNION ALL
