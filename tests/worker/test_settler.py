@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tests.support.builders import TENANT, a_worker, claimed, record
@@ -172,7 +171,7 @@ def test_a_report_that_came_too_late_is_told_with_the_id_that_people_know(store:
     end = telemetry.subscribe(lambda name, facts: heard.append(facts) if name == "fenced" else None)
     worker, ledger = a_worker(store), Ledger()
     job = claimed(store, worker)
-    job = replace(job, ref=job.ref._replace(claim="an older one"))
+    job = job._replace(ref=job.ref._replace(claim="an older one"))
     ledger.admit(job.ref.claim, [job], 0.0)
     ledger.end(job.ref)
     settler = Settler(store, worker.number, ledger, MachineClock(), settled=lambda _: None)
