@@ -35,6 +35,7 @@ from tests.support.eventually import eventually
 from tests.support.workers import ROOT
 from unstuck.examples import stuck
 from unstuck.model.lifecycle import JobState
+from unstuck.observe.why import why
 from unstuck.store.port import Store
 
 LIMIT, GRACE = 0.5, 1.0
@@ -122,6 +123,23 @@ def test_a_cancelled_coroutine_that_blocks_the_loop_is_interrupted(start: Start,
     ending = ended(jobs, job)
     assert ending.record.state is JobState.CANCELLED, story(ending)
     undisturbed(company, company.all)
+
+
+def test_why_knows_of_grace_that_did_not_count(start: Start, jobs: Jobs) -> None:
+    """A coroutine cannot hear of its cancel while another blocks their loop: its grace stands still meanwhile."""
+    company = accompanied(start, jobs, sync=0, coroutines=1)
+    [innocent] = company.coroutines
+    blocker = jobs.enqueue("stuck.loop_sleep", 12.0, timeout=60)
+    eventually(lambda: jobs.get(blocker).started_at is not None)
+
+    jobs.store.cancel("default", innocent, "a person")
+
+    def told() -> None:
+        [reason] = why(jobs.store, "default", innocent, TIMES).reasons
+        assert re.search(r"[45]s of its grace left \(\d+s did not count: something kept", reason.sentence), reason
+
+    eventually(told, timeout=12)
+    assert ended(jobs, innocent).record.state is JobState.CANCELLED
 
 
 @pytest.mark.parametrize("culprit", ["loop_swallows_interrupt", "deaf_to_signals"])

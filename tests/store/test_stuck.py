@@ -192,6 +192,50 @@ def test_a_cancel_says_who_asked_and_how_much_grace_is_left(store: SqlStore, clo
     assert 5.0 < reason.details["grace_left"] <= 6.0
 
 
+def test_grace_that_did_not_count_is_told_as_its_worker_tells_it(store: SqlStore, clock: StoreClock) -> None:
+    """Another job held the interpreter for twelve seconds: the clock of this one stood still, and `why` knows."""
+    ada = a_worker(store)
+    attempt = claimed(store, ada)
+    begin(store, ada, attempt, lease=30.0)
+    store.cancel(TENANT, attempt.id, "kim", "not wanted")
+    clock.advance(14)
+    body = {"job": attempt.id, "asked": "cancel", "grace_left": 8.0}
+    info = {"executors": [{"pid": 7, "jobs": [{"job": "another", "grace_left": 1.0}, body]}]}
+    store.beat(ada.number, 30.0, [attempt.ref], info=info)
+
+    [reason] = why(store, TENANT, attempt.id).reasons
+
+    assert reason.code is Code.CANCELLING
+    assert "8s of its grace left (12s did not count: something kept it from running), then it" in reason.sentence
+    assert 7.0 < reason.details["grace_left"] <= 8.0
+    assert 11.5 < reason.details["grace_uncounted"] < 13.0
+
+
+@pytest.mark.parametrize(
+    "executors",
+    [
+        None,
+        "x",
+        [None, 1, {"jobs": None}, {"jobs": [None, {"job": 1}]}],
+        [{"jobs": [{"job": "ID", "grace_left": None}]}],
+        [{"jobs": [{"job": "ID", "grace_left": "8"}]}],
+    ],
+)
+def test_what_a_worker_says_in_other_words_is_no_grace(store: SqlStore, clock: StoreClock, executors: Any) -> None:
+    """A worker of another version may say anything."""
+    ada = a_worker(store)
+    attempt = claimed(store, ada)
+    begin(store, ada, attempt, lease=30.0)
+    store.cancel(TENANT, attempt.id, "kim", "not wanted")
+    clock.advance(4)
+    said = json.loads(json.dumps({"executors": executors}).replace("ID", attempt.id))
+    store.beat(ada.number, 30.0, [attempt.ref], info=said)
+
+    [reason] = why(store, TENANT, attempt.id).reasons
+
+    assert "6s of its grace left, then it is stuck" in reason.sentence
+
+
 def test_a_suspect_says_that_it_runs_alone(store: SqlStore) -> None:
     ada = a_worker(store)
     known = WorkflowRecord("charge", "v1", "default", Policy(), {})

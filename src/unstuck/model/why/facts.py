@@ -156,7 +156,6 @@ def settle_of(job: int) -> str:
 
 def failing_roles(said: object) -> tuple[FailingRole, ...]:
     """Read with tolerance: a worker of another version, or a broken one, may say anything."""
-    found = [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
     return tuple(
         FailingRole(
             _words(each.get("name"), 50) or "?",
@@ -164,8 +163,19 @@ def failing_roles(said: object) -> tuple[FailingRole, ...]:
             max(0, int(_number(each.get("failures")))),
             _words(each.get("error"), 300),
         )
-        for each in found[:20]
+        for each in _dicts(said)[:20]
     )
+
+
+def grace_left(executors: object, job: str) -> float | None:
+    """Of this job, by what its worker says of its processes; read with the same tolerance."""
+    bodies = [body for process in _dicts(executors) for body in _dicts(process.get("jobs")) if body.get("job") == job]
+    said = bodies[0].get("grace_left") if bodies else None
+    return max(0.0, _number(said)) if isinstance(said, int | float) else None
+
+
+def _dicts(said: object) -> list[dict[str, object]]:
+    return [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
 
 
 def _words(said: object, most: int) -> str:
@@ -236,6 +246,8 @@ class Facts:
     quarantine: tuple[SetAside, ...] = ()
     #: What the worker that runs it cannot do.
     worker_roles: tuple[FailingRole, ...] = ()
+    #: Seconds: what that worker said at its last beat of the grace of a job that was asked to stop.
+    grace_left: float | None = None
     #: What others hold of all that it needs; which of them keep it is for the rules to say.
     locks: tuple[Lock, ...] = ()
 

@@ -12,6 +12,8 @@ from unstuck.model.why.rule import Finding, WhyView, rule
 from unstuck.model.why.words import lasting
 
 _RUNNING = [JobState.RUNNING]
+#: Seconds. A worker describes its jobs twice a second.
+_SOON_TOLD = 1.0
 
 
 @rule(Code.RUNNING, "it is running", Actor.NOBODY, of=_RUNNING)
@@ -36,9 +38,7 @@ def cancelling(view: WhyView) -> Iterator[Finding]:
     job = view.job
     if not view.has_lease or job.request is None or set_aside(view, "settle"):
         return
-    until = job.requested_at + timedelta(seconds=job.policy.grace) if job.requested_at else None
-    if job.request is RequestKind.DRAIN:
-        until = None
+    until = None if job.request is RequestKind.DRAIN else _end_of_grace(view)
     by = f" by {view.facts.request_by}" if view.facts.request_by else ""
     why = f' ("{job.request_reason}")' if job.request_reason else ""
     yield Finding(
@@ -52,18 +52,42 @@ def cancelling(view: WhyView) -> Iterator[Finding]:
             "by": view.facts.request_by,
             "grace": job.policy.grace,
             "grace_left": None if until is None else max(0.0, (until - view.now).total_seconds()),
+            "grace_uncounted": None if until is None else _uncounted(view, until).total_seconds(),
         },
     )
+
+
+def _end_of_grace(view: WhyView) -> datetime | None:
+    """Its worker knows best: the grace stands still while something else keeps the job from obeying."""
+    left, beat, plain = view.facts.grace_left, view.job.heartbeat_at, _plain_end(view)
+    if plain is None or left is None or beat is None:
+        return plain
+    return max(plain, beat + timedelta(seconds=left))
+
+
+def _plain_end(view: WhyView) -> datetime | None:
+    """As if all of it counted, from the request on."""
+    asked = view.job.requested_at
+    return asked + timedelta(seconds=view.job.policy.grace) if asked else None
+
+
+def _uncounted(view: WhyView, until: datetime) -> timedelta:
+    """Beyond what passes at most until the handler hears of its request, and until its worker's next word."""
+    plain = _plain_end(view)
+    late = timedelta() if plain is None else until - plain
+    return late if late > timedelta(seconds=view.times.cancel_poll + _SOON_TOLD) else timedelta()
 
 
 def _grace_left(view: WhyView, until: datetime | None) -> str:
     if until is None:
         return ""
     if until > view.now:
-        return f"; {lasting(until - view.now)} of its grace left, then it is stuck"
-    # The judge is its worker. Should that one fail to judge, any other does.
+        uncounted = _uncounted(view, until)
+        aside = f" ({lasting(uncounted)} did not count: something kept it from running)" if uncounted else ""
+        return f"; {lasting(until - view.now)} of its grace left{aside}, then it is stuck"
+    # The judge is its worker. Should that one fail to judge, any other does, and counts all of it.
     times = view.times
-    backstop = until + timedelta(seconds=times.kill_grace + times.lease + times.sweep)
+    backstop = (_plain_end(view) or until) + timedelta(seconds=times.kill_grace + times.lease + times.sweep)
     return f"; its grace is over, and its worker ends it now, or any other {view.soon(backstop)} at the latest"
 
 

@@ -22,6 +22,7 @@ from unstuck.model.why.facts import (
     TargetFacts,
     WorkerFacts,
     failing_roles,
+    grace_left,
     settle_of,
 )
 from unstuck.store.database import Row, Transaction
@@ -36,7 +37,7 @@ def gate_facts(t: Transaction, name_ids: NameIds, tenant: str, job: str) -> Fact
     row = whom is not None and t.one("gate_facts", tenant=tenant, uid=job, first=FIRST, ceiling=CEILING, **whom)
     if not row:
         return None
-    roles = _roles(row["worker_roles"])
+    roles = failing_roles(_said(row["worker_roles"]))
     others = tuple(AwaitedJob(d["uid"], JobState(d["state"])) for d in _list(row["dependencies"]))
     return Facts(
         at=instant(row["at"]),
@@ -61,6 +62,7 @@ def gate_facts(t: Transaction, name_ids: NameIds, tenant: str, job: str) -> Fact
         children_open=sum(other.state not in FINAL for other in others) if row["state"] == JobState.WAITING else 0,
         quarantine=(*(_set_aside(found) for found in _list(row["quarantine"])), *_kept_by_worker(row, roles)),
         worker_roles=roles,
+        grace_left=grace_left(_said(row["worker_executors"]), job),
         locks=() if t.one_table_per_statement or row["state"] in FINAL else locks_on(t, row["number"]),
     )
 
@@ -83,12 +85,12 @@ def _kept_by_worker(row: Row, roles: tuple[FailingRole, ...]) -> list[SetAside]:
     ]
 
 
-def _roles(said: Any) -> tuple[FailingRole, ...]:
-    """As the worker says it, which may be anything."""
+def _said(by_worker: Any) -> Any:
+    """As a worker says it, which may be anything."""
     try:
-        return failing_roles(json.loads(said) if isinstance(said, str) else said)
+        return json.loads(by_worker) if isinstance(by_worker, str) else by_worker
     except ValueError:
-        return ()
+        return None
 
 
 def _wait(row: Row, uid: str) -> WaitRecord | None:
@@ -174,5 +176,5 @@ def _worker(worker: dict[str, Any]) -> WorkerFacts:
         running=worker["running"],
         slots=worker["slots"],
         problem=worker["problem"],
-        roles=_roles(worker["roles"]),
+        roles=failing_roles(_said(worker["roles"])),
     )

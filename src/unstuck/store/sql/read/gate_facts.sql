@@ -55,6 +55,8 @@ SELECT me.*, clock.now AS at,
                  ORDER BY q.since_at LIMIT 10) AS few) AS quarantine,
        (SELECT {json w.info} -> 'roles' FROM unstuck_running a JOIN unstuck_workers w ON w.id = a.worker
          WHERE a.job = me.number) AS worker_roles,
+       (SELECT {json w.info} -> 'executors' FROM unstuck_running a JOIN unstuck_workers w ON w.id = a.worker
+         WHERE a.job = me.number AND a.request IS NOT NULL) AS worker_executors,
        (SELECT {json_array}({json_object}(
                    'code', g.code, 'kind', g.kind, 'name', g.name, 'tenant', g.tenant, 'since_at', g.since_at, 'until_at', g.until_at,
                    'by', g.by, 'reason', g.reason, 'used', g.used, 'most', g.most, 'free_at', g.free_at))
