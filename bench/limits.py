@@ -20,7 +20,7 @@ from unstuck.store.drivers.connect import sqlite_path
 from unstuck.store.drivers.sqlite_session import SqliteTransaction
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.order.limit_room import rooms_of
-from unstuck.store.port import EVERY, Limit, Share
+from unstuck.store.port import EVERY, Limit, LimitKind, Share
 
 PER_DAY = 86400.0
 #: As the store keeps them: so many slices to a window, each a row.
@@ -69,10 +69,11 @@ def _ready(shop: Workshop) -> World:
     return World("limits", shop.url, open_store(shop.url), shop.worker, [route])
 
 
-def keyed(url: str, keys: int) -> World:
-    """So many limit keys on which something runs, and as many others, whose routes are those to ask about."""
+def keyed(url: str, keys: int, kind: LimitKind = "key") -> World:
+    """So many limit keys on which something runs, and as many others, whose routes are those to ask about. Limited as
+    a family, or as those of their workflow."""
     shop = Workshop(url)
-    shop.store.set_limit(Limit("key", "place:*", EVERY, "bench", concurrency=10))
+    shop.store.set_limit(Limit(kind, "place:*" if kind == "key" else "claimed", EVERY, "bench", concurrency=10))
     jobs = [replace(a_job("claimed"), limit_key=f"place:{number}") for number in range(2 * keys)]
     shop.store.submit(jobs)
     fronts = shop.store.open_routes(0, 2 * keys)

@@ -339,15 +339,15 @@ def test_starts_that_nothing_counts_any_more_are_forgotten(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize(("kind", "most"), [("workflow", 1), ("workflow", 5), ("workflow_key", 2)])
 @in_tiers("size", 30, 120)
 def test_sixteen_claimers_at_once_never_pass_a_limit_and_leave_nothing_behind(
-    store: Store, most: int, size: int
+    store: Store, kind: LimitKind, most: int, size: int
 ) -> None:
     """A60: exact, whoever claims and settles meanwhile."""
-    jobs: list[NewJob] = [a_job(tenant=f"t{n % 3}") for n in range(size)]
+    jobs: list[NewJob] = [a_job(tenant=f"t{n % 3}", limit_key="host:a") for n in range(size)]
     store.submit(jobs)
-    limit(store, "workflow", "greet", EVERY, concurrency=most)
+    limit(store, kind, "greet", EVERY, concurrency=most)
     running, highest, done, problems = set[int](), 0, 0, list[BaseException]()
     lock = threading.Lock()
 

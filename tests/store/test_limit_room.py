@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from bench import limits as growth
 from bench.worlds import by_hand
 from tests.support.builders import a_job, a_worker, all_routes, chance
@@ -11,13 +13,16 @@ from unstuck.model.limits import LimitRoom
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.database import Database
 from unstuck.store.order.limit_room import limited, rooms_of
-from unstuck.store.port import EVERY, Limit, Report, Share
+from unstuck.store.port import EVERY, Limit, LimitKind, Report, Share
 from unstuck.store.sql_store import SqlStore
 
 
-def test_four_times_the_keys_beside_four_times_what_runs_cost_about_four_times_as_much(urls: tuple[str, str]) -> None:
+@pytest.mark.parametrize("kind", ["key", "workflow_key"])
+def test_four_times_the_keys_beside_four_times_what_runs_cost_about_four_times_as_much(
+    urls: tuple[str, str], kind: LimitKind
+) -> None:
     """Not sixteen times: what is asked and what runs meet once, not each with each."""
-    few, many = (growth.keyed(url, keys) for url, keys in zip(urls, (100, 400), strict=True))
+    few, many = (growth.keyed(url, keys, kind) for url, keys in zip(urls, (100, 400), strict=True))
     try:
         assert growth.cost(many) <= 5 * growth.cost(few)
     finally:
