@@ -29,13 +29,21 @@ class LogWriter:
 
     def say(self, line: str) -> None:
         with self._changed:
-            if len(self._lines) >= KEPT:
-                self._dropped += 1
-                return
-            self._lines.append(line)
-            self._changed.notify_all()
-            if not self._is_behind:
+            if self._add(line) and not self._is_behind:
                 self._is_behind = not self._written(PATIENCE)
+
+    def say_later(self, line: str) -> None:
+        """No last words: who says it goes on at once."""
+        with self._changed:
+            self._add(line)
+
+    def _add(self, line: str) -> bool:
+        if len(self._lines) >= KEPT:
+            self._dropped += 1
+            return False
+        self._lines.append(line)
+        self._changed.notify_all()
+        return True
 
     def finish(self, patience: float = 2.0) -> None:
         """Before the process ends: what can still be written is."""

@@ -119,7 +119,10 @@ def worker(flags: WorkerFlags) -> int:
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
-    log = json_log(writer.say) if as_json else human_log(writer.say, colour=colour, verbose=flags.verbose)
+    if as_json:
+        log = json_log(writer.say, writer.say_later)
+    else:
+        log = human_log(writer.say, colour=colour, verbose=flags.verbose)
     telemetry.subscribe(log, every_job=flags.verbose)
     if flags.stop_with_stdin:
         _stop_when_stdin_ends(supervisor)
