@@ -101,7 +101,7 @@ def test_settlement_and_recovery_at_once_give_one_outcome(store: SqlStore, clock
                 assert (found.state, ended) == (JobState.COMPLETED, ["completed"])
             else:
                 assert (found.state, ended) == (JobState.QUEUED, ["lost"])
-        claim_all(store, a_worker(store))
+        claim_all(store, a_worker(store, lease=3600))
 
 
 @in_tiers("size", 300, 1000)

@@ -170,6 +170,11 @@ class SharedPage:
         """Whether that attempt has entered its cell."""
         return self._numbers[_FIRST_CELL + place * _CELL_WORDS] == number
 
+    def is_on(self, place: int, number: int, thread: int) -> bool:
+        """Whether that attempt is in its cell, and on that thread."""
+        at = _FIRST_CELL + place * _CELL_WORDS
+        return self._numbers[at + _NUMBER] == number and self._numbers[at + _THREAD] == thread
+
     def kernel_thread(self, place: int) -> int:
         """Of every attempt that ends: without making a Cell for it."""
         return self._numbers[_FIRST_CELL + place * _CELL_WORDS + _KERNEL_THREAD]

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from unstuck.chance import Chance
@@ -370,8 +370,9 @@ class Claimer:
             jobs = Claimed([*jobs, *counted], counted.held, [*jobs.left_out, *counted.left_out])
         # A quarter more each time: what is asked for beyond what can be read was claimed in vain.
         self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
-        self._remember(shares, jobs, now)
-        return {job.route for job in jobs}
+        got = Counter([job.route for job in jobs])
+        self._remember(shares, jobs, got, now)
+        return set(got)
 
     def _take(self, shares: Sequence[Share]) -> Claimed:
         claim = self._chance.nonce()
@@ -403,10 +404,14 @@ class Claimer:
         names = sorted({route.workflow for number in self._held if (route := self._routes.get(number))})
         return f"somebody keeps a limit locked that counts these workflows: {', '.join(names[:10])}"
 
-    def _remember(self, shares: Sequence[Share], jobs: Claimed, now: float) -> None:
-        """Whose turn it was, where each route's next claim begins, and which routes gave nothing."""
+    def _remember(self, shares: Sequence[Share], jobs: Claimed, got: Mapping[int, int], now: float) -> None:
+        """Whose turn it was, where each route's next claim begins, and which routes gave nothing. `got`: how many
+        jobs each route gave."""
         tenants = {share.route: self._bids[share.route].tenant for share in shares if share.route not in jobs.held}
-        self._turns.served(tenants.values(), Counter(tenants[job.route] for job in jobs if job.route in tenants))
+        by_tenant: Counter[str] = Counter()
+        for route in got.keys() & tenants.keys():
+            by_tenant[tenants[route]] += got[route]
+        self._turns.served(tenants.values(), by_tenant)
         # By rank within each route, so the last is where the next claim begins.
         gave = {job.route: job for job in jobs}
         for route, job in gave.items():
@@ -424,13 +429,12 @@ class Claimer:
             self._barren |= barren
         if not jobs.held:
             self._rest_if_in_vain(bool(jobs), now)
-        self._drop_spent(shares, jobs)
+        self._drop_spent(shares, jobs, got)
 
-    def _drop_spent(self, shares: Sequence[Share], jobs: Claimed) -> None:
+    def _drop_spent(self, shares: Sequence[Share], jobs: Claimed, got: Mapping[int, int]) -> None:
         """What gave less than it was asked for has no more, or may give no more: the next look will tell."""
-        got = Counter(job.route for job in jobs)
         for share in shares:
-            if got[share.route] < share.limit and share.route not in jobs.held:
+            if got.get(share.route, 0) < share.limit and share.route not in jobs.held:
                 self._bids.pop(share.route, None)
 
     def _rest_if_in_vain(self, brought: bool, now: float) -> None:

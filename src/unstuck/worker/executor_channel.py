@@ -108,7 +108,10 @@ class ExecutorChannel:
             return False
         try:
             for message in member.inbox.take(data):
-                self._take(member, message)
+                if type(message) is Return:
+                    self._ended(member, message)
+                else:
+                    self._take(member, message)
         except Exception as error:
             # BadFrame or whatever else its words led to: it costs this executor, never the supervisor.
             self._selector.unwatch(member.wire)
@@ -128,7 +131,7 @@ class ExecutorChannel:
         match message:
             case Begun():
                 self._begun(member, message)
-            case Return() | Raise() | Stop() | Park():
+            case Raise() | Stop() | Park():
                 self._ended(member, message)
             case FlowCallMessage():
                 fed = member.sends(message.number, message.serial)

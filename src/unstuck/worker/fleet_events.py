@@ -54,14 +54,15 @@ class FleetEventHandler:
     def hear(self, event: FleetEvent, now: float) -> None:
         """One event that cannot be digested must not take the others of its batch with it."""
         try:
-            self._on(event, now)
+            if type(event) is Finished:
+                self._on_finished(event, now)
+            else:
+                self._on(event, now)
         except Exception:
             logging.getLogger("unstuck").exception("could not digest %s", type(event).__name__)
 
     def _on(self, event: FleetEvent, now: float) -> None:
         match event:
-            case Finished():
-                self._on_finished(event, now)
             case Started():
                 self._on_started(event, now)
             case Recalled():
@@ -95,18 +96,19 @@ class FleetEventHandler:
         state, holding = self._state, self._state.ledger.get(event.ref)
         if holding is None:
             return
+        job = holding.job
         if post := state.post_of(holding):
             state.finished_one(post)
-            post.last_ended = holding.job.workflow
+            post.last_ended = job.workflow
         state.roster.unseat(holding, now)
         state.is_congested = False
         if holding.stage in (Stage.STUCK, Stage.REVOKED):
             self._body_ended(holding)
             return
         state.ledger.end(event.ref)
-        state.pace.note(holding.job.workflow, event.duration_ms)
+        state.pace.note(job.workflow, event.duration_ms)
         outcome = _outcome(event.outcome, holding)
-        self._report(Report(event.ref, outcome, event.duration_ms, event.output, has_target=holding.job.has_target))
+        self._report(Report(event.ref, outcome, event.duration_ms, event.output, job.has_target))
 
     def _report(self, report: Report) -> None:
         """Behind what its handler had asked for before."""

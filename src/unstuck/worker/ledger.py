@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
+
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
@@ -34,9 +36,9 @@ class Stage(IntEnum):
     ENDED = 5
 
 
-@dataclass(slots=True)
-class HeldAttempt:
-    """One attempt as its supervisor knows it. Instants are BOOTTIME seconds."""
+class HeldAttempt(msgspec.Struct):
+    """One attempt as its supervisor knows it. Instants are BOOTTIME seconds. (Made for every job: a Struct takes a
+    fifth of a dataclass's time.)"""
 
     job: ClaimedJob
     claimed_at: float
@@ -126,8 +128,7 @@ class Ledger:
         with self._lock:
             for job in jobs:
                 if job.ref not in self._holdings:
-                    holding = HeldAttempt(job, claimed_at=now)
-                    self._holdings[job.ref] = holding
+                    self._holdings[job.ref] = holding = HeldAttempt(job, now)
                     self._fresh.append(holding)
             self._pending.discard(claim)
             self._room = self._room.less(len(jobs))

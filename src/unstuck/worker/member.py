@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from unstuck.executor.messages import MAX_FLOW_CALLS, BadFrame, FrameReader, Run, from_executor
 from unstuck.executor.page import SharedPage
 from unstuck.model.job import AttemptRef, ClaimedJob
@@ -29,8 +31,7 @@ MOST_SENT = 1 << 20
 MOST_SERIAL = (1 << 63) - 1
 
 
-@dataclass(slots=True)
-class Fed:
+class Fed(msgspec.Struct):
     """An attempt that an executor was given and has not answered for.
 
     `is_back`: it was taken back without the executor's help. It will not begin, but its cell is not free before the
@@ -261,8 +262,7 @@ class Member:
         return self.fed[there[0]].ref if len(there) == 1 else None
 
     def _is_on(self, thread: int, number: int) -> bool:
-        cell = self.page.cell(self.fed[number].place)
-        return cell.number == number and cell.thread == thread
+        return self.page.is_on(self.fed[number].place, number, thread)
 
     def death(self, status: str, stack: str | None, wait_status: int | None) -> ExecutorDied:
         return ExecutorDied(
@@ -303,14 +303,18 @@ class Member:
         unstarted: list[AttemptRef] = []
         unsaid: dict[AttemptRef, float] = {}
         on_main: list[AttemptRef] = []
+        main = page.main_thread
         for number, fed in self._here():
-            if not self.has_started(number):
+            if not (fed.started or page.holds(fed.place, number)):
                 unstarted.append(fed.ref)
                 continue
             running.append(fed.ref)
             if not fed.started:
                 unsaid[fed.ref] = page.cell(fed.place).started_at
-            if self._is_on_main(number, fed):
+            if not fed.on_main and main != 0:
+                # Once on it, always on it.
+                fed.on_main = page.is_on(fed.place, number, main)
+            if fed.on_main:
                 on_main.append(fed.ref)
         return ExecutorView(
             executor=self.number,
@@ -331,13 +335,6 @@ class Member:
             is_stopped=silence.is_stopped if silence else False,
             is_starved=starving.is_starved if starving else False,
         )
-
-    def _is_on_main(self, number: int, fed: Fed) -> bool:
-        """Once on it, always on it."""
-        if not fed.on_main:
-            main = self.page.main_thread
-            fed.on_main = main != 0 and self._is_on(main, number)
-        return fed.on_main
 
     def _ref(self, number: int | None) -> AttemptRef | None:
         fed = self.fed.get(number) if number else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import sys
 from collections.abc import Collection, Sequence
@@ -61,6 +62,8 @@ def place(
     loops = {post.number for post in shared if post.has_live_loop(unresponsive)}
     solos = [post for post in posts if post.alone and post.load == 0]
     loads = {post.number: post.load - post.slots for post in shared}
+    # While all loops live, who is free goes by a heap; else by a look at those that are open to it.
+    heap = sorted((load, number) for number, load in loads.items()) if len(loops) == len(loads) else []
     seats: dict[int, list[HeldAttempt]] = {}
     unseated: list[HeldAttempt] = []
     for holding in waiting:
@@ -70,6 +73,10 @@ def place(
                 seats[solos.pop().number] = [holding]
             else:
                 unseated.append(holding)
+        elif heap:
+            load, number = heap[0]
+            heapq.heapreplace(heap, (load + 1, number))
+            seats.setdefault(number, []).append(holding)
         elif open_to := loops if holding.job.workflow in coroutines else loads:
             number = min(open_to, key=loads.__getitem__)
             loads[number] += 1

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from unstuck.executor.messages import Question, Reply
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
@@ -62,8 +64,7 @@ class Started:
     at: float
 
 
-@dataclass(slots=True)
-class Finished:
+class Finished(msgspec.Struct):
     executor: int
     ref: AttemptRef
     outcome: Outcome

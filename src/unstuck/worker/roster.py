@@ -174,13 +174,12 @@ class Roster:
             holding.stage = Stage.FED
             holding.executor = post.number
             holding.fed_at = now
-            post.holdings[holding.ref] = holding
+            post.holdings[holding.job.ref] = holding
 
     def unseat(self, holding: HeldAttempt, now: float) -> None:
         """It has ended there: its slot is free."""
         post = self.posts.get(holding.executor or 0)
-        if post is not None and holding.ref in post.holdings:
-            del post.holdings[holding.ref]
+        if post is not None and post.holdings.pop(holding.ref, None) is not None:
             post.idle_since = now
 
     def look(self, views: Iterable[ExecutorView], now: float) -> None:

@@ -49,6 +49,8 @@ MOST_SERIAL = (1 << 31) - 1
 MOST_MICROS = 1 << 58
 #: The end of the year 9999 in microseconds since 1970: beyond it nobody can read an instant.
 LAST_INSTANT = 253_402_300_799_999_999
+#: What a handler without a result returns, as JSON.
+NOTHING = "null"
 _json_syntax = msgspec.json.Decoder(msgspec.Raw)
 _NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 #: As signed bytes: one level up, one down.
@@ -58,7 +60,8 @@ _UP_AND_DOWN = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 def outcome_of(message: Return | Raise | Stop | Park, max_result: int, *, is_alone: bool = False) -> Outcome:
     match message:
         case Return():
-            _check_result(message.result, max_result)
+            if message.result != NOTHING:
+                _check_result(message.result, max_result)
             return Returned(message.result)
         case Stop():
             return Stopped(_kind(message.asked), _bounded(message.message))
