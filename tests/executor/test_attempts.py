@@ -131,8 +131,7 @@ def test_leaving_the_interpreter_fails_the_job_and_nothing_else(
 
 
 def test_arguments_that_cannot_be_read_are_an_invalid_job(watch: Watch, shared: int) -> None:
-    job = watch.job("add")
-    object.__setattr__(job, "payload", "not json")
+    job = watch.job("add")._replace(payload="not json")
     watch.fleet.feed(shared, [job])
 
     outcome = raised(watch.finished(job.ref))

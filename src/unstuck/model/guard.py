@@ -113,6 +113,8 @@ class SettingRecord:
 
 # --- the audit ----------------------------------------------------------------------------------------------------
 
+#: What a limit can be set for; of `workflow_keys`: `unstuck workflows limit NAME --each-key`.
+LIMITED: Final = ("keys", "queues", "tenants", "workflows", "workflow_keys")
 #: What people can do that is written down: the noun and the verb of the command line.
 VERBS: Final = (
     *(f"jobs.{verb}" for verb in ("cancel", "interrupt", "release", "replay", "resolve", "resume", "retry", "skip")),
@@ -124,7 +126,7 @@ VERBS: Final = (
     "quarantine.retry",
     *(f"workers.{verb}" for verb in ("drain", "kill", "recycle", "stack")),
     *(f"{noun}.{verb}" for noun in ("queues", "targets", "tenants", "workflows") for verb in ("pause", "unpause")),
-    *(f"{noun}.{verb}" for noun in ("keys", "queues", "tenants", "workflows") for verb in ("limit", "unlimit")),
+    *(f"{noun}.{verb}" for noun in LIMITED for verb in ("limit", "unlimit")),
     "tenants.weight",
 )
 

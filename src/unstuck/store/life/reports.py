@@ -30,7 +30,7 @@ class Reports:
             for answer in self._settle(worker, [first[ref] for ref in refs], patience):
                 answers[answer.ref] = answer
 
-        failed = isolation.in_parts(list(first), act)
+        failed = isolation.in_parts(list(reversed(first)), act)
         if failed:
             self._transactions.probe()  # where nothing can be written no report is to blame
         for ref, error in failed.items():
