@@ -50,7 +50,7 @@ class Attempts:
         """False: the attempt has ended, and nothing is asked for it any more, also not by a thread it left behind."""
         if not self.tell(number, FlowCallMessage(number, serial, question)):
             return False
-        self._outbox.ring_if_asleep()
+        self._outbox.hurry()
         return True
 
     def tell(self, number: int, message: Any) -> bool:

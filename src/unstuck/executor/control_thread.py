@@ -62,6 +62,10 @@ FENCED_STATUS = 68
 REINFORCE_EVERY = 0.001
 #: Messages that come within these seconds of one another are sent together: every frame wakes two processes.
 GATHER = 0.001
+#: So many at a time are a stream: a frame of them is worth a longer wait, which nobody notices. What a handler waits for
+#: an answer to ends it at once.
+STREAM = 16
+GATHER_STREAM = 0.004
 #: So few descriptors left are none: a handler's next file or connection would fail.
 FEW_DESCRIPTORS = 8
 _READ = 256 << 10
@@ -100,7 +104,7 @@ class ControlThread:
         self._unsent = bytearray()
         self._next_pulse = 0.0
         self._spoke_at = 0.0
-        self._is_gathering = False
+        self._gather_until = 0.0
         self._is_short = False
         self._is_draining = False
 
@@ -133,7 +137,7 @@ class ControlThread:
             if writing != bool(self._unsent):
                 writing = not writing
                 poller.modify(fd, select.POLLIN | select.POLLOUT if writing else select.POLLIN)
-            nap = self._nap(self._next_pulse - boot())
+            nap = self._nap(boot())
             self._gc_pause.end()
             found = poller.poll(nap)
 
@@ -194,6 +198,7 @@ class ControlThread:
         until = self._page.lease_until
         if until and now >= until + self._pulse:
             self._page.fence(now)
+            self._gather_until = 0.0
             self._flush()
             kill_where(self._is_descendant)
             _give_up(FENCED_STATUS)
@@ -202,15 +207,20 @@ class ControlThread:
         owner = executor_of(found.pid, self._tag.incarnation)
         return found.session == self._pid or owner == self._tag.executor
 
-    def _nap(self, until_pulse: float) -> float:
+    def _nap(self, now: float) -> float:
         """Milliseconds to sleep."""
-        if self._is_gathering:
-            return 1000 * GATHER
-        if not self._outbox.fall_asleep():
+        left = self._gather_until - now
+        if left <= 0.0:
+            if not self._outbox.fall_asleep():
+                return 0.0
+        elif not self._outbox.gather():
             return 0.0
         if self._crew.is_behind:
             return 1000 * REINFORCE_EVERY
-        until_fence = lease + self._pulse - boot() if (lease := self._page.lease_until) else until_pulse
+        if left > 0.0:
+            return 1000 * max(GATHER, left)
+        until_pulse = self._next_pulse - now
+        until_fence = lease + self._pulse - now if (lease := self._page.lease_until) else until_pulse
         return 1000 * max(REINFORCE_EVERY, min(until_pulse, until_fence))
 
     # what the supervisor says
@@ -294,11 +304,15 @@ class ControlThread:
     # what is said to the supervisor
 
     def _flush(self) -> None:
-        self._is_gathering = False
-        if messages := self._outbox.take_all():
-            now = boot()
+        now = boot()
+        is_time = now >= self._gather_until or self._outbox.is_urgent
+        if is_time and (messages := self._outbox.take_all()):
             # The first two messages go at once, so that a single job never waits for others.
-            self._is_gathering, self._spoke_at = now < self._spoke_at + GATHER, now
+            is_soon, self._spoke_at = now < self._spoke_at + GATHER, now
+            if len(messages) >= STREAM:
+                self._gather_until = now + GATHER_STREAM
+            elif is_soon:
+                self._gather_until = now + GATHER
             for frame in pack_all(messages, _weight):
                 self._unsent += frame
         if self._unsent:

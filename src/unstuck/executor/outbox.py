@@ -20,6 +20,9 @@ class Outbox:
         os.set_blocking(self.wake_in, False)
         os.set_blocking(self._wake_out, False)
         self._is_asleep = False
+        self._is_gathering = False
+        #: There is a message that cannot wait until others have come.
+        self.is_urgent = False
 
     def __bool__(self) -> bool:
         return bool(self._messages)
@@ -31,6 +34,13 @@ class Outbox:
     def say(self, message: Any) -> None:
         self._messages.append(message)
         self.ring_if_asleep()
+
+    def hurry(self) -> None:
+        """Somebody waits for the answer to what was put last. Said first, then looked: `gather` does it the other way
+        round."""
+        self.is_urgent = True
+        if self._is_asleep or self._is_gathering:
+            self.ring()
 
     def note_begin(self, number: int, at: float) -> None:
         """No ring: the supervisor sees it in the page, too, and the end of a short job says it all."""
@@ -44,7 +54,7 @@ class Outbox:
             self.ring()
 
     def ring(self) -> None:
-        self._is_asleep = False
+        self._is_asleep = self._is_gathering = False
         try:
             os.write(self._wake_out, b"!")
         except BlockingIOError:
@@ -59,11 +69,19 @@ class Outbox:
             self._is_asleep = False
         return self._is_asleep
 
+    def gather(self) -> bool:
+        """Rest, and be woken only for what is urgent. False: something is."""
+        self._is_gathering = True
+        if self.is_urgent:
+            self._is_gathering = False
+        return self._is_gathering
+
     def wake_up(self) -> None:
-        self._is_asleep = False
+        self._is_asleep = self._is_gathering = False
 
     def take_all(self) -> list[Any]:
         """Begins come first and are looked for last: so none is told after another message of its attempt."""
+        self.is_urgent = False
         messages, taken = self._messages, []
         while messages:
             taken.append(messages.popleft())

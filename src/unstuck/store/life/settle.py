@@ -188,40 +188,24 @@ def _question(
 
 def _close_by_steps(t: Transaction, worker: int, by: str, returned: list[Report], targets: list[int]) -> _Closed:
     """A statement per table, as safe as one under SQLite's single writer. Targets are not locked there."""
-    columns = {report.ref: _returned_columns(report, by) for report in returned}
-    closed = {
-        ref_of(row): row["target"] for row in t.all("settle_returned", worker=worker, rows=list(columns.values()))
-    }
-    if not closed:
+    found = t.all("settle_returned", worker=worker, jobs=[report.ref.job for report in returned])
+    open_ones = {ref_of(row): row["target"] for row in found}
+    done = [(report, open_ones[report.ref]) for report in returned if report.ref in open_ones]
+    if not done:
         return [], False
     now = t.one("now")
     assert now is not None
-    rows = packed([columns[ref] for ref in closed])
-    jobs = [ref.job for ref in closed]
-    t.run("settle_returned_done", rows=rows, now=now["now"])
-    t.run("settle_returned_events", rows=rows)
+    rows = [(report.ref.job, report.duration_ms, _result_of(report)) for report, _ in done]
+    jobs = packed([job for job, _, _ in rows])
+    t.run("settle_returned_done", rows=packed(rows), now=now["now"])
+    t.run("settle_returned_events", jobs=jobs, by=by)
     t.run("close_attempts", jobs=jobs)
     told = t.run("tell_dependants", jobs=jobs)
-    return [(report, closed[report.ref]) for report in returned if report.ref in closed], told > 0
+    return done, told > 0
 
 
 def _result_of(report: Report) -> str | None:
     return report.outcome.result if isinstance(report.outcome, Returned) else None
-
-
-def _returned_columns(report: Report, by: str) -> dict[str, Any]:
-    ref = report.ref
-    facts: dict[str, Any] = {"by": by, "claim": ref.claim}
-    if report.duration_ms is not None:
-        facts["duration_ms"] = report.duration_ms
-    return {
-        "job": ref.job,
-        "token": ref.token,
-        "claim": ref.claim,
-        "result": _result_of(report),
-        "duration_ms": report.duration_ms,
-        "data": packed(facts),
-    }
 
 
 # --- the general path ---------------------------------------------------------------------------------------------
