@@ -62,8 +62,8 @@ FENCED_STATUS = 68
 REINFORCE_EVERY = 0.001
 #: Messages that come within these seconds of one another are sent together: every frame wakes two processes.
 GATHER = 0.001
-#: So many at a time are a stream: a frame of them is worth a longer wait, which nobody notices. What a handler waits for
-#: an answer to ends it at once.
+#: So many at a time are a stream: a frame of them is worth a longer wait, which nobody notices. A handler that waits
+#: for an answer ends it at once.
 STREAM = 16
 GATHER_STREAM = 0.004
 #: So few descriptors left are none: a handler's next file or connection would fail.
