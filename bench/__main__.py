@@ -49,6 +49,8 @@ def main() -> None:
     for name, text, jobs in (
         ("targets", "drain with all jobs in 2000 targets beside the same without, on both databases", None),
         ("old-transaction", "drain while somebody holds an old transaction open (PostgreSQL)", 60_000),
+        ("waiting", "drain the first of 500 000 jobs beside the first of 20 000 (PostgreSQL)", None),
+        ("blocked-keys", "drain 100 keys behind 100 000 older jobs of blocked keys (PostgreSQL)", None),
     ):
         pairs = commands.add_parser(name, help=text)
         pairs.add_argument("--rounds", type=int, default=3)
@@ -106,10 +108,16 @@ def main() -> None:
             drain.run(names, asked.rounds, asked.jobs, asked.keep)
         case "targets":
             beside = {"2000-targets": "no-targets", "sqlite-2000-targets": "sqlite-no-targets"}
-            sys.exit(not drain.compare(beside, 0.6, asked.rounds, asked.jobs, asked.keep))
+            sys.exit(not drain.compare(beside, 0.7, asked.rounds, asked.jobs, asked.keep))
         case "old-transaction":
             beside = {"old-transaction": "unstuck-sync"}
             sys.exit(not drain.compare(beside, 0.5, asked.rounds, asked.jobs, asked.keep))
+        case "waiting":
+            beside = {"500000-waiting": "few-waiting"}
+            sys.exit(not drain.compare(beside, 0.9, asked.rounds, asked.jobs, asked.keep))
+        case "blocked-keys":
+            beside = {"behind-blocked-keys": "100-keys"}
+            sys.exit(not drain.compare(beside, 0.9, asked.rounds, asked.jobs, asked.keep))
         case "keys":
             from bench import keys
 

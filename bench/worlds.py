@@ -110,16 +110,20 @@ class Workshop:
         settle(self.store, self.worker, job.ref, outcome)
 
     def copy(self, *texts: str, copies: int, **values: int) -> None:
-        """What the last job left, so many times."""
-        with by_hand(self.url) as execute:
-            (job,) = execute("SELECT MAX(id) FROM unstuck_jobs")[0]
-            for text in texts:
-                execute(text.format(job=job, copies=copies, **values))
+        copy(self.url, *texts, copies=copies, **values)
 
     def only(self, state: JobState, at_least: int) -> None:
         """Consistent, as the store itself reads it."""
         found = self.store.counts(None, ceiling=1_000)
         assert found.get(state, 0) >= min(1_000, at_least), f"{state}: {found}"
+
+
+def copy(url: str, *texts: str, copies: int, **values: int) -> None:
+    """What the last job left, so many times."""
+    with by_hand(url) as execute:
+        (job,) = execute("SELECT MAX(id) FROM unstuck_jobs")[0]
+        for text in texts:
+            execute(text.format(job=job, copies=copies, **values))
 
 
 def a_job(workflow: str, tenant: str = TENANT, target: str | None = None) -> NewJob:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psycopg
 
-from bench import enqueue, probe
+from bench import enqueue, probe, worlds
 from bench.contender import Contender, analyze, count, postgres_url, recreate_database
 from bench.probe import run_directory
-from bench.worlds import by_hand, open_store
+from bench.worlds import by_hand, copy, open_store
 from unstuck.app.workflow import Call
-from unstuck.store.port import EVERY, Limit
+from unstuck.store.port import EVERY, Limit, Share
 
 APP = "bench.contenders.ours_app:app"
 DATABASE = "bench_unstuck"
@@ -175,6 +175,62 @@ class OnPostgresPlaced(Placed, OnPostgresSync):
 
 class OnPostgresTargets(OnPostgresPlaced):
     workflow = "no_op_on"
+
+
+class FewWaiting(OnPostgresSync):
+    """The yardstick of what follows: only the first of them are waited for, and none is left."""
+
+    jobs = 20_000
+
+    def unsettled(self) -> int:
+        return 0
+
+
+class ManyWaiting(FewWaiting):
+    """Half a million behind those."""
+
+    def fill(self, jobs: int) -> None:
+        super().fill(jobs)
+        copy(self.url(), worlds.COPY_JOBS, worlds.COPY_READY, worlds.COPY_EVENTS, copies=480_000)
+        analyze(DATABASE)
+
+
+class HundredKeys(OnPostgresSync):
+    """A hundred keys, of which each may run ten at once."""
+
+    workflow = "no_op_keyed"
+    jobs = 20_000
+    blocked = 0
+
+    def prepare(self) -> None:
+        super().prepare()
+        store = open_store(self.url())
+        store.set_limit(Limit("key", "place:*", EVERY, "bench", concurrency=10))
+        store.close()
+
+    def arguments(self, number: int) -> tuple[int, ...]:
+        return (100 + number % 100,)
+
+    def unsettled(self) -> int:
+        return super().unsettled() - self.blocked
+
+
+class BehindBlockedKeys(HundredKeys):
+    """A hundred more, each with ten that run elsewhere and a thousand that wait, all older."""
+
+    blocked = 101_000
+
+    def fill(self, jobs: int) -> None:
+        from bench.contenders import ours_app
+
+        for start in range(0, self.blocked, CHUNK):
+            ours_app.no_op_keyed.enqueue_many([(n % 100,) for n in range(start, min(start + CHUNK, self.blocked))])
+        store = open_store(self.url())
+        worker = worlds.a_worker(store).number
+        shares = [Share(front.route, 10, is_limited=True) for front in store.open_routes()]
+        assert len(store.claim(worker, worlds.chance.nonce(), shares)) == 1_000
+        store.close()
+        super().fill(jobs)
 
 
 class OnPostgresKeyed(Keyed, OnPostgresSync):
