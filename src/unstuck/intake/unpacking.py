@@ -47,7 +47,9 @@ class Unpacking:
     def __call__(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
         """None: it does not fit, or only the signature can tell."""
         given = len(args)
-        if not self._is_plain or given >= len(self._to_name) or not self._to_name[given] <= kwargs.keys():
+        if not self._is_plain or given >= len(self._to_name):
+            return None
+        if (to_name := self._to_name[given]) and not to_name <= kwargs.keys():
             return None
         named: dict[str, Any] = {}
         for name, value in kwargs.items():
