@@ -56,8 +56,9 @@ def test_a_registration_is_noticed_by_the_next_submit(store: SqlStore) -> None:
     assert (job.policy.grace, job.policy.expires_after) == (4.0, 60.0)
 
 
-def test_a_cap_and_the_blacklist_are_noticed_by_the_next_submit(store: SqlStore) -> None:
-    pattern = a_job(said="{}")
+@pytest.mark.parametrize("options", [{}, {"target": "acme"}])
+def test_a_cap_and_the_blacklist_are_noticed_by_the_next_submit(store: SqlStore, options: dict[str, object]) -> None:
+    pattern = a_job(said="{}", **options)
     stored(store, alike(pattern, "1"))
     store.set_limit(Limit("tenant", TENANT, TENANT, "ada", max_queued=2))
     stored(store, alike(pattern, "2"))

@@ -79,13 +79,20 @@ class Transactions:
         known = self._plain.get(id(jobs.pattern)) if isinstance(jobs, Alike) else None
         if known is None or not self._still_holds(known, jobs):
             submit.check(jobs)
-            if self.door.is_watched or not submit.can_be_at_once(jobs):
+            if self.door.is_watched:
                 return None
-            known = self._looked_up(jobs)
-        stored = None if known is None else submit.at_once(self.database, jobs, known.plain)
+            known = self._looked_up(jobs) if submit.can_be_at_once(jobs) else None
+        if known is None:
+            return self._submit_alone(jobs)
+        stored = submit.at_once(self.database, jobs, known.plain)
         if stored is None and isinstance(jobs, Alike):
             self._plain.pop(id(jobs.pattern), None)
         return stored
+
+    def _submit_alone(self, jobs: Sequence[NewJob]) -> list[Submitted] | None:
+        if self.database.one_table_per_statement or not submit.can_be_alone(jobs):
+            return None
+        return submit.alone(self.database, jobs, self._numbers(jobs))
 
     def _still_holds(self, known: _Known, jobs: Sequence[NewJob]) -> bool:
         return (

@@ -120,6 +120,24 @@ def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
     )
 
 
+def alone(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
+    """The same for jobs that need more than their queue, where one statement makes that too: targets, tags, delays,
+    a stay in the queue. None: nothing was stored."""
+    earliest, latest = database.expected_now()
+    facts: dict[str, int | None] = {"earliest": earliest, "latest": min(latest, numbers.as_of + span(LIFE))}
+    facts["seen"] = numbers.seen if numbers.terms else None
+    columns = [_columns(place, job, numbers) for place, job in enumerate(jobs)]
+    rows = database.once("submit_jobs", hint=True, rows=packed(columns), alone=1, **facts)
+    born = dict.fromkeys((row["uid"] for row in rows), True)
+    return [Submitted(uid, born.pop(uid, False)) for uid in ids_of(jobs)] if born else None
+
+
+def can_be_alone(jobs: Sequence[NewJob]) -> bool:
+    return is_one_chunk(jobs) and not any(
+        job.key or job.start_at or job.replay_of or job.on_hold or job.after for job in patterns_of(jobs)
+    )
+
+
 def is_one_chunk(jobs: Sequence[NewJob]) -> bool:
     return len(jobs) <= CHUNK_JOBS and sum(map(len, payloads_of(jobs))) <= CHUNK_CHARACTERS
 
@@ -240,7 +258,7 @@ def _chunks(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
 
 
 def _insert(t: Transaction, rows: list[dict[str, Any]]) -> dict[str, Row]:
-    born = t.all("submit_jobs", rows=packed(rows))
+    born = t.all("submit_jobs", rows=packed(rows), alone=0, earliest=0, latest=0, seen=None)
     if t.one_table_per_statement and born:
         _insert_by_steps(t, rows, packed([row["id"] for row in born]))
     appointed = {row["uid"] for row in rows if row["start_at"] is not None}
