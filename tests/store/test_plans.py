@@ -127,7 +127,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("rest_jobs", {"rows": packed(RETRIED)}, 150),
     ("add_ready", {"jobs": NUMBERS}, 150),
     ("endings", {"rows": packed([{"job": n, "token": 1} for n in range(1, 101)])}, 400),
-    ("submit_jobs", {"rows": packed(FRESH)}, 150),
+    ("submit_jobs", {"rows": packed(FRESH), "alone": 0, "earliest": 0, "latest": 0, "seen": None}, 150),
     ("open_routes", {"after": 0, "most": 1000}, 60),
     ("waits", {"after": 0, "most": 1000}, 60),
     ("routes", {"numbers": list(range(1, 21))}, 30),

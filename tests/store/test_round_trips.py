@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -147,6 +147,21 @@ def test_jobs_of_one_workflow_are_stored_in_one_round_trip(far: SqlStore, trips:
     trips.statements.clear()
     far.submit([a_job(payload=f"{number}") for number in range(count)])
     assert trips.statements == ["submit_at_once"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"target": "acme"}, {"tags": ("a", "b")}, {"delay": 60.0}, {"expires_after": 60.0}]
+)
+def test_a_submit_with_a_target_tags_or_times_is_one_round_trip(
+    far: SqlStore, trips: RoundTrips, options: dict[str, Any]
+) -> None:
+    far.submit([a_job(**options)])  # learns the names
+    trips.statements.clear()
+    jobs = [a_job(payload=f"{number}", **options) for number in range(3)]
+    assert [answer.created for answer in far.submit(jobs)] == [True, True, True]
+    assert trips.statements == ["submit_jobs"]
+    assert [answer.created for answer in far.submit([jobs[0], a_job(**options)])] == [False, True], "one is a repeat"
+    assert [answer.created for answer in far.submit(jobs)] == [False, False, False]
 
 
 def test_where_more_is_asked_a_submit_says_so_in_a_transaction_and_does_not_try_in_vain(

@@ -132,12 +132,15 @@ class App(Engine):
 
     def prepared(self, workflow: str, options: Options) -> Submit:
         """The same for many times: what the calls have in common is looked up and checked once."""
-        pattern = self._submitter(None).pattern(self.registry.handler(workflow), options)
+        submitter = self._submitter(None)
+        pattern = submitter.pattern(self.registry.handler(workflow), options)
         arguments, tenant = self._drafts[workflow].resolved(), pattern.of_all.tenant
 
         def submit(calls: Calls) -> list[Job[Any]]:
+            nonlocal submitter
             payloads = [arguments.pack(args, kwargs) for args, kwargs in calls]
-            submitter = self._submitter(self.store)
+            if submitter.store is not (store := self.store):  # opened since, or another process's
+                submitter = self._submitter(store)
             jobs = submitter.jobs(pattern, payloads)
             return [
                 Job(self, stored.id, tenant, returns=arguments.returns, is_new=stored.id == ident)

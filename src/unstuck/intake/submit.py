@@ -221,7 +221,7 @@ class Submitter:
         tenant: str = DEFAULT_TENANT,
         max_timeout: float | None = None,
     ) -> None:
-        self._store = store
+        self.store = store
         self._chance = chance or SystemChance()
         self._tenant = tenant
         self._max_timeout = max_timeout
@@ -262,6 +262,8 @@ class Submitter:
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """All or nothing up to BATCH jobs; of more, an error's note says how many are stored already."""
+        if len(jobs) <= BATCH:
+            return self._store_once(jobs)
         stored: list[Submitted] = []
         for start in range(0, len(jobs), BATCH):
             try:
@@ -279,7 +281,7 @@ class Submitter:
             if repeat:
                 threading.Event().wait(_PAUSE * 2**repeat)
             try:
-                answers = self._store.submit(jobs)
+                answers = self.store.submit(jobs)
                 return answers if lost is None else _claimed_back(jobs, answers)
             except OutcomeUnknown as error:
                 lost = error

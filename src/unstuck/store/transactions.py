@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from unstuck.model.errors import StoreBusy
-from unstuck.model.job import NewJob, patterns_of
+from unstuck.model.job import Alike, NewJob, patterns_of
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.guard import audit, isolation
 from unstuck.store.life import submit
 from unstuck.store.life.settle_tools import Settling
-from unstuck.store.order.name_ids import Numbers, StaleNames
+from unstuck.store.order.name_ids import Numbers, StaleNames, WorkflowRules
 from unstuck.store.port import EVERY, QuarantineDuty, Submitted
 
 #: How often a verb looks again at what keeps moving under its eyes.
 LOOKS = 100
 BY_JANITOR = "janitor"
+#: Patterns of jobs that are kept in mind: a program has few workflows, and makes patterns for single jobs besides.
+MOST_KNOWN = 256
+
+
+class _Known(NamedTuple):
+    """What was found out about a pattern of jobs, and by which rules."""
+
+    plain: submit.Plain
+    rules: WorkflowRules
 
 
 class Transactions:
@@ -29,6 +38,8 @@ class Transactions:
         #: Whether the last look at the routes met a limit: what ends may then be all that keeps it shut.
         self.has_limits = False
         self.door = submit.Door()
+        #: By the identity of their patterns, which stay while they are known.
+        self._plain: dict[int, _Known] = {}
         self._workers: dict[int, Row] = {}
 
     def waking(self, work: Callable[[Transaction], tuple[T, bool]], patience: float | None = None) -> T:
@@ -64,10 +75,44 @@ class Transactions:
         return self.database.write(both)
 
     def submit_at_once(self, jobs: Sequence[NewJob]) -> list[Submitted] | None:
-        """In one round trip, where nothing asks for more. None: something does."""
-        if self.database.one_table_per_statement or self.door.is_watched or not submit.can_be_at_once(jobs):
+        """In one round trip, where nothing asks for more. None: something does. They are checked in either case."""
+        known = self._plain.get(id(jobs.pattern)) if isinstance(jobs, Alike) else None
+        if known is None or not self._still_holds(known, jobs):
+            submit.check(jobs)
+            if self.door.is_watched:
+                return None
+            known = self._looked_up(jobs) if submit.can_be_at_once(jobs) else None
+        if known is None:
+            return self._submit_alone(jobs)
+        stored = submit.at_once(self.database, jobs, known.plain)
+        if stored is None and isinstance(jobs, Alike):
+            self._plain.pop(id(jobs.pattern), None)
+        return stored
+
+    def _submit_alone(self, jobs: Sequence[NewJob]) -> list[Submitted] | None:
+        if self.database.one_table_per_statement or not submit.can_be_alone(jobs):
             return None
-        return submit.at_once(self.database, jobs, self._numbers(jobs))
+        return submit.alone(self.database, jobs, self._numbers(jobs))
+
+    def _still_holds(self, known: _Known, jobs: Sequence[NewJob]) -> bool:
+        return (
+            not self.door.is_watched
+            and self.name_ids.are_current(known.rules)
+            and submit.is_one_chunk(jobs)
+            and submit.are_clean(jobs)
+        )
+
+    def _looked_up(self, jobs: Sequence[NewJob]) -> _Known | None:
+        numbers, rules = self._numbers(jobs), self.name_ids.rules
+        plain = submit.Plain.of(jobs, numbers)
+        if plain is None:
+            return None
+        known = _Known(plain, rules)
+        if isinstance(jobs, Alike) and numbers.terms and numbers.seen == rules.seen:
+            if len(self._plain) >= MOST_KNOWN:
+                self._plain = {}
+            self._plain[id(plain.pattern)] = known
+        return known
 
     def with_numbers(
         self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None = None

@@ -85,7 +85,8 @@ class Witness:
                 return 0
             error = known.error + TOLERANCE + _drift(known, sent)
             if _at(known, sent) - error <= now <= _at(known, received) + error:
-                self._known = _followed(known, _reading(now, sent, received))
+                if received - known.boot >= _FOLLOWED_EVERY or known.error > _SHARP:
+                    self._known = _followed(known, _reading(now, sent, received))
                 self._is_settled = self._is_settled or sent >= self._young_until
                 return 0
             return round(now - _at(known, (sent + received) / 2))
@@ -131,8 +132,8 @@ class Witness:
         if known is None:
             return None
         at = boot()
-        error = known.error + TOLERANCE + _drift(known, at)
-        return round(_at(known, at) - error), round(_at(known, at) + error)
+        error, expected = known.error + TOLERANCE + _drift(known, at), _at(known, at)
+        return round(expected - error), round(expected + error)
 
 
 def _reading(now: int, sent: float, received: float) -> _Reading:

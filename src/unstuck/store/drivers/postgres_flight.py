@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import select
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -87,7 +88,8 @@ def _send(
     if prepared is None:
         prepared = connection.prepared[name] = PreparedStatement(name, statements[name])
         line.send_prepare(prepared.name, prepared.text)
-    line.send_query_prepared(prepared.name, [_written(values[each]) for each in prepared.names])
+    written = [_WRITERS.get(type(value), _written)(value) for value in map(values.__getitem__, prepared.names)]
+    line.send_query_prepared(prepared.name, written)
     line.pipeline_sync()
     return prepared
 
@@ -129,11 +131,13 @@ class PreparedStatement:
 
 
 def _written(value: Any) -> bytes | None:
-    if isinstance(value, str):
-        return value.encode()
     if value is None:
         return None
     return (array(value) if isinstance(value, list) else str(value)).encode()
+
+
+#: What most values are needs no look at what else they may be.
+_WRITERS: dict[type, Callable[[Any], bytes | None]] = {str: str.encode, int: b"%d".__mod__}
 
 
 def _flush(line: PGconn) -> None:

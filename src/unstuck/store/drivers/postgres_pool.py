@@ -163,13 +163,20 @@ class Pool:
         self._limit = limit
         self._idle: list[PooledConnection] = []
         self._open = 0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # taken by itself: a Condition's own way to it is Python
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
         self._closed = False
 
     def take(self, deadline: float, stop_after: int | None = None) -> PooledConnection:
-        with self._changed:
+        with self._lock:
             while not self._idle and self._open >= self._limit:
-                if not self._changed.wait(deadline - boot()) and boot() >= deadline:
+                self._waiting += 1
+                try:
+                    is_changed = self._changed.wait(deadline - boot())
+                finally:
+                    self._waiting -= 1
+                if not is_changed and boot() >= deadline:
                     raise StoreUnavailable(f"all {self._limit} connections are busy; nothing was written")
             if self._closed:
                 raise StoreUnavailable("this store was closed")
@@ -184,6 +191,8 @@ class Pool:
 
     def _place_of_fitting(self, stop_after: int | None) -> int:
         last = len(self._idle) - 1
+        if self._idle[last].stop_after == stop_after:
+            return last
         return next((n for n in range(last, -1, -1) if self._idle[n].stop_after == stop_after), last)
 
     def give_back(self, connection: PooledConnection) -> None:
@@ -191,16 +200,17 @@ class Pool:
         if connection.is_lost or not connection.is_at_rest:
             self.drop(connection)
             return
-        with self._changed:
+        with self._lock:
             if not self._closed:
                 self._idle.append(connection)
-                self._changed.notify()
+                if self._waiting:
+                    self._changed.notify()
                 return
         self.drop(connection)
 
     def adopt(self, connection: PooledConnection) -> None:
         """One that came too late for the call that asked for it."""
-        with self._changed:
+        with self._lock:
             if not self._closed and self._open < self._limit:
                 self._open += 1
                 self._idle.append(connection)
@@ -214,19 +224,19 @@ class Pool:
 
     def drop_idle(self) -> None:
         """One of them was dead, so the server was probably restarted: the others are dead too."""
-        with self._changed:
+        with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             self.drop(connection)
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify_all()
         self.drop_idle()
 
     def _one_less(self) -> None:
-        with self._changed:
+        with self._lock:
             self._open -= 1
             self._changed.notify()
 

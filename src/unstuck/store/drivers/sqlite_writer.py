@@ -107,6 +107,10 @@ class Task:
         raise StoreUnavailable("the SQLite file's writer did not get to it in time; nothing was written")
 
 
+#: A task, what its closure gave, and what it raised.
+Outcome = tuple[Task, Any, BaseException | None]
+
+
 class Gate:
     """The file lock beside the database: shared to write, exclusive to checkpoint."""
 
@@ -191,11 +195,8 @@ class Writer:
         if first is None:
             return None
         group = [first]
-        while len(group) < GROUP:
-            try:
-                task = self._tasks.get_nowait()
-            except queue.Empty:
-                break
+        while len(group) < GROUP and not self._tasks.empty():  # nobody else takes from it
+            task = self._tasks.get_nowait()
             if task is None:
                 self._tasks.put(None)
                 break
@@ -238,9 +239,12 @@ class Writer:
             finished, broken = self._run_all(connection, group)
             if broken:
                 return [task for task, _, _ in finished]
-            self._commit(connection, finished)
+            outcomes = self._commit(connection, finished)
         finally:
             self._gate.release()
+        # Last of all: who is answered wants the interpreter, and we are about to let go of it anyway.
+        for task, value, raised in outcomes:
+            task.answer(value, raised)
         return []
 
     def _begin(self, group: list[Task]) -> sqlite3.Connection:
@@ -268,11 +272,9 @@ class Writer:
                 raise WriteOverdue
             pause(0.0002 + 0.002 * _chance.fraction())
 
-    def _run_all(
-        self, connection: sqlite3.Connection, group: list[Task]
-    ) -> tuple[list[tuple[Task, Any, BaseException | None]], bool]:
+    def _run_all(self, connection: sqlite3.Connection, group: list[Task]) -> tuple[list[Outcome], bool]:
         """What each closure gave; the flag says that the whole transaction is gone and nothing was written."""
-        finished: list[tuple[Task, Any, BaseException | None]] = []
+        finished: list[Outcome] = []
         alone = len(group) == 1
         transaction = SqliteTransaction(connection, self._statements)
         for task in group:
@@ -306,20 +308,18 @@ class Writer:
             return None, _too_slow(task) if is_interrupt(error) and boot() < task.deadline else error
         return value, None
 
-    def _commit(self, connection: sqlite3.Connection, finished: list[tuple[Task, Any, BaseException | None]]) -> None:
+    def _commit(self, connection: sqlite3.Connection, finished: list[Outcome]) -> list[Outcome]:
+        """What each caller is to be told."""
         self._statement_deadline = float("inf")  # an interrupted COMMIT would leave the outcome open
         try:
             connection.execute("COMMIT")
         except BaseException as error:
             self._roll_back(connection)
             self._recover(error)
-            for task, _, own in finished:
-                task.answer(error=translated(own) if own else lost_commit(error))
-            return
+            return [(task, None, translated(own) if own else lost_commit(error)) for task, _, own in finished]
         self._commits += 1
         self._is_clean = False
-        for task, value, own in finished:
-            task.answer(value, translated(own) if own else None)
+        return [(task, value, translated(own) if own else None) for task, value, own in finished]
 
     def _connected(self, deadline: float) -> sqlite3.Connection:
         self._drop_if_moved()

@@ -40,13 +40,14 @@ class CallWatchdog:
 
     def __init__(self) -> None:
         self._lines: set[Line] = set()
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # taken by itself: a Condition's own way to it is Python
+        self._changed = threading.Condition(self._lock)
         self._sleeps_until = float("inf")
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def watch(self, line: Line, deadline: float) -> None:
-        with self._changed:
+        with self._lock:
             line.deadline = deadline
             self._lines.add(line)
             if self._thread is None:
@@ -57,19 +58,19 @@ class CallWatchdog:
                 self._changed.notify()
 
     def release(self, line: Line) -> None:
-        with self._changed:
+        with self._lock:
             self._lines.discard(line)
             if self._closed and not self._lines:
                 self._changed.notify()
 
     def close(self) -> None:
         """The thread ends with the last call under way: those keep their deadlines."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify()
 
     def _loop(self) -> None:
-        with self._changed:
+        with self._lock:
             while self._lines or not self._closed:
                 now = boot()
                 for line in [line for line in self._lines if line.deadline <= now]:

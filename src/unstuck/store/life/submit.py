@@ -8,8 +8,8 @@ counted, and the blacklist is asked, after the insert in the same transaction: w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from unstuck.model.dependencies import cycle
 from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
@@ -43,42 +43,60 @@ class Door:
         self.is_watched = False
 
 
-def at_once(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
-    """In one statement, and the hint behind it, jobs for which `can_be_at_once`. None: nothing was stored, and a
-    transaction must say why, or do it."""
-    patterns, uids = patterns_of(jobs), ids_of(jobs)
-    first = patterns[0]
-    if numbers.stay(first) is not None:
-        return None
+class Plain(NamedTuple):
+    """What one statement must know of jobs that need nothing but their queue, besides their ids and payloads."""
+
+    pattern: NewJob
+    facts: Mapping[str, Any]
+    #: One for all of them, or one for each.
+    routes: list[int]
+    until: int
+    seen: int | None
+
+    @classmethod
+    def of(cls, jobs: Sequence[NewJob], numbers: Numbers) -> Plain | None:
+        """Of jobs for which `can_be_at_once`. None: by their workflow's row they need more than that."""
+        patterns = patterns_of(jobs)
+        first = patterns[0]
+        if numbers.stay(first) is not None:
+            return None
+        facts: dict[str, Any] = {"tenant": first.tenant, "queue": first.queue, "workflow": first.workflow}
+        facts |= {"priority": first.priority, "policy": numbers.policy(first)}
+        routes = [numbers.route(pattern) for pattern in patterns]
+        until = numbers.as_of + span(LIFE)
+        return cls(first, facts, routes, until, numbers.seen if numbers.terms else None)
+
+    def routes_of(self, count: int) -> list[int]:
+        return self.routes if len(self.routes) == count else self.routes * count
+
+
+def at_once(database: Database, jobs: Sequence[NewJob], plain: Plain) -> list[Submitted] | None:
+    """In one statement, and the hint behind it. None: nothing was stored; a transaction must say why, or do it."""
+    if database.one_table_per_statement:
+        stored = database.write(lambda t: plainly(t, jobs, plain))
+        if stored is not None:
+            database.hint()
+        return stored
+    uids, count = ids_of(jobs), len(jobs)
     earliest, latest = database.expected_now()
     [row] = database.once(
         "submit_at_once",
         hint=True,
-        tenant=first.tenant,
-        queue=first.queue,
-        workflow=first.workflow,
-        priority=first.priority,
-        policy=numbers.policy(first),
         uids=uids,
-        routes=_routes(patterns, numbers, len(jobs)),
+        routes=plain.routes_of(count),
         payloads=payloads_of(jobs),
-        jobs=len(jobs),
+        jobs=count,
         earliest=earliest,
-        latest=min(latest, numbers.as_of + span(LIFE)),
-        seen=numbers.seen if numbers.terms else None,
+        latest=min(latest, plain.until),
+        seen=plain.seen,
+        **plain.facts,
     )
     if not row["is_open"]:
         return None
-    if row["born"] == len(jobs):
+    if row["born"] == count:
         return [Submitted(uid, True) for uid in uids]
     born = dict.fromkeys(json.loads(row["uids"] or "[]"), True)
     return [Submitted(uid, created=born.pop(uid, False)) for uid in uids]
-
-
-def _routes(patterns: Sequence[NewJob], numbers: Numbers, count: int) -> list[int]:
-    """One for each job: there is a pattern for all of them, or one for each."""
-    routes = [numbers.route(pattern) for pattern in patterns]
-    return routes if len(routes) == count else routes * count
 
 
 def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
@@ -86,39 +104,53 @@ def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
     limited."""
     patterns = patterns_of(jobs)
     first = patterns[0]
-    return (
-        len(jobs) <= CHUNK_JOBS
-        and all(
-            job.target is None
-            and job.key is None
-            and job.start_at is None
-            and job.replay_of is None
-            and not (job.delay or job.tags or job.on_hold or job.after)
-            and job.workflow == first.workflow
-            and job.said == first.said
-            and job.tenant == first.tenant
-            and job.queue == first.queue
-            and job.priority == first.priority
-            and (job.policy is first.policy or job.policy == first.policy)
-            for job in patterns
-        )
-        and sum(map(len, payloads_of(jobs))) <= CHUNK_CHARACTERS
+    return is_one_chunk(jobs) and all(
+        job.target is None
+        and job.key is None
+        and job.start_at is None
+        and job.replay_of is None
+        and not (job.delay or job.tags or job.on_hold or job.after)
+        and job.workflow == first.workflow
+        and job.said == first.said
+        and job.tenant == first.tenant
+        and job.queue == first.queue
+        and job.priority == first.priority
+        and (job.policy is first.policy or job.policy == first.policy)
+        for job in patterns
     )
 
 
-def plainly(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
+def alone(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[Submitted] | None:
+    """The same for jobs that need more than their queue, where one statement makes that too: targets, tags, delays,
+    a stay in the queue. None: nothing was stored."""
+    earliest, latest = database.expected_now()
+    facts: dict[str, int | None] = {"earliest": earliest, "latest": min(latest, numbers.as_of + span(LIFE))}
+    facts["seen"] = numbers.seen if numbers.terms else None
+    columns = [_columns(place, job, numbers) for place, job in enumerate(jobs)]
+    rows = database.once("submit_jobs", hint=True, rows=packed(columns), alone=1, **facts)
+    born = dict.fromkeys((row["uid"] for row in rows), True)
+    return [Submitted(uid, born.pop(uid, False)) for uid in ids_of(jobs)] if born else None
+
+
+def can_be_alone(jobs: Sequence[NewJob]) -> bool:
+    return is_one_chunk(jobs) and not any(
+        job.key or job.start_at or job.replay_of or job.on_hold or job.after for job in patterns_of(jobs)
+    )
+
+
+def is_one_chunk(jobs: Sequence[NewJob]) -> bool:
+    return len(jobs) <= CHUNK_JOBS and sum(map(len, payloads_of(jobs))) <= CHUNK_CHARACTERS
+
+
+def plainly(t: Transaction, jobs: Sequence[NewJob], plain: Plain) -> list[Submitted] | None:
     """The same where a statement writes to one table: in a transaction, row by row, which is cheaper there than to
     make a document of a batch and read it again. None: nothing was stored, and `submit` must say why, or do it."""
-    patterns, uids = patterns_of(jobs), ids_of(jobs)
-    first = patterns[0]
     door = t.one("submit_door")
     assert door is not None
-    if door["is_watched"] or numbers.stay(first) is not None:
+    if door["is_watched"] or door["now"] > plain.until or plain.seen not in (None, door["seen"]):
         return None
-    numbers.check(door["now"], door["seen"])
-    facts = {"tenant": first.tenant, "queue": first.queue, "workflow": first.workflow, "priority": first.priority}
-    facts |= {"policy": numbers.policy(first), "now": door["now"]}
-    rows = zip(uids, _routes(patterns, numbers, len(jobs)), payloads_of(jobs), strict=True)
+    facts = {**plain.facts, "now": door["now"]}
+    rows = zip(ids_of(jobs), plain.routes_of(len(jobs)), payloads_of(jobs), strict=True)
     answers = [
         Submitted(uid, t.run("submit_plain", uid=uid, payload=payload, route=route, **facts) == 1)
         for uid, route, payload in rows
@@ -132,8 +164,10 @@ def plainly(t: Transaction, jobs: Sequence[NewJob], numbers: Numbers) -> list[Su
 def submit(
     t: Transaction, jobs: Sequence[NewJob], numbers: Numbers, key_life: float, door: Door | None = None
 ) -> list[Submitted]:
-    if t.one_table_per_statement and can_be_at_once(jobs) and (stored := plainly(t, jobs, numbers)) is not None:
-        return stored
+    if t.one_table_per_statement and can_be_at_once(jobs):
+        plain = Plain.of(jobs, numbers)
+        if plain is not None and (stored := plainly(t, jobs, plain)) is not None:
+            return stored
     jobs = list(jobs)  # from here on each is looked at
     owners = _owners(t, jobs, key_life)
     fresh = {job.id: job for job in jobs if owners.get(_key(job), job.id) == job.id}
@@ -224,7 +258,7 @@ def _chunks(jobs: list[NewJob]) -> Iterator[list[NewJob]]:
 
 
 def _insert(t: Transaction, rows: list[dict[str, Any]]) -> dict[str, Row]:
-    born = t.all("submit_jobs", rows=packed(rows))
+    born = t.all("submit_jobs", rows=packed(rows), alone=0, earliest=0, latest=0, seen=None)
     if t.one_table_per_statement and born:
         _insert_by_steps(t, rows, packed([row["id"] for row in born]))
     appointed = {row["uid"] for row in rows if row["start_at"] is not None}
@@ -276,8 +310,8 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
 
 def check(jobs: Sequence[NewJob]) -> None:
     """Before anything is written: both databases refuse the same things with the same words."""
-    are_clean = _are_clean(jobs)
-    for job in patterns_of(jobs) if are_clean else jobs:
+    is_clean = are_clean(jobs)
+    for job in patterns_of(jobs) if is_clean else jobs:
         if not -MAX_PRIORITY <= job.priority <= MAX_PRIORITY:
             raise InvalidInput(f"priority {job.priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
         if not 0 <= job.delay <= LONGEST:
@@ -288,13 +322,13 @@ def check(jobs: Sequence[NewJob]) -> None:
             raise InvalidInput(f"after_failure={job.after_failure!r} is not one of {', '.join(AFTER_FAILURES)}")
         if EVERY in (job.tenant, job.target):
             raise InvalidInput(f"{EVERY} stands for all of them and names none")
-        if not are_clean:
+        if not is_clean:
             check_text(job.payload, "the payload")
             for name in (job.id, *_names(job)):
                 check_text(name, "a name")
 
 
-def _are_clean(jobs: Sequence[NewJob]) -> bool:
+def are_clean(jobs: Sequence[NewJob]) -> bool:
     """One look at all texts of a batch together; what it finds is then looked for in each."""
     names = {name for job in patterns_of(jobs) for name in _names(job)}
     try:

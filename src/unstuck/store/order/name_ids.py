@@ -133,7 +133,7 @@ class _Memory:
         return self.as_of
 
 
-class _Rules:
+class WorkflowRules:
     """What workflows' rows make of what is said, as of one registration."""
 
     def __init__(self, seen: int | None, now: float) -> None:
@@ -150,26 +150,31 @@ class NameIds:
     def __init__(self, clock: Callable[[], float] = boot) -> None:
         self._clock = clock
         self._memory = _Memory(clock())
-        self._rules = _Rules(None, clock())
+        self.rules = WorkflowRules(None, clock())
         self._policies: _Kept[int, Policy] = _Kept()
         self._routes: _Kept[int, Route] = _Kept()
 
     def forget(self) -> None:
         self._memory = _Memory(self._clock())
-        self._rules = _Rules(None, self._clock())
+        self.rules = WorkflowRules(None, self._clock())
+
+    def are_current(self, rules: WorkflowRules) -> bool:
+        """Whether numbers that were found by them may be used without another look."""
+        now = self._clock()
+        return rules is self.rules and now - rules.begun_at <= RULES_LIFE and now - self._memory.begun_at <= LIFE
 
     def _terms(self, database: Database, jobs: Iterable[NewJob]) -> tuple[dict[Asked, Terms], int]:
         """What the workflows' rows make of what these jobs say, and as of which registration."""
         asked = {(job.workflow, job.said): job for job in jobs if job.said is not None}
         if not asked:
             return {}, 0
-        rules = self._rules
+        rules = self.rules
         known = rules.terms.of(asked) if self._clock() - rules.begun_at <= RULES_LIFE else {}
         if rules.seen is not None and len(known) == len(asked):
             return known, rules.seen
         seen, found = database.read(partial(_read_terms, asked=asked))
         if seen != rules.seen or not known:
-            rules = self._rules = _Rules(seen, self._clock())
+            rules = self.rules = WorkflowRules(seen, self._clock())
         rules.terms.keep(found)
         return found, seen
 
@@ -182,13 +187,13 @@ class NameIds:
         if now - self._memory.begun_at > LIFE:
             self.forget()
         (reference, *others) = wanted
-        if not others and now - self._rules.begun_at <= RULES_LIFE:
-            known = self._rules.numbers.get(reference)
+        if not others and now - self.rules.begun_at <= RULES_LIFE:
+            known = self.rules.numbers.get(reference)
             if known is not None:
                 return known
         found = self._ensure(database, wanted.values(), expect)
-        if not others and found.terms and found.seen == self._rules.seen:
-            self._rules.numbers.keep({reference: found})
+        if not others and found.terms and found.seen == self.rules.seen:
+            self.rules.numbers.keep({reference: found})
         return found
 
     def _ensure(self, database: Database, wanted: Collection[NewJob], expect: Expect | None) -> Numbers:

@@ -36,7 +36,6 @@ class SqlJobs(SqlVerbs):
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         if not jobs:
             return []
-        submit.check(jobs)
         if (stored := self._transactions.submit_at_once(jobs)) is not None:
             return stored
         answers = self._transactions.with_numbers(

@@ -1,7 +1,15 @@
 -- Insert-only: takes no lock that another job needs. Answers the ids that were new, and whether a queue cap must be looked at.
 -- A job with a target enters by its line, and the inbox tells who can give it its turn.
+-- :alone: it is a transaction by itself. Then it stores nothing where `submit_at_once` would not, and answers with nothing.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
+), door AS MATERIALIZED (
+    SELECT CAST(:alone AS INTEGER) = 0
+           OR (clock.now BETWEEN CAST(:earliest AS BIGINT) AND CAST(:latest AS BIGINT)
+               AND (CAST(:seen AS BIGINT) IS NULL OR (SELECT COALESCE(MAX(seen_at), 0) FROM unstuck_workflows) = CAST(:seen AS BIGINT))
+               AND NOT EXISTS (SELECT 1 FROM unstuck_limits WHERE max_queued IS NOT NULL)
+               AND (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NULL) AS is_open
+      FROM clock
 ), born AS (
     INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
                               expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed)
@@ -14,6 +22,7 @@ WITH clock AS MATERIALIZED (
                policy BIGINT, start_at BIGINT, delay BIGINT, expires_after BIGINT, key TEXT, tags TEXT, place BIGINT,
                state TEXT, event_count BIGINT, on_hold SMALLINT, after_failure TEXT, replay_of TEXT),
            clock
+      JOIN door ON door.is_open
      ORDER BY r.place
     ON CONFLICT (uid) DO NOTHING
     RETURNING id, uid, tenant, route, target, priority, rank, created_at, available_at, expires_at, tags,
