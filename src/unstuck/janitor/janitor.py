@@ -189,4 +189,4 @@ class Janitor:
 
     def _jittered(self, seconds: float) -> float:
         """Never later than asked: the bounds count on it; a little earlier, so that workers do not march in step."""
-        return seconds * (0.75 + 0.25 * self._chance.fraction())
+        return seconds * (0.9 + 0.1 * self._chance.fraction())

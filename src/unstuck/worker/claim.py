@@ -476,6 +476,6 @@ class Claimer:
 
     def _idle(self) -> None:
         is_empty, self._bids = not self._bids, {}
-        rest = self._times.poll * (0.75 + 0.25 * self._chance.fraction())
+        rest = self._times.poll * (0.9 + 0.1 * self._chance.fraction())
         rest = max(0.0, min(rest, self._timer_at - self._clock.boot()))
         self._is_hinted = self._store.wait_for_work(rest) and is_empty
