@@ -95,6 +95,7 @@ def main() -> None:
         lone.add_argument("--rounds", type=int, default=3)
         lone.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/idle.jsonl")
         commands.add_parser(f"{name}-cell", help=f"(by {name})").add_argument("contender", choices=ENTRIES)
+    commands.add_parser("lone-cell", help="(by table)").add_argument("contender", choices=ENTRIES)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
     asked = parser.parse_args()
@@ -178,6 +179,8 @@ def main() -> None:
             idle.idle_cell(asked.contender)
         case "pickup-cell":
             idle.pickup_cell(asked.contender)
+        case "lone-cell":
+            idle.lone_cell(asked.contender)
         case "work":
             load(asked.contender).work()
 

@@ -1,8 +1,9 @@
 """One measurement of one contender, in its own process and interpreter; prints one line of JSON.
 
 The time runs from the first execution seen to the last job settled in storage, so that start-up does not count and
-unfinished paperwork does. CPU is that of the worker's process tree and of PostgreSQL over the same span, and what
-everybody else on the machine used meanwhile: a cell with much of that is noise.
+unfinished paperwork does. CPU is that of the worker's process tree and of the database over the same span, and what
+everybody else on the machine used meanwhile: a cell with much of that is noise. `kernel` is the part of both that was
+spent in the system.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Usage:
     hits: int
     worker: float
     supervisor: float
-    postgres: float
+    database: float
+    kernel: float
     machine: float
     driver: float
 
@@ -43,7 +45,9 @@ class Drain:
     start_s: float
     worker_us: float
     supervisor_us: float
-    postgres_us: float
+    executor_us: float
+    database_us: float
+    kernel_us: float
     others_cores: float
     completed: int | None
 
@@ -69,30 +73,38 @@ def drain(name: str, jobs: int | None = None, watch: Watch = nullcontext) -> Dra
             wait_until_settled(contender)
             last = usage(pids)
     done, span = last.hits - first.hits, last.at - first.at
-    ours = sum(getattr(last, part) - getattr(first, part) for part in ("worker", "postgres", "driver"))
+    ours = sum(getattr(last, part) - getattr(first, part) for part in ("worker", "database", "driver"))
+    worker_us, supervisor_us, database_us, kernel_us = (
+        round((getattr(last, part) - getattr(first, part)) / done * 1e6, 1)
+        for part in ("worker", "supervisor", "database", "kernel")
+    )
     return Drain(
         contender=name,
         jobs=jobs,
         jobs_per_s=round(done / span, 1),
         executed_per_s=round(done / (executed_at - first.at), 1),
         start_s=round(first.at - began, 2),
-        worker_us=round((last.worker - first.worker) / done * 1e6, 1),
-        supervisor_us=round((last.supervisor - first.supervisor) / done * 1e6, 1),
-        postgres_us=round((last.postgres - first.postgres) / done * 1e6, 1),
+        worker_us=worker_us,
+        supervisor_us=supervisor_us,
+        executor_us=round(worker_us - supervisor_us, 1),
+        database_us=database_us,
+        kernel_us=kernel_us,
         others_cores=round((last.machine - first.machine - ours) / span, 2),
         completed=contender.completed(),
     )
 
 
 def usage(pids: list[int]) -> Usage:
-    postgres = int(os.environ.get("BENCH_POSTGRES_PID") or 0)
+    servers = [int(os.environ.get(f"BENCH_{kind}_PID") or 0) for kind in ("POSTGRES", "REDIS")]
+    databases = [pid for pid in servers if pid]
     own = os.times()
     return Usage(
         at=time.monotonic(),
         hits=probe.hits(),
         worker=sum(processes.cpu_of(pid) for pid in pids),
         supervisor=sum(processes.own_cpu_of(pid) for pid in pids),
-        postgres=processes.cpu_of(postgres) if postgres else 0.0,
+        database=sum(processes.cpu_of(pid) for pid in databases),
+        kernel=sum(processes.kernel_of(pid) for pid in (*pids, *databases)),
         machine=processes.machine_busy(),
         driver=own.user + own.system,
     )

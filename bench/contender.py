@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-StoreKind = Literal["postgres", "sqlite"]
+StoreKind = Literal["postgres", "sqlite", "redis"]
 
 
 class Contender:
@@ -16,6 +16,10 @@ class Contender:
 
     name = ""
     setting = ""
+    #: What its user can rely on afterwards, and what not.
+    keeps = ""
+    #: What its jobs are in a drain: functions or coroutines.
+    bodies = ""
     jobs = 30_000
 
     def prepare(self) -> None:
@@ -72,12 +76,15 @@ ENTRIES = {
     "unstuck-sync-rich": Entry("bench.contenders.ours:OnPostgresSyncRich", "postgres", "own"),
     "pgqueuer": Entry("bench.contenders.pgqueuer_:Pgqueuer", "postgres", "peers"),
     "pgqueuer-rich": Entry("bench.contenders.pgqueuer_:PgqueuerRich", "postgres", "peers"),
+    "procrastinate": Entry("bench.contenders.procrastinate_:Procrastinate", "postgres", "peers"),
     "hand-written": Entry("bench.contenders.hand_written:HandWritten", "postgres", "peers"),
     "unstuck-sqlite-async": Entry("bench.contenders.ours:OnSqliteAsync", "sqlite", "own"),
     "unstuck-sqlite-sync": Entry("bench.contenders.ours:OnSqliteSync", "sqlite", "own"),
     "unstuck-sqlite-async-rich": Entry("bench.contenders.ours:OnSqliteAsyncRich", "sqlite", "own"),
     "unstuck-sqlite-sync-rich": Entry("bench.contenders.ours:OnSqliteSyncRich", "sqlite", "own"),
     "huey-sqlite": Entry("bench.contenders.huey_:HueySqlite", "sqlite", "peers"),
+    "huey-redis": Entry("bench.contenders.huey_:HueyRedis", "redis", "peers"),
+    "taskiq": Entry("bench.contenders.taskiq_:Taskiq", "redis", "peers"),
     "no-targets": Entry("bench.contenders.ours:OnPostgresPlaced", "postgres", "own", "ourselves"),
     "2000-targets": Entry("bench.contenders.ours:OnPostgresTargets", "postgres", "own", "ourselves"),
     "sqlite-no-targets": Entry("bench.contenders.ours:OnSqlitePlaced", "sqlite", "own", "ourselves"),

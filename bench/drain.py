@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import environment, postgres
+from bench import environment, postgres, redis_server
 from bench.contender import ENTRIES
 
 RESULTS = environment.ROOT / "bench" / "results" / "drain.jsonl"
 PEERS = [name for name, entry in ENTRIES.items() if entry.beside == "peers"]
-YARDSTICKS = ("pgqueuer", "huey-sqlite")
+YARDSTICKS = ("pgqueuer", "huey-sqlite", "huey-redis")
 CELL_LIMIT = 400.0
 
 
@@ -28,6 +28,7 @@ def run(
 ) -> list[dict[str, Any]]:
     if any(ENTRIES[name].environment == "peers" for name in names):
         environment.setup()
+    names = measurable(names)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     lines: list[dict[str, Any]] = []
     with surroundings(names) as variables:
@@ -55,9 +56,17 @@ def compare(pairs: dict[str, str], bound: float, rounds: int, jobs: int | None, 
     return kept
 
 
+def measurable(names: Sequence[str]) -> list[str]:
+    """All but those on Redis if there is none, which is said."""
+    absent = [name for name in names if ENTRIES[name].store == "redis"] if redis_server.find_binary() is None else []
+    for name in absent:
+        print(f"{name}: {redis_server.ABSENT}", file=sys.stderr, flush=True)
+    return [name for name in names if name not in absent]
+
+
 @contextmanager
 def surroundings(names: Sequence[str], extra_settings: str = "") -> Iterator[dict[str, str]]:
-    """PostgreSQL if somebody needs it, a run directory in memory with `disk` beside it for SQLite files."""
+    """The servers that somebody needs, a run directory in memory with `disk` beside it for SQLite files."""
     with ExitStack() as stack:
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
         here = stack.enter_context(tempfile.TemporaryDirectory(prefix="unstuck-bench-", dir=memory))
@@ -69,7 +78,17 @@ def surroundings(names: Sequence[str], extra_settings: str = "") -> Iterator[dic
         if any(ENTRIES[name].store == "postgres" for name in names):
             server = stack.enter_context(postgres.server(extra_settings))
             variables |= {"BENCH_POSTGRES": server.url, "BENCH_POSTGRES_PID": str(server.pid)}
+        if any(ENTRIES[name].store == "redis" for name in names):
+            memory_server = stack.enter_context(redis_server.server())
+            variables |= {"BENCH_REDIS": memory_server.url, "BENCH_REDIS_PID": str(memory_server.pid)}
         yield variables
+
+
+def variables_of(name: str, variables: dict[str, str]) -> dict[str, str]:
+    """What a cell is told: of the servers' CPU, only that of its own counts."""
+    foreign = {"postgres": "BENCH_POSTGRES_PID", "redis": "BENCH_REDIS_PID"}
+    foreign.pop(ENTRIES[name].store, None)
+    return {**os.environ, **variables, **dict.fromkeys(foreign.values(), "")}
 
 
 def cell(name: str, jobs: int | None, variables: dict[str, str], kind: str = "cell") -> dict[str, Any]:
@@ -78,7 +97,7 @@ def cell(name: str, jobs: int | None, variables: dict[str, str], kind: str = "ce
     process = subprocess.Popen(
         command,
         cwd=environment.ROOT,
-        env={**os.environ, **variables},
+        env=variables_of(name, variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -105,7 +124,7 @@ def say(line: dict[str, Any]) -> None:
     print(
         f"{line['round']}  {line['contender']:22} {line['jobs_per_s']:>9,.0f} jobs/s"
         f"   worker {line['worker_us']:.0f} µs/job ({line['supervisor_us']:.0f} the supervisor),"
-        f" PostgreSQL {line['postgres_us']:.0f} µs/job,"
+        f" database {line['database_us']:.0f} µs/job,"
         f" others {line['others_cores']:.2f} cores",
         flush=True,
     )
@@ -122,7 +141,7 @@ def table(lines: Sequence[dict[str, Any]], yardsticks: Sequence[str]) -> str:
         unit = rows.get(yardstick, {}).get("jobs_per_s")
         out.append(
             f"| {store} | jobs/s | min–max | × {yardstick} | worker µs/job | of it the supervisor |"
-            " PostgreSQL µs/job | others, cores |"
+            " database µs/job | others, cores |"
         )
         out.append("|---|---|---|---|---|---|---|---|")
         for name, row in sorted(rows.items(), key=lambda item: -item[1]["jobs_per_s"]):
@@ -130,7 +149,7 @@ def table(lines: Sequence[dict[str, Any]], yardsticks: Sequence[str]) -> str:
             out.append(
                 f"| {name} | {row['jobs_per_s']:,.0f} | {row['low']:,.0f}–{row['high']:,.0f} | {ratio} "
                 f"| {row['worker_us']:,.0f} | {row['supervisor_us']:,.0f} "
-                f"| {row['postgres_us']:,.0f} | {row['others_cores']:.2f} |"
+                f"| {row['database_us']:,.0f} | {row['others_cores']:.2f} |"
             )
         out.append("")
     return "\n".join(out)
@@ -140,7 +159,7 @@ def _medians(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     rows = {}
     for name in dict.fromkeys(line["contender"] for line in lines):
         mine = [line for line in lines if line["contender"] == name]
-        keys = ("jobs_per_s", "worker_us", "supervisor_us", "postgres_us", "others_cores")
+        keys = ("jobs_per_s", "worker_us", "supervisor_us", "database_us", "others_cores")
         rows[name] = {key: statistics.median(line[key] for line in mine) for key in keys}
         rows[name]["low"] = min(line["jobs_per_s"] for line in mine)
         rows[name]["high"] = max(line["jobs_per_s"] for line in mine)

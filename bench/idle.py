@@ -12,7 +12,8 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +23,20 @@ from bench import cell, drain, environment, probe, processes
 from bench.contender import ENTRIES, Contender, load
 
 RESULTS = environment.ROOT / "bench" / "results" / "idle.jsonl"
-NAMES = ("unstuck-sync", "unstuck-async", "pgqueuer", "unstuck-sqlite-sync", "huey-sqlite")
+NAMES = (
+    "unstuck-sync",
+    "unstuck-async",
+    "pgqueuer",
+    "procrastinate",
+    "unstuck-sqlite-sync",
+    "huey-sqlite",
+    "huey-redis",
+    "taskiq",
+)
 #: What a worker still has to do once after its start, and after its first job.
 SETTLING = 4.0
+#: Single jobs a second.
+RATE = 50.0
 #: What clients send, not what functions of the database do inside.
 STATEMENTS = "shared_preload_libraries = 'pg_stat_statements'\n"
 #: Everybody's, but our own look at it; BEGIN, COMMIT and SET are round trips as others are.
@@ -36,7 +48,7 @@ class Idle:
     contender: str
     start_s: float
     cpu_percent: float
-    postgres_percent: float
+    database_percent: float
     statements_per_s: float
     memory_mb: float
     others_cores: float
@@ -50,7 +62,7 @@ class Pickup:
     p90_ms: float
     p99_ms: float
     worker_ms: float
-    postgres_ms: float
+    database_ms: float
     statements_per_job: float
     others_cores: float
 
@@ -58,6 +70,7 @@ class Pickup:
 def run(kind: str, names: Sequence[str], rounds: int, keep: bool) -> None:
     if any(ENTRIES[name].environment == "peers" for name in names):
         environment.setup()
+    names = drain.measurable(names)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     lines: list[dict[str, Any]] = []
     with drain.surroundings(names, STATEMENTS) as variables:
@@ -88,70 +101,82 @@ def table(lines: Sequence[dict[str, Any]]) -> str:
 # --- one cell, in the contender's own interpreter -----------------------------------------------------------------
 def idle_cell(name: str, seconds: float = 20.0) -> None:
     contender = _prepared(name)
+    with _lone_worker(contender) as (pids, start):
+        _print(_idle(contender, pids, start, seconds))
+
+
+def pickup_cell(name: str, seconds: float = 10.0) -> None:
+    contender = _prepared(name)
+    with _lone_worker(contender) as (pids, _):
+        _print(_pickup(contender, pids, seconds))
+
+
+def lone_cell(name: str, idle_for: float = 8.0, pickup_for: float = 5.0) -> None:
+    """Both of one worker, in less time."""
+    contender = _prepared(name)
+    with _lone_worker(contender) as (pids, start):
+        idle = _idle(contender, pids, start, idle_for)
+        _print(idle, _pickup(contender, pids, pickup_for))
+
+
+@contextmanager
+def _lone_worker(contender: Contender) -> Iterator[tuple[list[int], float]]:
+    """A worker that has come to rest after its first job, and how long that job waited for it."""
     contender.submit_stamped()
     began = time.monotonic()
     with cell.workers(contender, contender.lone_worker_commands()) as pids:
         cell.wait_for_hits(1, cell.START_LIMIT)
         start = time.monotonic() - began
         time.sleep(SETTLING)
-        calls = _calls(name)
-        before, called = cell.usage(pids), calls()
-        time.sleep(seconds)
-        after, called = cell.usage(pids), calls() - called
-        memory = sum(_memory(pid) for pid in processes.tree(pids[0]))
+        yield pids, start
+
+
+def _idle(contender: Contender, pids: list[int], start: float, seconds: float) -> Idle:
+    calls = _calls(contender.name)
+    before, called = cell.usage(pids), calls()
+    time.sleep(seconds)
+    after, called = cell.usage(pids), calls() - called
     span = after.at - before.at
-    print(
-        json.dumps(
-            asdict(
-                Idle(
-                    contender=name,
-                    start_s=round(start, 3),
-                    cpu_percent=round((after.worker - before.worker) / span * 100, 3),
-                    postgres_percent=round((after.postgres - before.postgres) / span * 100, 3),
-                    statements_per_s=round(called / span, 2),
-                    memory_mb=round(memory, 1),
-                    others_cores=_others(before, after),
-                )
-            )
-        )
+    return Idle(
+        contender=contender.name,
+        start_s=round(start, 3),
+        cpu_percent=round((after.worker - before.worker) / span * 100, 3),
+        database_percent=round((after.database - before.database) / span * 100, 3),
+        statements_per_s=round(called / span, 2),
+        memory_mb=round(sum(_memory(pid) for pid in processes.tree(pids[0])), 1),
+        others_cores=_others(before, after),
     )
 
 
-def pickup_cell(name: str, rate: float = 50.0, seconds: float = 10.0) -> None:
-    contender = _prepared(name)
-    contender.submit_stamped()
-    jobs = int(rate * seconds)
-    with cell.workers(contender, contender.lone_worker_commands()) as pids:
-        cell.wait_for_hits(1, cell.START_LIMIT)
-        time.sleep(SETTLING)
-        probe.forget_stamps()
-        calls = _calls(name)
-        before, called = cell.usage(pids), calls()
-        began = time.monotonic()
-        for number in range(jobs):
-            time.sleep(max(0.0, began + number / rate - time.monotonic()))
-            contender.submit_stamped()
-        cell.wait_for_hits(jobs + 1, cell.START_LIMIT)
-        cell.wait_until_settled(contender)
-        after, called = cell.usage(pids), calls() - called
+def _pickup(contender: Contender, pids: list[int], seconds: float) -> Pickup:
+    jobs = int(RATE * seconds)
+    probe.forget_stamps()
+    calls = _calls(contender.name)
+    before, called = cell.usage(pids), calls()
+    began = time.monotonic()
+    for number in range(jobs):
+        time.sleep(max(0.0, began + number / RATE - time.monotonic()))
+        contender.submit_stamped()
+    cell.wait_for_hits(before.hits + jobs, cell.START_LIMIT)
+    cell.wait_until_settled(contender)
+    after, called = cell.usage(pids), calls() - called
     waits = probe.stamps()
-    print(
-        json.dumps(
-            asdict(
-                Pickup(
-                    contender=name,
-                    jobs=jobs,
-                    p50_ms=round(waits[jobs // 2], 2),
-                    p90_ms=round(waits[jobs * 9 // 10], 2),
-                    p99_ms=round(waits[jobs * 99 // 100], 2),
-                    worker_ms=round((after.worker - before.worker) / jobs * 1e3, 3),
-                    postgres_ms=round((after.postgres - before.postgres) / jobs * 1e3, 3),
-                    statements_per_job=round(called / jobs, 2),
-                    others_cores=_others(before, after),
-                )
-            )
-        )
+    return Pickup(
+        contender=contender.name,
+        jobs=jobs,
+        p50_ms=round(waits[jobs // 2], 2),
+        p90_ms=round(waits[jobs * 9 // 10], 2),
+        p99_ms=round(waits[jobs * 99 // 100], 2),
+        worker_ms=round((after.worker - before.worker) / jobs * 1e3, 3),
+        database_ms=round((after.database - before.database) / jobs * 1e3, 3),
+        statements_per_job=round(called / jobs, 2),
+        others_cores=_others(before, after),
     )
+
+
+def _print(*measured: Idle | Pickup) -> None:
+    """One line; what both have is the last one's."""
+    print(json.dumps({key: value for each in measured for key, value in asdict(each).items()}))
 
 
 def _prepared(name: str) -> Contender:
@@ -187,5 +212,5 @@ def _memory(pid: int) -> float:
 
 
 def _others(before: cell.Usage, after: cell.Usage) -> float:
-    ours = sum(getattr(after, part) - getattr(before, part) for part in ("worker", "postgres", "driver"))
+    ours = sum(getattr(after, part) - getattr(before, part) for part in ("worker", "database", "driver"))
     return round((after.machine - before.machine - ours) / (after.at - before.at), 2)

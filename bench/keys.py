@@ -43,7 +43,7 @@ def _is_kept(name: str, free: str, lines: Sequence[dict[str, Any]]) -> bool:
 
 
 def _cpu(line: dict[str, Any]) -> float:
-    return float(line["worker_us"] + line["postgres_us"])
+    return float(line["worker_us"] + line["database_us"])
 
 
 def _shown(ratios: Sequence[float]) -> str:

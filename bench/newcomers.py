@@ -106,7 +106,7 @@ def idle_cpu(pids: list[int], span: float = 5.0) -> float:
     first = cell.usage(pids)
     time.sleep(span)
     last = cell.usage(pids)
-    return (last.worker + last.postgres - first.worker - first.postgres) / (last.at - first.at)
+    return (last.worker + last.database - first.worker - first.database) / (last.at - first.at)
 
 
 def looks(shop: worlds.Workshop) -> tuple[float, float]:

@@ -49,7 +49,7 @@ class Server:
 def server(extra_settings: str = "") -> Iterator[Server]:
     binaries = find_binaries()
     home = Path(tempfile.mkdtemp(prefix="unstuck-bench-postgres-"))
-    port = _free_port()
+    port = free_port()
     try:
         if account := _account():
             os.chown(home, account.pw_uid, account.pw_gid)
@@ -110,7 +110,7 @@ def _run(*command: object) -> None:
         raise SystemExit(f"failed ({done.returncode}): {' '.join(str(part) for part in command)}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -34,11 +34,17 @@ def tree(root: int) -> list[int]:
 
 def cpu_of(root: int) -> float:
     """Seconds of CPU of the tree, those of children that were waited for included."""
-    ticks = 0
-    for pid in tree(root):
-        if fields := _stat(Path(f"/proc/{pid}/stat")):
-            ticks += sum(int(field) for field in fields[11:15])
-    return ticks / TICK
+    return _ticks(root, slice(11, 15)) / TICK
+
+
+def kernel_of(root: int) -> float:
+    """The part of it that was spent in the system."""
+    return _ticks(root, slice(12, 15, 2)) / TICK
+
+
+def _ticks(root: int, columns: slice) -> int:
+    lines = (_stat(Path(f"/proc/{pid}/stat")) for pid in tree(root))
+    return sum(int(field) for fields in lines if fields for field in fields[columns])
 
 
 def own_cpu_of(pid: int) -> float:

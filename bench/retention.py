@@ -105,7 +105,7 @@ def watch(contender: Ours, world: World) -> Window:
         last, still = cell.usage(pids), _left(world)
     assert still or left == still, "all were gone too early"
     ended, span = last.hits - first.hits, last.at - first.at
-    cpu = last.worker + last.postgres - first.worker - first.postgres
+    cpu = last.worker + last.database - first.worker - first.database
     return Window(ended / span, (left - still) / span, cpu / ended * 1e6)
 
 

@@ -1,4 +1,4 @@
-"""The least a durable queue on PostgreSQL can do: one table, claim and finish in batches of 100, nothing else.
+"""The least a durable queue on PostgreSQL can do: one table, claim and finish in batches of 100, one NOTIFY for all.
 
 No fence, no history, no lease, no isolation of handlers, no result: a yardstick, not an engine.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import NoReturn
 
 import asyncpg
@@ -59,8 +60,18 @@ UPDATE job
 """
 
 
+#: One statement, one commit; wakes whoever listens.
+INSERT = """
+WITH job AS (INSERT INTO job (queue, task, args) VALUES ('q', $1, $2) RETURNING id)
+SELECT id, pg_notify('job', '') FROM job
+"""
+
+
 class HandWritten(Contender):
     setting = "2 processes, asyncpg (1 connection each), batches of 100, one table, no history, uvloop"
+    keeps = "the row and its times; no fence; at most once: nobody asks for a killed worker's jobs"
+    bodies = "coroutines"
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def prepare(self) -> None:
         recreate_database(DATABASE)
@@ -69,10 +80,8 @@ class HandWritten(Contender):
     def fill(self, jobs: int) -> None:
         async def copy() -> None:
             connection = await asyncpg.connect(postgres_url(DATABASE))
-            columns = ["queue", "task", "args"]
             for start in range(0, jobs, 5000):
-                records = [("q", "work", "[]")] * min(5000, jobs - start)
-                await connection.copy_records_to_table("job", columns=columns, records=records)
+                await put(connection, "work", ["[]"] * min(5000, jobs - start))
             await connection.close()
 
         asyncio.run(copy())
@@ -81,17 +90,27 @@ class HandWritten(Contender):
     def work(self) -> NoReturn:
         async def run() -> None:
             connection = await asyncpg.connect(postgres_url(DATABASE))
+            told = asyncio.Event()
+            await connection.add_listener("job", lambda *_: told.set())
             while True:
+                told.clear()
                 rows = await connection.fetch(CLAIM, BATCH, 1)
                 if not rows:
-                    await asyncio.sleep(0.1)
+                    await told.wait()
                     continue
                 for row in rows:
-                    await no_op(json.loads(row["args"]))
+                    await TASKS[row["task"]](json.loads(row["args"]))
                 await connection.execute(FINISH, [row["id"] for row in rows])
 
         uvloop.run(run())
         raise SystemExit("the worker returned")
+
+    def submit_stamped(self) -> None:
+        """From one loop and one connection that stay open, as an application has them."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._connection = self._loop.run_until_complete(asyncpg.connect(postgres_url(DATABASE)))
+        self._loop.run_until_complete(self._connection.execute(INSERT, "stamped", json.dumps([probe.now()])))
 
     def unsettled(self) -> int:
         return count(DATABASE, "SELECT count(*) FROM job WHERE status <> 2")
@@ -105,5 +124,18 @@ class HandWritten(Contender):
         await connection.close()
 
 
+async def put(connection: asyncpg.Connection, task: str, args: Sequence[str]) -> None:
+    records = [("q", task, each) for each in args]
+    await connection.copy_records_to_table("job", columns=["queue", "task", "args"], records=records)
+    await connection.execute("NOTIFY job")
+
+
 async def no_op(args: list[object]) -> None:
     probe.hit()
+
+
+async def stamped(args: list[int]) -> None:
+    probe.stamp(*args)
+
+
+TASKS = {"work": no_op, "stamped": stamped}

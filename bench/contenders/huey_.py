@@ -1,33 +1,49 @@
-"""Huey on SQLite: WAL, fsync on, one consumer with one thread (more threads were slower), results off.
+"""Huey on SQLite (WAL, fsync on, one thread: more were slower) and on Redis (four processes), results off.
 
 It takes a job off its queue before it runs it: at most once, so nothing is left to settle afterwards.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from huey import SqliteHuey
+from huey import Huey, RedisHuey, SqliteHuey
 
 from bench import enqueue, probe
 from bench.contender import Contender
 from bench.probe import run_directory
 
 
+class Made(NamedTuple):
+    engine: Huey
+    work: Callable[..., Any]
+    stamped: Callable[..., Any]
+
+
 def database() -> Path:
     return run_directory() / "disk" / "huey.sqlite"
 
 
-def __getattr__(name: str) -> SqliteHuey:
-    """`huey` is made when it is first asked for: the consumer imports it by name, the cell wipes its file first."""
-    if name != "huey":
+@cache
+def made(kind: str) -> Made:
+    """Made when it is first asked for: the cell wipes the storage before."""
+    if kind == "sqlite":
+        engine = SqliteHuey("bench", filename=str(database()), results=False, fsync=True, journal_mode="wal")
+    else:
+        engine = RedisHuey("bench", url=os.environ["BENCH_REDIS"], results=False)
+    return Made(engine, engine.task(name="work")(_work), engine.task(name="stamped")(probe.stamp))
+
+
+def __getattr__(name: str) -> Huey:
+    """The consumer imports an engine by name."""
+    if name not in ("sqlite", "redis"):
         raise AttributeError(name)
-    huey = SqliteHuey("bench", filename=str(database()), results=False, fsync=True, journal_mode="wal")
-    globals()["huey"] = huey
-    globals()["work"] = huey.task(name="work")(_work)
-    globals()["stamped"] = huey.task(name="stamped")(probe.stamp)
-    return huey
+    return made(name).engine
 
 
 def _work(name: str, number: int) -> None:
@@ -35,27 +51,44 @@ def _work(name: str, number: int) -> None:
 
 
 class HueySqlite(Contender):
-    setting = "WAL, fsync on, consumer -k thread -w 1, results off (at most once: popped before it runs)"
+    setting = "WAL, fsync on, consumer -k thread -w 1, results off"
+    keeps = "no history, no fence; at most once: popped before it runs"
+    bodies = "functions"
     jobs = 10_000
+    kind = "sqlite"
 
     def prepare(self) -> None:
         for leftover in database().parent.glob("huey.sqlite*"):
             leftover.unlink()
 
     def fill(self, jobs: int) -> None:
-        module = sys.modules[__name__]
-        assert module.huey is not None
         for number in range(jobs):
-            module.work(*enqueue.call("plain", number).args)
+            made(self.kind).work(*enqueue.call("plain", number).args)
 
     def worker_commands(self) -> list[list[str]]:
+        return self.lone_worker_commands()
+
+    def lone_worker_commands(self) -> list[list[str]]:
+        return [self._command("thread", 1)]
+
+    def _command(self, workers: str, number: int) -> list[str]:
         consumer = Path(sys.executable).parent / "huey_consumer"
-        return [[str(consumer), "bench.contenders.huey_.huey", "-k", "thread", "-w", "1", "-q"]]
+        return [str(consumer), f"{__name__}.{self.kind}", "-k", workers, "-w", str(number), "-q"]
 
     def submit_stamped(self) -> None:
-        module = sys.modules[__name__]
-        assert module.huey is not None
-        module.stamped(probe.now())
+        made(self.kind).stamped(probe.now())
 
     def unsettled(self) -> int:
-        return int(sys.modules[__name__].huey.pending_count())
+        return int(made(self.kind).engine.pending_count())
+
+
+class HueyRedis(HueySqlite):
+    setting = "consumer -k process -w 4, results off"
+    keeps = f"{HueySqlite.keeps}; a machine's crash may cost 1 s"
+    kind = "redis"
+
+    def prepare(self) -> None:
+        made(self.kind).engine.flush()
+
+    def worker_commands(self) -> list[list[str]]:
+        return [self._command("process", 4)]

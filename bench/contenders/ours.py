@@ -35,6 +35,8 @@ SELECT l.kind, 'place:' || copy.i, l.tenant, l.concurrency, l.set_by, l.set_at
 
 class Ours(Contender):
     setting = "unstuck worker APP --concurrency 400 --processes 2"
+    keeps = "history, result, fence on every write, lease; at least once, a killed worker's jobs within seconds"
+    bodies = "functions"
     workflow = "no_op"
     signature = "plain"
     stamped = "stamped"
@@ -155,6 +157,7 @@ class OnPostgresSync(Ours):
 
 
 class OnPostgresAsync(OnPostgresSync):
+    bodies = "coroutines"
     workflow = "no_op_async"
     stamped = "stamped_async"
 
@@ -165,6 +168,7 @@ class OnPostgresSyncRich(OnPostgresSync):
 
 
 class OnPostgresAsyncRich(OnPostgresSync):
+    bodies = "coroutines"
     workflow = "no_op_rich_async"
     signature = "rich"
 
@@ -297,6 +301,7 @@ class OnSqliteSync(Ours):
 
 
 class OnSqliteAsync(OnSqliteSync):
+    bodies = "coroutines"
     workflow = "no_op_async"
     stamped = "stamped_async"
 
@@ -307,6 +312,7 @@ class OnSqliteSyncRich(OnSqliteSync):
 
 
 class OnSqliteAsyncRich(OnSqliteSync):
+    bodies = "coroutines"
     workflow = "no_op_rich_async"
     signature = "rich"
 

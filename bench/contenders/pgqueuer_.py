@@ -24,6 +24,8 @@ BATCH = 100
 
 class Pgqueuer(Contender):
     setting = "2 processes, asyncpg (1 connection each), batch_size 100, durable tables, uvloop"
+    keeps = "history of states; no fence; at least once, a killed worker's jobs after half a minute"
+    bodies = "coroutines"
     signature = "plain"
     _loop: asyncio.AbstractEventLoop | None = None
     _queries: Queries
