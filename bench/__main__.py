@@ -95,6 +95,15 @@ def main() -> None:
         lone.add_argument("--rounds", type=int, default=3)
         lone.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/idle.jsonl")
         commands.add_parser(f"{name}-cell", help=f"(by {name})").add_argument("contender", choices=ENTRIES)
+    tables = commands.add_parser(
+        "table", help="enqueue, drain, pick-up and idle of everybody, in one interleaved run"
+    )
+    tables.add_argument("--only", help="some of the contenders, separated by commas")
+    tables.add_argument("--rounds", type=int, default=5)
+    tables.add_argument("--jobs", type=int, help="of a drain, instead of each contender's own number")
+    tables.add_argument("--rich", action="store_true", help="drain a second signature too, where there is one")
+    tables.add_argument("--no-keep", dest="keep", action="store_false", help="print only, write no results/table.*")
+    commands.add_parser("about", help="(by table)").add_argument("contender", choices=ENTRIES)
     commands.add_parser("lone-cell", help="(by table)").add_argument("contender", choices=ENTRIES)
     works = commands.add_parser("work", help="(by a cell) one worker process of a peer")
     works.add_argument("contender", choices=ENTRIES)
@@ -179,6 +188,15 @@ def main() -> None:
             idle.idle_cell(asked.contender)
         case "pickup-cell":
             idle.pickup_cell(asked.contender)
+        case "table":
+            from bench import table
+
+            names = asked.only.split(",") if asked.only else table.NAMES
+            table.run(names, asked.rounds, asked.jobs, asked.rich, asked.keep)
+        case "about":
+            from bench import table
+
+            table.about_cell(asked.contender)
         case "lone-cell":
             idle.lone_cell(asked.contender)
         case "work":

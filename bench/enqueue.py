@@ -263,7 +263,7 @@ def _turn(process: subprocess.Popen[str], turn: str) -> dict[str, Any]:
     print(turn, file=process.stdin, flush=True)
     answer = process.stdout.readline()
     if not answer:
-        raise SystemExit(f"a contender ended during {turn}")
+        raise RuntimeError(f"a contender ended during {turn}")
     took: dict[str, Any] = json.loads(answer)
     return took
 
