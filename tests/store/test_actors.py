@@ -26,7 +26,7 @@ from unstuck.store.sql_store import SqlStore
 
 T = TypeVar("T")
 TENANT = "default"
-LEASE = 1.5
+LEASE = 0.8
 #: Between claims that found nothing: whoever asks without a rest keeps those from the machine who have work.
 IDLE = 0.01
 POLICY = Policy(retries=50, max_lost=200, suspect_runs=200, backoff_base=0.01, backoff_factor=1.0)
