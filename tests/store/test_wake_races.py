@@ -185,7 +185,7 @@ def test_a_first_submit_that_fails_spoils_its_session_for_nobody(opened: Opened)
 
 
 def test_a_statement_that_could_not_be_prepared_spoils_no_other(opened: Opened) -> None:
-    """A table that somebody locks, as `VACUUM FULL` or a migration does, stops a statement before it is prepared. Only
+    """A lock on a table, as of `VACUUM FULL` or a migration, stops a statement before it is prepared. Only
     that one is prepared again: the session still knows the others, and would refuse to learn them twice."""
     working, url = opened(None), opened(None)._database._conninfo  # type: ignore[attr-defined]
     store = SqlStore(PostgresDatabase(url, application="unstuck-test", store_call=1.0))
