@@ -71,6 +71,21 @@ class Noted:
 
 
 @dataclass
+class Counted:
+    """There is no float among its types, and its own code makes one."""
+
+    count: int
+    rest: int = math.nan  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        self.count = {1: math.nan, 2: 1e16}.get(self.count, self.count)  # type: ignore[assignment]
+
+
+class Defaulted(msgspec.Struct):
+    rest: int = math.nan  # type: ignore[assignment]
+
+
+@dataclass
 class Loose:
     anything: Any
 
@@ -460,6 +475,10 @@ def _said(arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> 
         (Meeting, Meeting("here", 1.5, [Colour.RED], Meeting("there", 2.0))),
         (Loose, Loose({1: "a", "1": "b"})),
         (Noted, {"place": "x"}),
+        (Counted, {"count": 1, "rest": 0}),
+        (Counted, {"count": 2, "rest": 0}),
+        (Counted, {"count": 3}),
+        (list[Defaulted], [{}]),
         (dict[int, str], {1: "a"}),
         (dict[str | int, str], {1: "a", "1": "b"}),
         (Any, {1: "a"}),

@@ -15,6 +15,7 @@ from tests.store.test_pending import claim
 from tests.support.builders import a_job, a_worker
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
+from unstuck.model.errors import StoreBusy
 from unstuck.store.drivers.postgres import PostgresDatabase
 from unstuck.store.drivers.postgres_flight import land
 from unstuck.store.drivers.statements import Statements
@@ -181,3 +182,22 @@ def test_a_first_submit_that_fails_spoils_its_session_for_nobody(opened: Opened)
     job = a_job()
     assert store.submit([job])[0].created
     assert store.get(job.tenant, job.id) is not None
+
+
+def test_a_statement_that_could_not_be_prepared_spoils_no_other(opened: Opened) -> None:
+    """A lock on a table, as of `VACUUM FULL` or a migration, stops a statement before it is prepared. Only
+    that one is prepared again: the session still knows the others, and would refuse to learn them twice."""
+    working, url = opened(None), opened(None)._database._conninfo  # type: ignore[attr-defined]
+    store = SqlStore(PostgresDatabase(url, application="unstuck-test", store_call=1.0))
+    store.submit([a_job()])
+    with psycopg.connect(url) as hand:
+        hand.execute("LOCK TABLE unstuck_line IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreBusy):
+            store.submit([a_job(target="t")])
+    while working._database.wait(0.05):
+        pass  # what was hinted before
+
+    assert store.submit([a_job(target="t")])[0].created
+    assert working._database.wait(20.0), "and the hint was heard"
+    assert store.submit([a_job()])[0].created, "it was prepared before all that"
+    store._database.close()

@@ -43,10 +43,20 @@ def is_sure(parts: list[msgspec.inspect.Type]) -> bool:
     return not any(
         isinstance(part, _UNSURE)
         or (isinstance(part, msgspec.inspect.DictType) and not isinstance(part.key_type, msgspec.inspect.StrType))
-        or (isinstance(part, _MADE_BY_CODE) and hasattr(part.cls, "__post_init__"))
+        or _has_own_code(part)
         for part in parts
     )
 
 
 def may_hold_floats(parts: list[msgspec.inspect.Type]) -> bool:
-    return any(isinstance(part, (*_UNSURE, msgspec.inspect.FloatType)) for part in parts)
+    return any(isinstance(part, (*_UNSURE, msgspec.inspect.FloatType)) or _may_make_floats(part) for part in parts)
+
+
+def _may_make_floats(part: msgspec.inspect.Type) -> bool:
+    """A class, whatever its types say: nobody checks its defaults, nor what its own code puts into an object."""
+    fields = getattr(part, "fields", ())
+    return _has_own_code(part) or any(isinstance(field.default, float) for field in fields)
+
+
+def _has_own_code(part: msgspec.inspect.Type) -> bool:
+    return isinstance(part, _MADE_BY_CODE) and hasattr(part.cls, "__post_init__")

@@ -35,8 +35,10 @@ def write_and_hint(
     """What the first answered, once it is committed."""
     try:
         return _fly(connection, statements, statement, values)
-    except errors.InvalidSqlStatementName:  # the session forgot what it had prepared; nothing was written
-        connection.prepared.clear()
+    except errors.InvalidSqlStatementName:
+        # The session forgot it, or a lock on a table kept it from learning it; nothing was written. Of the hint `land`
+        # has seen the same for itself, and what else the session knows it would refuse to learn twice.
+        del connection.prepared[statement]
         return _fly(connection, statements, statement, values)
 
 
