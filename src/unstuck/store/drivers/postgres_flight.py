@@ -36,8 +36,8 @@ def write_and_hint(
     try:
         return _fly(connection, statements, statement, values)
     except errors.InvalidSqlStatementName:
-        # The session forgot it, or a lock on a table kept it from learning it; nothing was written. Of the hint `land`
-        # has seen the same for itself, and what else the session knows it would refuse to learn twice.
+        # The session forgot it, or a lock on a table kept it from learning it; nothing was written. `land` sees to
+        # the hint, and what else the session knows it would refuse to learn twice.
         del connection.prepared[statement]
         return _fly(connection, statements, statement, values)
 
