@@ -12,7 +12,7 @@ PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 # Tests start thousands of processes: where this is set, each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup demo test test-all test-rest torture check fix bench lock clean
+.PHONY: help setup demo test test-all test-rest test-again torture check fix bench lock clean
 
 help:  ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ test-all: $(VENV)/dev.stamp  ## run every test, the whole stories with real work
 
 test-rest: $(VENV)/dev.stamp  ## run what test-all runs and test does not
 	@$(PYTEST) -m slow $(TESTS)
+
+test-again: $(VENV)/dev.stamp  ## run what failed because the machine stood still (tests/support/standstill.py)
+	@test -s $(VENV)/again.txt && xargs -d '\n' -a $(VENV)/again.txt $(PYTEST)
 
 torture: $(VENV)/dev.stamp  ## run races and random stories LONGER=10 times as long, until you stop it
 	@UNSTUCK_TEST_LONGER=$(LONGER) $(PYTEST) -m torture $(TESTS)

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests import tiers
-from tests.support import acceptances, postgres
+from tests.support import acceptances, postgres, standstill
 from tests.support.postgres import PostgresServer
 from tests.support.warm import warm_process
 from unstuck.clock import wall
@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sample: a short run of what the slow tier does at length (tests/tiers.py)")
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
+        config.pluginmanager.register(standstill.Plugin())
         # Files of tests go where the server's are: SQLite flushes each commit, and a disk takes milliseconds for it.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", postgres.open_folder())
 
