@@ -29,6 +29,7 @@ _ROOMS = {
         "NotBlacklisted",
         "NotQuarantined",
         "NotBlocking",
+        "NotPermitted",
         "NotStorable",
         "NotAsked",
         "NotWaiting",

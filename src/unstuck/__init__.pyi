@@ -27,6 +27,7 @@ from unstuck.model.errors import NoStack as NoStack
 from unstuck.model.errors import NotAsked as NotAsked
 from unstuck.model.errors import NotBlacklisted as NotBlacklisted
 from unstuck.model.errors import NotBlocking as NotBlocking
+from unstuck.model.errors import NotPermitted as NotPermitted
 from unstuck.model.errors import NotQuarantined as NotQuarantined
 from unstuck.model.errors import NotStorable as NotStorable
 from unstuck.model.errors import NotWaiting as NotWaiting
@@ -96,6 +97,7 @@ __all__ = [
     "NotAsked",
     "NotBlacklisted",
     "NotBlocking",
+    "NotPermitted",
     "NotQuarantined",
     "NotStorable",
     "NotWaiting",

@@ -364,7 +364,7 @@ def test_workers_and_workflows_are_seen_as_they_registered(app: App, pay: Pay) -
     Hand(app.store, "w-1")
 
     assert [worker.name for worker in app.workers.list()] == ["w-1"]
-    [row] = app.workflows()
+    [row] = app.workflows.list()
     assert (row.name, row.schema["required"], row.policy.retries) == ("pay", ["order"], 1)
     assert app.stats().workers == 1
 

@@ -72,7 +72,7 @@ def test_options_that_make_no_sense_are_refused_and_nothing_is_written(
 ASKED: list[tuple[str, Ask]] = [
     *[(f"jobs of state {s!r}", lambda app, s=s: app.jobs(state=s)) for s in NOT_SEVERAL],
     *[(f"jobs limit {n!r}", lambda app, n=n: app.jobs(limit=n)) for n in ("5", 1.5, True, None, 0)],
-    *[(f"targets limit {n!r}", lambda app, n=n: app.order.targets(limit=n)) for n in ("5", 1.5, True, None)],
+    *[(f"targets limit {n!r}", lambda app, n=n: app.targets.list(limit=n)) for n in ("5", 1.5, True, None)],
     *[
         (f"jobs of {name}", lambda app, name=name: app.jobs(**{name: 5}))
         for name in ("workflow", "queue", "target", "tag", "error_type", "tenant", "before", "since")
@@ -81,11 +81,11 @@ ASKED: list[tuple[str, Ask]] = [
     ("why of a number", lambda app: app.why(5)),  # type: ignore[arg-type]
     ("why of nothing", lambda app: app.why(None)),  # type: ignore[arg-type]
     ("a job by number", lambda app: app.job(5)),  # type: ignore[arg-type]
-    ("a target by number", lambda app: app.order.target(5)),  # type: ignore[arg-type]
-    ("targets above a number", lambda app: app.order.targets(after=5)),  # type: ignore[arg-type]
-    ("a pause until a word", lambda app: app.order.pause("queue", "default", until="tomorrow")),  # type: ignore[arg-type]
-    ("a pause beyond the calendar", lambda app: app.order.pause("queue", "default", until=BEYOND)),
-    ("a rate of ages", lambda app: app.order.limit("queue", "default", rate="1/999999999d")),
+    ("a target by number", lambda app: app.targets.get(5)),  # type: ignore[arg-type]
+    ("targets above a number", lambda app: app.targets.list(after=5)),  # type: ignore[arg-type]
+    ("a pause until a word", lambda app: app.queues.pause("default", until="tomorrow")),  # type: ignore[arg-type]
+    ("a pause beyond the calendar", lambda app: app.queues.pause("default", until=BEYOND)),
+    ("a rate of ages", lambda app: app.queues.limit("default", rate="1/999999999d")),
 ]
 
 
@@ -130,9 +130,9 @@ def test_text_of_a_class_of_its_own_is_taken_as_text(app: App) -> None:
     )
     record = job.record
     assert (record.tenant, record.queue, record.target, record.limit_key) == ("acme", "io", "site", "host:a")
-    app.order.pause("queue", Text("io"), tenant=Text("acme"), reason=Text("tired"), by=Text("ada"))
-    app.order.limit("key", Text("host:*"), concurrency=2, tenant=Text("acme"))
-    assert app.order.target(Text("site"), tenant=Text("acme")).name == "site"
+    app.queues.pause(Text("io"), tenant=Text("acme"), reason=Text("tired"), by=Text("ada"))
+    app.limits.key(Text("host:*"), concurrency=2, tenant=Text("acme"))
+    assert app.targets.get(Text("site"), tenant=Text("acme")).name == "site"
     assert [j.id for j in app.jobs(tag=Text("blue"), tenant=Text("acme"))] == [job.id]
 
 
@@ -142,11 +142,10 @@ def test_refusals_are_short_and_can_be_printed(app: App, name: str) -> None:
     asked: list[Ask] = [
         lambda app: app.job(name),
         lambda app: app.why(name),
-        lambda app: app.order.target(name),
-        lambda app: app.order.unpause("tenant", name),
-        lambda app: app.order.pause(name, "x"),  # type: ignore[arg-type]
-        lambda app: app.order.pause("queue", "q", for_=name),  # type: ignore[arg-type]
-        lambda app: app.order.limit("queue", "q", rate=name),
+        lambda app: app.targets.get(name),
+        lambda app: app.tenants.unpause(name),
+        lambda app: app.queues.pause("q", seconds=name),
+        lambda app: app.queues.limit("q", rate=name),
         lambda app: app.jobs(state=name),
         lambda app: ship(app, after=name),
         lambda app: ship(app, after_failure=name),
@@ -162,4 +161,4 @@ def test_refusals_are_short_and_can_be_printed(app: App, name: str) -> None:
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_time_without_a_zone_is_taken_for_utc(app: App) -> None:
     at = datetime(2090, 1, 1)
-    assert app.order.pause("queue", "io", until=at).until_at == at.replace(tzinfo=UTC)
+    assert app.queues.pause("io", until=at).until_at == at.replace(tzinfo=UTC)

@@ -14,18 +14,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unstuck.app.draft import Draft, name_of
-from unstuck.app.engine import Engine
+from unstuck.app.face import Face
 from unstuck.app.flow import Approvals, signal
 from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
-from unstuck.app.order import Order
 from unstuck.app.workers import Workers
 from unstuck.app.workflow import Call, Calls, Decorator, Submit, Workflow
 from unstuck.chance import SystemChance
 from unstuck.intake.arguments import Unresolved
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput
-from unstuck.model.job import JobRecord, NewJob, WorkflowRecord, ids_of
+from unstuck.model.job import JobRecord, NewJob, ids_of
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import Signalled
 from unstuck.model.why import Why
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from unstuck.observe.feed import Feed
     from unstuck.store.port import Store
 
-__all__ = ["App", "Call", "Decorator", "Job", "Order", "Stats", "Workers", "Workflow"]
+__all__ = ["App", "Call", "Decorator", "Job", "Stats", "Workers", "Workflow"]
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,7 +45,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _CHANCE = SystemChance()
 
 
-class App(Engine):
+class App(Face):
     """What a program can run, and the database its jobs live in."""
 
     def __init__(
@@ -273,15 +272,6 @@ class App(Engine):
     def workers(self) -> Workers:
         """Who runs the jobs, and what may be asked of them: list, recycle, drain."""
         return Workers(self)
-
-    def workflows(self) -> list[WorkflowRecord]:
-        """What workers have registered in this database, whoever's code it is."""
-        return self.store.workflows()
-
-    @property
-    def order(self) -> Order:
-        """Who runs next: targets, pauses, limits, weights."""
-        return Order(self)
 
     @property
     def blacklist(self) -> Blacklist:

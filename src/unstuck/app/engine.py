@@ -25,6 +25,7 @@ from unstuck.observe.lookup import Lookup
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from unstuck.operations.table import Caller
     from unstuck.store.port import Store
 
 T = TypeVar("T")
@@ -74,6 +75,14 @@ class Engine:
     def given(self) -> dict[str, Any]:
         """The settings that stand in the code itself, as `App(…)` was called."""
         return dict(self._given)
+
+    def caller(self, tenant: str | None = None, by: str | None = None) -> Caller:
+        """This app, as operations know who asks."""
+        from unstuck.operations.table import Caller
+
+        settings = self.settings
+        own = settings.tenant if "tenant" in settings.origins else None
+        return Caller(self.store, self.name, own, settings.times).about(tenant, by)
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.settings

@@ -174,9 +174,9 @@ def _known(record: TargetRecord | TenantRecord | None) -> list[str]:
 
 
 def _queues(session: Session, prefix: str) -> list[str]:
-    from unstuck.cli.gates import queue_names
+    from unstuck.operations.names import queue_names
 
-    return list(queue_names(session))
+    return list(queue_names(session.caller))
 
 
 def _workers(session: Session, prefix: str) -> list[str]:

@@ -80,6 +80,7 @@ def rows(most: int) -> Option:
     return option("--limit", "-n", help="maximum rows", least=1, most=most)
 
 
+By = Annotated[str | None, option("--by", metavar="NAME", help="who asks; else whose shell this is")]
 Timeout = Annotated[
     float | None,
     option("--timeout", read=seconds, metavar="DURATION", help="give up after, e.g. 90s"),

@@ -6,11 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from unstuck.cli.columns import CUT, GAP, IDS, fitted
 from unstuck.cli.streams import tell
+from unstuck.views import Page, View, plain
+from unstuck.views import rfc3339 as rfc3339
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,6 +96,15 @@ def emit_json(value: Mapping[str, Any]) -> None:
     print(json.dumps(value, ensure_ascii=False, default=_plain_value), flush=True)
 
 
+def emit_view(view: View) -> None:
+    emit_json(plain(view))
+
+
+def emit_page(page: Page[Any]) -> None:
+    """A line for each; the cursor of what follows is a remark."""
+    emit_each(map(plain, page.items))
+
+
 def emit_each(shapes: Iterable[Any]) -> None:
     """A line each."""
     for shape in shapes:
@@ -106,13 +117,6 @@ def _plain_value(value: object) -> object:
     if isinstance(value, tuple | set | frozenset):
         return list(value)
     return str(value)
-
-
-def rfc3339(at: datetime | None) -> str | None:
-    """UTC, milliseconds, Z: what every language can read."""
-    if at is None:
-        return None
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:

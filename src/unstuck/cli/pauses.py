@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
+from unstuck.operations import pauses as operation
 from unstuck.store.port import EVERY
+from unstuck.views import plain
 
 app = options.single()
 
@@ -21,11 +23,11 @@ def pauses(
     """What is paused: by whom, since when, until when, why. Set by: queues, targets, tenants or workflows pause."""
     options.check_whose(all_tenants, common)
     with opened(common) as session:
-        everybodys = session.gates.pauses(tenant=EVERY)
-        found = everybodys if all_tenants else session.gates.pauses()
+        everybodys = operation.list_(session.caller.about(EVERY)).items
+        found = everybodys if all_tenants else operation.list_(session.caller).items
         now = session.now()
     if common.json:
-        output.emit_each(map(shapes.pause, found))
+        output.emit_each(map(plain, found))
         return
     output.table(
         ["PAUSED", "NAME", "TENANT", "SINCE", "ENDS", "BY", "INFO"],

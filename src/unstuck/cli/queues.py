@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unstuck.cli import gates, options, output, shapes
+from unstuck.cli import gates, options, output
 from unstuck.cli.gates import Where
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import Session, opened
-from unstuck.cli.stats import count_text
+from unstuck.cli.session import opened
 from unstuck.model.lifecycle import JobState
 from unstuck.model.spelling import given
-from unstuck.store.port import Tally
+from unstuck.operations import queues
+from unstuck.views.gates import QueueView
 
 app = options.group("Queues: what waits where, and who serves it; pause and limit them.", default="list")
 
@@ -27,74 +27,32 @@ def list_(
 ) -> None:
     """The queues of a tenant, and how each stands."""
     with opened(common) as session:
-        found = _tallies(session, after, limit)
-        servers = _servers(session)
-        pauses = [p for p in session.gates.pauses() if p.kind == "queue"]
-        limits = [x for x in session.gates.limits() if x.kind == "queue"]
+        page = queues.list_(session.caller, after=after, limit=limit)
         now = session.now()
-    rows = []
-    for tally in found:
-        shut = [p for p in pauses if p.name == tally.name]
-        limited = [x for x in limits if x.name == tally.name]
-        served = servers.get(tally.name, [])
-        if common.json:
-            output.emit_json(
-                {
-                    "name": tally.name,
-                    "waiting": tally.states[JobState.QUEUED] - tally.scheduled,
-                    "scheduled": tally.scheduled,
-                    "running": tally.states[JobState.RUNNING],
-                    "at_least": [state.value for state in JobState if state in tally.at_least],
-                    "workers": served,
-                    "pauses": [shapes.pause(p) for p in shut],
-                    "limits": [shapes.limit(x) for x in limited],
-                }
-            )
-        rows.append(
-            (
-                tally.name,
-                "PAUSED" if shut else "open",
-                waiting(tally),
-                count_text(tally, JobState.RUNNING),
-                tally.scheduled,
-                len(served),
-                gates.limits_text(limited),
-                gates.pause_text(shut, now),
-            )
-        )
-    if not common.json:
+    if common.json:
+        output.emit_page(page)
+    else:
         headers = ["QUEUE", "STATE", "WAITING", "RUNNING", "SCHEDULED", "WORKERS", "LIMIT", "PAUSED"]
+        rows = [
+            (
+                queue.name,
+                "PAUSED" if queue.pauses else "open",
+                _counted(queue, queue.waiting, JobState.QUEUED),
+                _counted(queue, queue.running, JobState.RUNNING),
+                queue.scheduled,
+                len(queue.workers),
+                gates.limits_text(queue.limits),
+                gates.pause_text(queue.pauses, now),
+            )
+            for queue in page
+        ]
         output.table(headers, rows, empty="no queues yet: a worker or a job makes them")
-    if len(found) == limit:
-        output.note(f"there may be more: {given('--after', found[-1].name)}")
+    if page.next is not None:
+        output.note(f"there may be more: {given('--after', page.next)}")
 
 
-def waiting(tally: Tally) -> str:
-    number = max(0, tally.states[JobState.QUEUED] - tally.scheduled)
-    return f"{number:,}" + ("+" if JobState.QUEUED in tally.at_least else "")
-
-
-def _tallies(session: Session, after: str, limit: int) -> list[Tally]:
-    """Queues with jobs, and those that workers or workflows name although no job of this tenant was ever there."""
-    found = session.lookup.tallies("queue", after=after, limit=limit)
-    counted = {tally.name for tally in found}
-    last = found[-1].name if len(found) == limit else None
-    empty = [
-        Tally(name, dict.fromkeys(JobState, 0))
-        for name in gates.queue_names(session) - counted
-        if name > after and (last is None or name < last)
-    ]
-    return sorted([*found, *empty], key=lambda tally: tally.name)[:limit]
-
-
-def _servers(session: Session) -> dict[str, list[str]]:
-    """By queue: the names of the live workers that claim from it."""
-    served: dict[str, list[str]] = {}
-    for worker, state in session.workers():
-        if state == "active":
-            for queue in worker.serves.get("queues") or worker.queues:
-                served.setdefault(queue, []).append(worker.name)
-    return served
+def _counted(queue: QueueView, number: int, state: JobState) -> str:
+    return f"{number:,}" + ("+" if state in queue.at_least else "")
 
 
 @app.command()
@@ -103,16 +61,19 @@ def pause(
     *,
     flags: gates.PauseFlags,
     all_tenants: gates.AllTenants = False,
+    by: options.By = None,
     common: options.Common,
 ) -> None:
     """Start nothing new from a queue. What runs goes on, what comes waits."""
-    gates.pause("queue", queue, flags, Where(common, all_tenants))
+    gates.pause(queues.pause, queue, flags, Where(common, all_tenants), by)
 
 
 @app.command()
-def unpause(queue: Name, all_tenants: gates.AllTenants = False, *, common: options.Common) -> None:
+def unpause(
+    queue: Name, all_tenants: gates.AllTenants = False, by: options.By = None, *, common: options.Common
+) -> None:
     """Lift the pause of a queue."""
-    gates.unpause("queue", queue, Where(common, all_tenants))
+    gates.unpause(queues.unpause, queue, Where(common, all_tenants), by)
 
 
 @app.command()
@@ -121,7 +82,8 @@ def limit(
     *,
     flags: gates.QueueLimitFlags,
     all_tenants: gates.Together = False,
+    by: options.By = None,
     common: options.Common,
 ) -> None:
     """Limit how much of a queue runs, starts or waits. What you do not name stays as it stands."""
-    gates.limit("queue", queue, flags, Where(common, all_tenants))
+    gates.limit(queues.limit, queues.unlimit, queue, flags, Where(common, all_tenants), by)

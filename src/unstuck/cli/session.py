@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from unstuck.intake.gates import Gates
     from unstuck.intake.guard import GuardVerbs
     from unstuck.intake.submit import Options
+    from unstuck.operations.table import Caller
     from unstuck.store.port import Store
 
 Missing = Literal["refuse", "create", "ignore"]
@@ -56,6 +57,13 @@ class Session:
     def own(self) -> str | None:
         """The tenant that flags or environment name; None: they name none, and all are meant."""
         return self.tenant if "tenant" in self.settings.origins else None
+
+    @cached_property
+    def caller(self) -> Caller:
+        """Whose shell this is, about the tenant that flags or environment name."""
+        from unstuck.operations.table import Caller
+
+        return Caller(self.store, _who(), self.own, self.settings.times)
 
     @cached_property
     def control(self) -> JobVerbs:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from unstuck.cli import gates, options, output, shapes
+from unstuck.cli import gates, options, output
 from unstuck.cli.gates import Where
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
-from unstuck.model.job import JobRecord
-from unstuck.model.lifecycle import JobState
 from unstuck.model.spelling import about, given
-from unstuck.store.port import TargetRecord
+from unstuck.operations import targets
+from unstuck.views.gates import TargetView, TargetWhole
+from unstuck.views.jobs import JobView
 
 app = options.group("Targets: their jobs run one at a time. Whose turn it is, and what blocks them.", default="list")
 
 Name = Annotated[str, Argument(metavar="NAME", help="the target's name")]
-IN_LINE = 20
 
 
 @app.command("list")
@@ -32,38 +31,30 @@ def list_(
 ) -> None:
     """The targets, and how each stands."""
     with opened(common) as session:
-        found = session.lookup.targets(blocked=blocked, after=after, limit=limit)
+        page = targets.list_(session.caller, blocked=blocked, after=after, limit=limit)
         now = session.now()
     if common.json:
-        output.emit_each(map(shapes.target, found))
+        output.emit_page(page)
     else:
         output.table(
             ["TARGET", "STATE", "WAITING", "JOB", "INFO"],
-            [(t.name, state_of(t), waiting(t), t.head, _info(t, now)) for t in found],
+            [(t.name, _state(t), _waiting(t), t.head, _info(t, now)) for t in page],
             empty="no target is blocked" if blocked else 'no targets: a workflow has one with target="{argument}"',
         )
-    if len(found) == limit:
-        output.note(f"there may be more: {given('--after', found[-1].name)}")
+    if page.next is not None:
+        output.note(f"there may be more: {given('--after', page.next)}")
 
 
-def state_of(target: TargetRecord) -> str:
-    """One word: what matters most about it."""
-    if target.blocked_by is not None:
-        return "BLOCKED"
-    if target.held:
-        return "HELD"
-    if target.pause is not None and target.head_state is not JobState.RUNNING:
-        return "PAUSED"
-    return target.head_state.value if target.head_state else "free"
+def _state(target: TargetView) -> str:
+    """What is free needs nobody's eye."""
+    return "free" if target.state == "FREE" else target.state
 
 
-def waiting(target: TargetRecord) -> str:
-    from unstuck.store.order.targets import CEILING
-
-    return f"{target.waiting:,}" + ("+" if target.waiting >= CEILING else "")
+def _waiting(target: TargetView) -> str:
+    return f"{target.waiting:,}" + ("+" if target.waiting_at_least else "")
 
 
-def _info(target: TargetRecord, now: datetime) -> str:
+def _info(target: TargetView, now: datetime) -> str:
     parts = []
     if target.blocked_by is not None:
         state = f"{target.head_state} " if target.head_state else ""
@@ -79,32 +70,30 @@ def _info(target: TargetRecord, now: datetime) -> str:
 def show(target: Name, *, common: options.Common) -> None:
     """One target. Whose turn it is, who blocks it since when, who waits, its pause."""
     with opened(common) as session:
-        found = session.lookup.target(target)
-        line = session.lookup.line(found.name, IN_LINE)
-        # Its head may have gone, and even been forgotten, since the look above.
-        head = session.store.get(session.tenant, found.head) if found.head else None
+        found = targets.get(session.caller, target)
         now = session.now()
     if common.json:
-        told = {"turn": shapes.job(head, now) if head else None, "line": [shapes.job(job, now) for job in line]}
-        output.emit_json(shapes.target(found) | told)
+        output.emit_view(found)
         return
-    output.say(f"target {output.styled(found.name, 'bold')}  {output.state(state_of(found))}")
-    for label, text in _facts(found, head, now):
+    output.say(f"target {output.styled(found.name, 'bold')}  {output.state(_state(found))}")
+    for label, text in _facts(found, now):
         output.say(f"  {label:<8} {output.visible(text)}")
-    _print_line(found, line, now)
+    _print_line(found, now)
 
 
-def _facts(target: TargetRecord, head: JobRecord | None, now: datetime) -> list[tuple[str, str]]:
+def _facts(target: TargetWhole, now: datetime) -> list[tuple[str, str]]:
     facts = []
     if target.blocked_by is not None:
-        facts.append(("blocked", f"by job {target.blocked_by}{_told(head)}, {output.age(target.blocked_at, now)}"))
+        facts.append(
+            ("blocked", f"by job {target.blocked_by}{_told(target.turn)}, {output.age(target.blocked_at, now)}")
+        )
         facts += [
             ("do", f"unstuck jobs resume {target.blocked_by}    it runs next, before the others"),
             ("or", f"unstuck jobs resolve {target.blocked_by} RESULT    you supply its result"),
             ("or", f"unstuck jobs skip {target.blocked_by}    it stays as it is, the others go on"),
         ]
     elif target.head is not None:
-        facts.append(("turn", f"job {target.head}{_told(head)}"))
+        facts.append(("turn", f"job {target.head}{_told(target.turn)}"))
     else:
         facts.append(("turn", "nobody's"))
     if target.pause is not None:
@@ -112,17 +101,18 @@ def _facts(target: TargetRecord, head: JobRecord | None, now: datetime) -> list[
         facts.append(("paused", f"{gates.pause_text([target.pause], now)}{reason}"))
     if target.held:
         facts.append(("held", "an old body may still live there: nothing starts until it is known to be gone"))
-    return [*facts, ("waiting", waiting(target))]
+    return [*facts, ("waiting", _waiting(target))]
 
 
-def _told(job: JobRecord | None) -> str:
+def _told(job: JobView | None) -> str:
     if job is None:
         return ""
     error = f": {job.error_type}: {job.error_message}" if job.error_type else ""
     return f" ({job.workflow}, {job.state}{error})"
 
 
-def _print_line(target: TargetRecord, line: list[JobRecord], now: datetime) -> None:
+def _print_line(target: TargetWhole, now: datetime) -> None:
+    line = target.line
     if not line:
         return
     more = f" (the first {len(line)})" if target.waiting > len(line) else ""
@@ -135,17 +125,12 @@ def _print_line(target: TargetRecord, line: list[JobRecord], now: datetime) -> N
 
 
 @app.command()
-def pause(
-    target: Name,
-    *,
-    flags: gates.PauseFlags,
-    common: options.Common,
-) -> None:
+def pause(target: Name, *, flags: gates.PauseFlags, by: options.By = None, common: options.Common) -> None:
     """Start nothing new on a target. What runs there goes on."""
-    gates.pause("target", target, flags, Where(common))
+    gates.pause(targets.pause, target, flags, Where(common), by)
 
 
 @app.command()
-def unpause(target: Name, *, common: options.Common) -> None:
+def unpause(target: Name, by: options.By = None, *, common: options.Common) -> None:
     """Lift the pause of a target."""
-    gates.unpause("target", target, Where(common))
+    gates.unpause(targets.unpause, target, Where(common), by)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
-from unstuck.cli import gates, options, output, shapes
+from unstuck.cli import gates, options, output
 from unstuck.cli.gates import Where
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
-from unstuck.model.errors import UnknownWorkflowName
-from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
-from unstuck.store.port import Limit, Pause
+from unstuck.operations import workflows
+from unstuck.views import plain
+from unstuck.views.gates import WorkflowView
 
 app = options.group("Workflows: what can be run; pause and limit it.", default="list")
 
@@ -29,20 +30,10 @@ def list_(
 ) -> None:
     """The registered workflows: queue, limits, arguments."""
     with opened(common) as session:
-        found = session.store.workflows()
-        pauses = [p for p in session.gates.pauses() if p.kind == "workflow"]
-        limits = [x for x in session.gates.limits() if x.kind in ("workflow", "workflow_key")]
+        found = workflows.list_(session.caller).items if name is None else (workflows.get(session.caller, name),)
         now = session.now()
-    if name is not None:
-        known = [w.name for w in found]
-        found = [w for w in found if w.name == name]
-        if not found:
-            raise UnknownWorkflowName(name, known)
     if common.json:
-        for workflow in found:
-            shut = [shapes.pause(p) for p in pauses if p.name == workflow.name]
-            limited = [shapes.limit(x) for x in limits if x.name == workflow.name]
-            output.emit_json(shapes.workflow(workflow) | {"pauses": shut, "limits": limited})
+        output.emit_each(map(plain, found))
         return
     output.table(
         ["WORKFLOW", "QUEUE", "TIMEOUT", "RETRIES", "CODE", "REGISTERED", "SUMMARY"],
@@ -60,22 +51,22 @@ def list_(
         ],
         empty="no workflows yet: they are registered when a worker starts: unstuck worker MODULE:APP",
     )
-    _print_gates([w.name for w in found], pauses, limits, now)
+    _print_gates(found, now)
     if name is not None:
         _print_details(found[0])
 
 
-def _print_gates(names: Sequence[str], pauses: list[Pause], limits: list[Limit], now: datetime) -> None:
+def _print_gates(found: Sequence[WorkflowView], now: datetime) -> None:
     """Below the table: most workflows have none."""
-    lines = [f"paused  {p.name} {gates.pause_text([p], now)}" for p in pauses if p.name in names]
+    lines = [f"paused  {p.name} {gates.pause_text([p], now)}" for w in found for p in w.pauses]
     lines += [
-        f"limit   {x.name}: {gates.limit_text(x)}, set by {output.visible(x.by)}" for x in limits if x.name in names
+        f"limit   {x.name}: {gates.limit_text(x)}, set by {output.visible(x.set_by)}" for w in found for x in w.limits
     ]
     if lines:
         output.say("\n" + "\n".join(lines))
 
 
-def _print_details(workflow: WorkflowRecord) -> None:
+def _print_details(workflow: WorkflowView) -> None:
     if workflow.target is not None:
         then = "blocks it" if workflow.policy.on_failure == "block" else "does not block it"
         output.say(f"\ntarget     {workflow.target}  (a failure {then})")
@@ -122,16 +113,19 @@ def pause(
     *,
     flags: gates.PauseFlags,
     all_tenants: gates.AllTenants = False,
+    by: options.By = None,
     common: options.Common,
 ) -> None:
     """Start nothing new of a workflow. What runs goes on, what comes waits."""
-    gates.pause("workflow", workflow, flags, Where(common, all_tenants))
+    gates.pause(workflows.pause, workflow, flags, Where(common, all_tenants), by)
 
 
 @app.command()
-def unpause(workflow: Name, all_tenants: gates.AllTenants = False, *, common: options.Common) -> None:
+def unpause(
+    workflow: Name, all_tenants: gates.AllTenants = False, by: options.By = None, *, common: options.Common
+) -> None:
     """Lift the pause of a workflow."""
-    gates.unpause("workflow", workflow, Where(common, all_tenants))
+    gates.unpause(workflows.unpause, workflow, Where(common, all_tenants), by)
 
 
 @app.command()
@@ -141,8 +135,10 @@ def limit(
     *,
     flags: gates.LimitFlags,
     all_tenants: gates.Together = False,
+    by: options.By = None,
     common: options.Common,
 ) -> None:
     """Limit how much of a workflow, or of each of its limit keys, runs or starts. What you do not name stays as it
     stands."""
-    gates.limit("workflow_key" if each_key else "workflow", workflow, flags, Where(common, all_tenants))
+    ask, lift = partial(workflows.limit, each_key=each_key), partial(workflows.unlimit, each_key=each_key)
+    gates.limit(ask, lift, workflow, flags, Where(common, all_tenants), by)

@@ -13,6 +13,7 @@ UnstuckError
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
 ├── NotQuarantined         nothing to try again: nothing of the job was set aside
 ├── AmbiguousJob           a prefix that names several jobs
+├── NotPermitted           the caller's role, or the tenant it is bound to, does not allow it
 ├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
@@ -143,6 +144,10 @@ class UnstuckError(Exception):
 
 class InvalidInput(UnstuckError):
     """What was asked cannot be accepted; nothing was written."""
+
+
+class NotPermitted(UnstuckError, PermissionError):
+    """Who asked may not; nothing was read or written."""
 
 
 class NotAnApp(InvalidInput):

@@ -11,7 +11,7 @@ from unstuck.model.trouble import Trouble
 from unstuck.telemetry import emit
 from unstuck.worker.loops import Loop
 from unstuck.worker.requests import News
-from unstuck.worker.roles import UNFIT, VITAL, Role, cannot_settle, lasting, unfit
+from unstuck.worker.roles import UNFIT, VITAL, WorkerRole, cannot_settle, lasting, unfit
 from unstuck.worker.shutdown import Phase, Shutdown
 from unstuck.worker.state import WorkerState
 
@@ -65,7 +65,7 @@ class RoleWatch:
         side_tasks = {f"claim/{name}": trouble for name, trouble in self._side_tasks().items()}
         return {**loops, **duties, **side_tasks, **self._ends()}
 
-    def _news(self, role: Role, now: float) -> News:
+    def _news(self, role: WorkerRole, now: float) -> News:
         is_vital = role.name in VITAL
         then = "; it leaves, so that another can take its place" if is_vital else "; other workers do it as well"
         return News(

@@ -31,7 +31,7 @@ Troubles = Mapping[str, Trouble]
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class WorkerRole:
     name: str
     trouble: Trouble
 
@@ -46,10 +46,10 @@ class Role:
         return f"its {self.name} has failed for {now - self.trouble.since:.0f} s: {self.error}"
 
 
-def failing(troubles: Troubles, now: float) -> list[Role]:
+def failing(troubles: Troubles, now: float) -> list[WorkerRole]:
     """Those worth showing, the longest first."""
     found = [
-        Role(name, trouble)
+        WorkerRole(name, trouble)
         for name, trouble in troubles.items()
         if trouble.failures >= _FAILURES and now - trouble.since >= _MOMENT
     ]
@@ -82,15 +82,15 @@ def is_hopeless(troubles: Troubles, times: Times, now: float) -> bool:
     return trouble is not None and now - trouble.since >= times.lease
 
 
-def lasting(troubles: Troubles, times: Times, now: float) -> list[Role]:
+def lasting(troubles: Troubles, times: Times, now: float) -> list[WorkerRole]:
     """Those that fail for good."""
     return [
-        Role(name, trouble)
+        WorkerRole(name, trouble)
         for name, trouble in troubles.items()
         if trouble.lasting_since is not None and now - trouble.lasting_since >= times.lease
     ]
 
 
-def unfit(troubles: Troubles, times: Times, now: float) -> Role | None:
+def unfit(troubles: Troubles, times: Times, now: float) -> WorkerRole | None:
     """Why this worker should leave, if it should."""
     return next((role for role in lasting(troubles, times, now) if role.name in VITAL), None)

@@ -100,7 +100,7 @@ class Trickle:
 
     def _skip_failed(self, lap: int) -> None:
         """After a lap in which it could be looked at; what an earlier demo left behind too."""
-        for target in shop.app.order.targets(blocked=True) if lap % 2 == 0 else ():
+        for target in shop.app.targets.list(blocked=True) if lap % 2 == 0 else ():
             try:
                 shop.app.job(target.blocked_by or "").skip(by="the shop")
             except (Conflict, UnknownJob):

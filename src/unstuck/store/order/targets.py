@@ -18,11 +18,8 @@ from unstuck.model.target import FIRST, Turn, place_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life.changes import Changes
 from unstuck.store.order.line import lock, lock_free, promote
-from unstuck.store.port import Pause, TargetRecord
+from unstuck.store.port import TARGET_CEILING, Pause, TargetRecord
 from unstuck.store.rows import instant, instant_or_none, packed, span
-
-CEILING = 10_000
-
 
 # --- the turn -----------------------------------------------------------------------------------------------------
 
@@ -177,13 +174,13 @@ def _keys(marks: Sequence[Row]) -> list[dict[str, int]]:
 
 
 def named(t: Transaction, tenant: str, name: str) -> TargetRecord | None:
-    row = t.one("target_row", tenant=tenant, name=name, ceiling=CEILING)
+    row = t.one("target_row", tenant=tenant, name=name, ceiling=TARGET_CEILING)
     return None if row is None else _record(row)
 
 
 def page(t: Transaction, tenant: str, blocked: bool, after: str, limit: int) -> list[TargetRecord]:
     statement = "blocked_targets" if blocked else "targets"
-    return [_record(row) for row in t.all(statement, tenant=tenant, after=after, most=limit, ceiling=CEILING)]
+    return [_record(row) for row in t.all(statement, tenant=tenant, after=after, most=limit, ceiling=TARGET_CEILING)]
 
 
 def _record(row: Row) -> TargetRecord:

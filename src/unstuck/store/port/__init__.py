@@ -16,6 +16,7 @@ from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilt
 from unstuck.store.port.order import (
     BY_CODE,
     EVERY,
+    TARGET_CEILING,
     Limit,
     LimitKind,
     LimitPart,
@@ -80,6 +81,7 @@ __all__ = [
     "FIRST_ENDED",
     "HELD",
     "HISTORY_PAGE",
+    "TARGET_CEILING",
     "Asked",
     "AttemptOutput",
     "Beat",

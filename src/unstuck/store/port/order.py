@@ -62,6 +62,10 @@ class TenantRecord:
     weight: int = 1
 
 
+#: How far the jobs that wait for a target are counted.
+TARGET_CEILING = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class TargetRecord:
     """A target as it stands: whose turn it is, what blocks it, how many wait (up to a ceiling)."""

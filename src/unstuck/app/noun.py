@@ -1,0 +1,31 @@
+"""Noun: how a method of `app.queues` and its kin asks an operation."""
+
+from __future__ import annotations
+
+from typing import ParamSpec, TypeVar
+
+from unstuck.app.engine import Engine
+from unstuck.operations.table import Operation
+
+P = ParamSpec("P")
+V = TypeVar("V")
+
+
+class Noun:
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def _ask(
+        self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> V:
+        return operation(self._engine.caller(tenant, by), *args, **kwargs)
+
+    async def _aask(
+        self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> V:
+        def ask() -> V:
+            return self._ask(operation, tenant, by, *args, **kwargs)
+
+        return await self._engine.in_thread(ask)

@@ -1,0 +1,29 @@
+"""What arguments of operations are, besides the plain types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unstuck.intake.submit import UNSAID as UNSAID
+from unstuck.intake.submit import Unsaid as Unsaid
+from unstuck.model.errors import InvalidInput, quoted
+from unstuck.model.policy import LONGEST
+from unstuck.model.times import seconds as read
+
+#: Seconds as a number, or as people write them: 90, "90s", "5m", "1h30m".
+Duration = float | str
+
+
+def seconds(value: Any, name: str) -> float:
+    """A duration in seconds, however it was written."""
+    try:
+        found = read(value)
+    except (ValueError, OverflowError, TypeError):
+        raise InvalidInput(f'{name}={quoted(value)} is neither a number of seconds nor a text like "5m"') from None
+    if not 0 <= found <= LONGEST:
+        raise InvalidInput(f"{name}={quoted(value)} is not between 0 and {LONGEST / 86400:.0f} days")
+    return found
+
+
+def seconds_or_none(value: Any, name: str) -> float | None:
+    return None if value is None else seconds(value, name)

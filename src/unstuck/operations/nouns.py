@@ -1,0 +1,11 @@
+"""Every noun, so that the table is whole: for what is made from it (Python's methods, the reference, tests)."""
+
+from __future__ import annotations
+
+from unstuck.operations import limits as limits
+from unstuck.operations import pauses as pauses
+from unstuck.operations import queues as queues
+from unstuck.operations import targets as targets
+from unstuck.operations import tenants as tenants
+from unstuck.operations import workflows as workflows
+from unstuck.operations.table import OPERATIONS as OPERATIONS

@@ -1,0 +1,190 @@
+"""The table of operations: everything that can be asked of the engine, once, with all that a face needs to know.
+
+An operation is a function `(caller, …) -> view`. `@operation` gives it its entry: who may ask, whether it reads or
+changes, whose things it is about, how a repeat is safe, how it is paged, what is audited, which errors it knows. The
+role and the tenant are checked here, before the function runs: what is not allowed is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+
+from unstuck.intake.control import JobVerbs
+from unstuck.intake.flow import FlowVerbs
+from unstuck.intake.gates import Gates
+from unstuck.intake.guard import GuardVerbs
+from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
+from unstuck.model.job import DEFAULT_TENANT
+from unstuck.model.payload import check_wording
+from unstuck.model.times import Times
+from unstuck.observe.lookup import Lookup
+from unstuck.store.port import EVERY, Store
+
+P = ParamSpec("P")
+V = TypeVar("V")
+
+
+class Role(StrEnum):
+    """What somebody may ask; each includes what `INCLUDED` lists."""
+
+    READER = "reader"
+    SUBMITTER = "submitter"
+    OPERATOR = "operator"
+    TENANT_ADMIN = "tenant-admin"
+    PLATFORM_ADMIN = "platform-admin"
+    WORKER = "worker"
+
+
+READER, SUBMITTER, OPERATOR = Role.READER, Role.SUBMITTER, Role.OPERATOR
+TENANT_ADMIN, PLATFORM_ADMIN, WORKER = Role.TENANT_ADMIN, Role.PLATFORM_ADMIN, Role.WORKER
+
+INCLUDED: dict[Role, frozenset[Role]] = {
+    READER: frozenset({READER}),
+    SUBMITTER: frozenset({SUBMITTER, READER}),
+    OPERATOR: frozenset({OPERATOR, SUBMITTER, READER}),
+    TENANT_ADMIN: frozenset({TENANT_ADMIN, OPERATOR, SUBMITTER, READER}),
+    PLATFORM_ADMIN: frozenset(Role),
+    WORKER: frozenset({WORKER}),
+}
+
+#: A stream goes on until its reader leaves.
+Effect = Literal["read", "change", "stream"]
+
+#: Whose things it is about. "one": one tenant's. "any": one tenant's, or with "*" everybody's. "own": everybody's, or
+#: one tenant's where the caller speaks for one. "platform": no tenant's; it takes no `tenant`.
+Whose = Literal["one", "any", "own", "platform"]
+
+#: Why a repeat is safe. "read": it changes nothing. "same": it leaves the same state and says so. "key": with the
+#: `key` or `id` that the caller gives. "refused": a second one is refused. "again": no, a second one acts again.
+Repeat = Literal["read", "same", "key", "refused", "again"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, with which right, about whose things, of which store."""
+
+    store: Store
+    by: str
+    #: The tenant that the call or the caller's settings name; None: neither does. "*": all of them.
+    tenant: str | None = None
+    times: Times = field(default_factory=Times)
+    role: Role = PLATFORM_ADMIN
+    #: The only tenant that this caller may see; None: any.
+    bound: str | None = None
+
+    def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
+        """The same, with what one call names."""
+        whose, who = check_wording(tenant, "tenant") or self.tenant, check_wording(by, "by") or self.by
+        return self if (whose, who) == (self.tenant, self.by) else replace(self, tenant=whose, by=who)
+
+    @property
+    def one(self) -> str:
+        """The one tenant that is meant."""
+        return self.tenant or DEFAULT_TENANT
+
+    @property
+    def listed(self) -> str | None:
+        """The tenant whose things are listed; None: everybody's are."""
+        return None if self.tenant == EVERY else self.one
+
+    @property
+    def own(self) -> str | None:
+        """The tenant that was named; None: none was, and all are meant."""
+        return None if self.tenant == EVERY else self.tenant
+
+    @property
+    def lookup(self) -> Lookup:
+        return Lookup(self.store, tenant=self.one, offline=self.times.offline)
+
+    @property
+    def control(self) -> JobVerbs:
+        return JobVerbs(self.store, tenant=self.one, by=self.by)
+
+    @property
+    def gates(self) -> Gates:
+        return Gates(self.store, tenant=self.one, by=self.by)
+
+    @property
+    def guard(self) -> GuardVerbs:
+        return GuardVerbs(self.store, own=self.own, by=self.by)
+
+    @property
+    def flow(self) -> FlowVerbs:
+        return FlowVerbs(self.store, tenant=self.one, by=self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a face needs to know of an operation besides its signature."""
+
+    role: Role
+    effect: Effect = "read"
+    whose: Whose = "one"
+    repeat: Repeat = "read"
+    #: The name of its cursor, if it answers with a page.
+    paged: str | None = None
+    #: Whether there is a bulk of it over a filter.
+    over_filter: bool = False
+    #: What the audit calls it; None: nothing is written there.
+    audited: str | None = None
+    errors: tuple[type[UnstuckError], ...] = ()
+    #: What HTTP answers when all went well.
+    status: int = 200
+    #: The command that asks it, where that is not `NOUN VERB`.
+    command: str | None = None
+
+
+class Operation(Generic[P, V]):
+    """One question or request; called with a caller and its arguments."""
+
+    def __init__(self, function: Callable[Concatenate[Caller, P], V], entry: Entry) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.entry = entry
+        self.noun = function.__module__.rpartition(".")[2]
+        self.verb = function.__name__.rstrip("_")
+
+    @property
+    def name(self) -> str:
+        return f"{self.noun}.{self.verb}"
+
+    @property
+    def command(self) -> str:
+        return self.entry.command or f"{self.noun} {self.verb.replace('_', '-')}"
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.name}>"
+
+    def __call__(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> V:
+        return self.function(self.admitted(caller), *args, **kwargs)
+
+    def admitted(self, caller: Caller) -> Caller:
+        """The caller with the tenant that is meant, if it may ask this at all."""
+        if self.entry.role not in INCLUDED[caller.role]:
+            raise NotPermitted(f"{self.name} needs the role {self.entry.role}; {caller.by} is {caller.role}")
+        if caller.bound is not None:
+            if caller.tenant not in (None, caller.bound):
+                raise NotPermitted(f"{caller.by} may ask about tenant {caller.bound} alone")
+            caller = replace(caller, tenant=caller.bound)
+        if caller.tenant == EVERY and self.entry.whose in ("one", "platform"):
+            raise InvalidInput(f"{self.name} is about one tenant; name it instead of '*'")
+        return caller
+
+
+#: By name, "queues.pause". A noun's operations are here once its module was imported; `nouns.py` imports all.
+OPERATIONS: dict[str, Operation[Any, Any]] = {}
+
+
+def operation(*, role: Role, **facts: Any) -> Callable[[Callable[Concatenate[Caller, P], V]], Operation[P, V]]:
+    """Puts a function into the table; `facts` are the fields of `Entry`."""
+
+    def enter(function: Callable[Concatenate[Caller, P], V]) -> Operation[P, V]:
+        made = Operation(function, Entry(role, **facts))
+        OPERATIONS[made.name] = made
+        return made
+
+    return enter

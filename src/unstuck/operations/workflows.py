@@ -1,0 +1,85 @@
+"""Workflows: what can be run, as its workers registered it; pause and limit it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from unstuck.model.errors import UnknownWorkflowName
+from unstuck.model.job import WorkflowRecord
+from unstuck.operations import gating
+from unstuck.operations.kinds import UNSAID, Duration, Unsaid
+from unstuck.operations.table import OPERATOR, READER, Caller, operation
+from unstuck.store.port import LimitKind
+from unstuck.views import Page
+from unstuck.views.gates import LimitChange, LimitView, PauseView, UnpauseView, WorkflowView
+
+
+@operation(role=READER)
+def list_(caller: Caller) -> Page[WorkflowView]:
+    """What workers have registered in this database, whoever's code it is."""
+    return Page(items=_views(caller, caller.store.workflows()))
+
+
+@operation(role=READER, errors=(UnknownWorkflowName,), command="workflows list")
+def get(caller: Caller, workflow: str) -> WorkflowView:
+    """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
+    found = caller.store.workflow(workflow)
+    if found is None:
+        raise UnknownWorkflowName(workflow, (known.name for known in caller.store.workflows()))
+    return _views(caller, [found])[0]
+
+
+@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="workflows.pause")
+def pause(
+    caller: Caller,
+    workflow: str,
+    *,
+    seconds: Duration | None = None,
+    until: datetime | None = None,
+    reason: str | None = None,
+) -> PauseView:
+    """Start nothing new of a workflow. What runs goes on, what comes waits."""
+    return gating.pause(caller, "workflow", workflow, seconds, until, reason)
+
+
+@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="workflows.unpause")
+def unpause(caller: Caller, workflow: str) -> UnpauseView:
+    """Lift the pause of a workflow."""
+    return gating.unpause(caller, "workflow", workflow)
+
+
+@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="workflows.limit")
+def limit(
+    caller: Caller,
+    workflow: str,
+    *,
+    concurrency: int | Unsaid | None = UNSAID,
+    rate: str | Unsaid | None = UNSAID,
+    each_key: bool = False,
+) -> LimitChange:
+    """Limit how much of a workflow, or of each of its limit keys, runs at once or starts in a time ("100/m"). What is
+    not named stays as it stands, None lifts it."""
+    return gating.limit(caller, _kind(each_key), workflow, concurrency=concurrency, rate=rate)
+
+
+@operation(
+    role=OPERATOR,
+    effect="change",
+    whose="any",
+    repeat="same",
+    audited="workflows.unlimit",
+    command="workflows limit",
+)
+def unlimit(caller: Caller, workflow: str, *, each_key: bool = False) -> LimitChange:
+    """Lift what was set. What the code says holds again at once."""
+    return gating.unlimit(caller, _kind(each_key), workflow)
+
+
+def _kind(each_key: bool) -> LimitKind:
+    return "workflow_key" if each_key else "workflow"
+
+
+def _views(caller: Caller, found: list[WorkflowRecord]) -> tuple[WorkflowView, ...]:
+    pauses = [PauseView.of(p) for p in caller.gates.pauses() if p.kind == "workflow"]
+    limits = [LimitView.of(x) for x in caller.gates.limits() if x.kind in ("workflow", "workflow_key")]
+    return tuple(WorkflowView.of(record, pauses, limits) for record in found)

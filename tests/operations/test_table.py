@@ -1,0 +1,121 @@
+"""The table of operations is whole: each has a command, methods, a role and errors, and its faces say the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from tests.operations.conftest import Ask
+from unstuck import App
+from unstuck.cli.commands import NAMES, load
+from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
+from unstuck.model.guard import VERBS
+from unstuck.operations import pauses, queues, targets, tenants
+from unstuck.operations.nouns import OPERATIONS
+from unstuck.operations.table import INCLUDED, Operation, Role
+from unstuck.views import View
+
+EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+def arguments(operation: Operation[Any, Any]) -> dict[str, inspect.Parameter]:
+    found = dict(inspect.signature(operation.function).parameters)
+    assert next(iter(found)) == "caller"
+    del found["caller"]
+    return found
+
+
+@EACH
+def test_an_operation_says_what_it_does_and_answers_with_a_view(operation: Operation[Any, Any]) -> None:
+    assert operation.__doc__, "one sentence for the reference"
+    answer = get_type_hints(operation.function)["return"]
+    origin = getattr(answer, "__origin__", answer)
+    if operation.entry.effect != "stream":
+        assert isinstance(origin, type), f"{operation.name} answers with {answer}"
+        assert issubclass(origin, View), f"{operation.name} answers with {answer}"
+    assert all(issubclass(error, UnstuckError) for error in operation.entry.errors)
+
+
+@EACH
+def test_what_changes_is_audited_and_says_how_a_repeat_is_safe(operation: Operation[Any, Any]) -> None:
+    entry = operation.entry
+    assert (entry.repeat == "read") == (entry.effect != "change")
+    if entry.audited is not None:
+        assert entry.audited in VERBS
+        assert entry.effect == "change"
+
+
+@EACH
+def test_what_is_paged_takes_its_cursor_and_a_limit(operation: Operation[Any, Any]) -> None:
+    taken = arguments(operation)
+    if operation.entry.paged is not None:
+        assert operation.entry.paged in taken
+        assert "limit" in taken
+
+
+@EACH
+def test_an_operation_has_a_command(operation: Operation[Any, Any]) -> None:
+    command, _, verb = operation.command.partition(" ")
+    assert command in NAMES, f"{operation.name}: there is no `unstuck {command}`"
+    if verb:
+        assert verb in load(NAMES[command].module).verbs, f"{operation.name}: no `unstuck {operation.command}`"
+
+
+@EACH
+def test_an_operation_has_a_method_and_its_twin(operation: Operation[Any, Any]) -> None:
+    noun = getattr(App("sqlite:///nowhere.db"), operation.noun)
+    method, twin = getattr(noun, operation.verb), getattr(noun, f"a{operation.verb}")
+    assert inspect.signature(method).parameters == inspect.signature(twin).parameters
+    own = {"tenant"} if operation.entry.whose != "platform" else set()
+    own |= {"by"} if operation.entry.effect == "change" else set()
+    assert set(inspect.signature(method).parameters) == {*arguments(operation), *own}
+
+
+def test_pythons_face_is_as_the_table_says() -> None:
+    file = Path(__file__).parents[2] / "docs" / "draw_faces.py"
+    spec = importlib.util.spec_from_file_location("draw_faces", file)
+    assert spec
+    assert spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for face, text in script.draw().items():
+        assert face.read_text() == text, f"{face.name} is old: run python docs/draw_faces.py"
+
+
+# --- who may ask ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("role", Role)
+@EACH
+def test_a_role_that_does_not_include_what_is_needed_is_refused(
+    ask: Ask, operation: Operation[Any, Any], role: Role
+) -> None:
+    caller = ask(role=role)
+    if operation.entry.role in INCLUDED[role]:
+        assert operation.admitted(caller).role is role
+    else:
+        with pytest.raises(NotPermitted, match=f"needs the role {operation.entry.role}"):
+            operation.admitted(caller)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_caller_of_one_tenant_sees_no_other(ask: Ask) -> None:
+    tenants.weigh(ask(), "acme", 2)
+    bound = ask(role=Role.OPERATOR, bound="acme")
+    queues.pause(bound, "io")
+    assert [pause.tenant for pause in pauses.list_(bound)] == ["acme"]
+    assert [*pauses.list_(ask())] == []
+    for other in ("default", "*"):
+        with pytest.raises(NotPermitted, match="acme alone"):
+            queues.pause(bound.about(other), "io")
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_every_tenant_is_refused_where_one_is_meant(ask: Ask) -> None:
+    with pytest.raises(InvalidInput, match="name it instead"):
+        targets.list_(ask(tenant="*"))
