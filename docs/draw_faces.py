@@ -6,10 +6,12 @@ made at run time, so that editors and type checkers see what they see elsewhere.
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
 import re
 import subprocess
 import sys
+import typing
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
@@ -72,16 +74,23 @@ def _class(noun: str, operations: list[Operation[Any, Any]]) -> str:
 
 def _method(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
+    ask = "_follow" if operation.entry.effect == "stream" else "_ask"
     text = "\n        ".join(wrap(inspect.cleandoc(operation.__doc__ or ""), _WIDTH - 6))
     return [
-        f"    def {operation.verb}({parameters}) -> {returns}:",
+        f"    def {operation.verb}({parameters}) -> {returns.replace('Source[', 'Stream[')}:",
         f'        """{text}"""',
-        f"        return self._ask({_call(operation)})",
+        f"        return self.{ask}({_call(operation)})",
     ]
 
 
 def _twin(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
+    if operation.entry.effect == "stream":
+        return [
+            f"    def a{operation.verb}({parameters}) -> {returns.replace('Source[', 'AsyncStream[')}:",
+            f'        """`{operation.verb}` for coroutines."""',
+            f"        return self._afollow({_call(operation)})",
+        ]
     return [
         f"    async def a{operation.verb}({parameters}) -> {returns}:",
         f'        """`{operation.verb}` for coroutines."""',
@@ -114,8 +123,9 @@ def _call(operation: Operation[Any, Any]) -> str:
     words = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in parameters]
     own = _own(operation)
     whose, who = ("tenant" if "tenant" in own else "None"), ("by" if "by" in own else "None")
-    function = operation.function.__name__
-    return ", ".join([f"{operation.noun}.{function}", whose, who, *words])
+    function = f"{operation.noun}.{operation.function.__name__}"
+    asked = [function, whose] if operation.entry.effect == "stream" else [function, whose, who]
+    return ", ".join([*asked, *words])
 
 
 def _annotation(text: str) -> str:
@@ -136,12 +146,18 @@ def _imports(text: str, nouns: dict[str, list[Operation[Any, Any]]]) -> str:
     }
     used = set(re.findall(r"\b[A-Z]\w+|\bdatetime\b", text)) & known.keys()
     lines |= {f"from {_home(word, known[word])} import {word}" for word in used}
+    lines |= {
+        f"from unstuck.observe.stream import {word}" for word in ("AsyncStream", "Stream") if f" {word}[" in text
+    }
     if "builtins." in text:
         lines.add("import builtins")
     return "\n".join(sorted(lines))
 
 
 def _home(word: str, value: Any) -> str:
+    for module in (collections.abc, typing):
+        if hasattr(module, word):
+            return module.__name__
     if hasattr(kinds, word):
         return "unstuck.operations.kinds"
     module = getattr(value, "__module__", None)
@@ -180,7 +196,7 @@ def _about(operation: Operation[Any, Any]) -> str:
 
 
 def _camel(noun: str) -> str:
-    return "".join(part.capitalize() for part in noun.split("_"))
+    return "".join(part.capitalize() for part in noun.split("_")) + "Noun"
 
 
 def _formatted(text: str, file: Path) -> str:

@@ -131,7 +131,7 @@ def test_a_timeout_above_the_highest_is_refused_when_the_settings_are_known(
     with pytest.raises(unstuck.InvalidPolicy, match=r"workflow long: .*max_timeout=3600: raise that"):
         long.enqueue()
     with pytest.raises(unstuck.InvalidPolicy, match=r"workflow long: .*max_timeout=3600"):
-        app.registry.records(max_timeout=app.settings.times.max_timeout)
+        app.registry.records(max_timeout=app.config.times.max_timeout)
 
 
 def test_a_higher_limit_of_the_app_allows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

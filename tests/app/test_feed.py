@@ -42,17 +42,17 @@ def enqueue(app: App) -> str:
 def test_a_program_goes_on_where_it_left_off(app: App) -> None:
     with app:
         jobs = [enqueue(app) for _ in range(4)]
-        feed = app.feed()
+        feed = app.events.follow(after="start")
         handled = [event.job for event in islice(feed, 2)]
-        later = app.feed(after=feed.cursor, follow=False)
+        later = app.events.list(after=feed.cursor)
         assert handled + [event.job for event in later] == jobs
-        assert list(app.feed(after=later.cursor, follow=False)) == []
+        assert [*app.events.list(after=later.next)] == []
 
 
 def test_a_feed_from_now_on_shows_what_comes(app: App) -> None:
     with app:
         enqueue(app)
-        feed = app.feed(after="now")
+        feed = app.events.follow()
         job = enqueue(app)
         assert next(feed).job == job
 
@@ -61,35 +61,35 @@ def test_a_feed_can_be_of_one_job_of_some_kinds_or_of_every_tenant(app: App) -> 
     with app:
         first, second = enqueue(app), enqueue(app)
         app.job(second).cancel()
-        assert [e.kind for e in app.feed(job=second, follow=False)] == ["submitted", "cancelled"]
-        assert [e.kind for e in app.feed(job=app.job(first), follow=False)] == ["submitted"]
-        assert [e.job for e in app.feed(kinds="cancelled", follow=False)] == [second]
-        assert len(list(app.feed(kinds=["cancelled", "submitted"], workflow="greet", follow=False))) == 3
-        assert list(app.feed(tenant="acme", follow=False)) == []
-        assert len(list(app.feed(tenant="*", follow=False))) == 3
+        assert [e.kind for e in app.events.list(job=second)] == ["submitted", "cancelled"]
+        assert [e.kind for e in app.events.list(job=first)] == ["submitted"]
+        assert [e.job for e in app.events.list(kinds="cancelled")] == [second]
+        assert len(list(app.events.list(kinds=["cancelled", "submitted"], workflow="greet"))) == 3
+        assert [*app.events.list(tenant="acme")] == []
+        assert len(list(app.events.list(tenant="*"))) == 3
 
 
 def test_what_cannot_be_is_refused_at_once(app: App) -> None:
     with app:
         with pytest.raises(InvalidInput, match="there is no kind of event exploded; known: submitted"):
-            app.feed(kinds="exploded")
+            app.events.follow(kinds="exploded")
         with pytest.raises(InvalidInput, match="kinds=7"):
-            app.feed(kinds=7)  # type: ignore[arg-type]
+            app.events.follow(kinds=7)  # type: ignore[arg-type]
         with pytest.raises(UnknownJob):
-            app.feed(job="nobody")
+            app.events.follow(job="nobody")
         with pytest.raises(InvalidInput, match="not a cursor"):
-            next(app.feed(after="yesterday"))
+            next(app.events.follow(after="yesterday"))
 
 
 def test_coroutines_follow_without_holding_up_the_loop(app: App) -> None:
     async def story() -> tuple[list[str], list[str]]:
-        feed = app.afeed(after="now")
+        feed = app.events.afollow()
         follower = asyncio.ensure_future(anext(feed))
-        while feed.cursor == "now":
+        while feed.cursor is None:
             await asyncio.sleep(0.01)
         job = await app.in_thread(enqueue, app)
         event = await asyncio.wait_for(follower, 10)
-        rest = [e.job async for e in app.afeed(follow=False)]
+        rest = [e.job for e in await app.events.alist()]
         assert event.job == job
         return [event.job], rest
 

@@ -59,7 +59,7 @@ def test_the_row_of_a_workflow_gives_the_same_target_as_its_code(app: App, deplo
     row = app.store.workflow("deploy")
     assert row is not None
     assert (row.target, row.limit_key) == ("{repo}", "host:{host}")
-    session = Session(app.settings, app.store, "default")
+    session = Session(app.config, app.store, "default")
     ident, _ = session.submit(CheckedRequest("deploy", ["acme/site"], {}, Options(), None))
     found = app.job(ident).record
     assert (found.target, found.limit_key) == ("acme/site", "host:a")

@@ -27,7 +27,7 @@ def test_list_shows_what_happened_and_goes_on_from_a_cursor(unstuck: Command) ->
     assert all(event.keys() == KEYS for event in events)
     page = unstuck("events", "list", "--limit", "1", "--json")
     assert page.object == events[0]
-    assert page.err.strip() == f"there are more: --after {events[0]['cursor']}"
+    assert page.err.strip() == f"there may be more: --after {events[0]['cursor']}"
     assert unstuck("events", "list", "--after", events[0]["cursor"], "--json").lines == events[1:]
     assert unstuck("events", "list", "--job", second[:-1], "--json").lines == [events[1]]
     assert unstuck("events", "list", "--kind", "cancelled", "--workflow", "add", "--json").lines == [events[2]]

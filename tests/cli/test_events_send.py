@@ -35,7 +35,7 @@ def test_an_event_that_nobody_waits_for_is_kept(unstuck: Command) -> None:
     sent = unstuck("events", "send", job, "paid")
     assert (sent.code, sent.out) == (0, f"event paid is kept for job {job}: nobody waits for it yet\n")
     shape = unstuck("events", "send", job, "paid", "--json").object
-    assert shape.keys() == {"event", "job", "topic", "answered", "number"}
+    assert shape.keys() == {"event", "job", "topic", "answered", "number", "awaited"}
     assert (shape["event"], shape["job"], shape["topic"], shape["answered"]) == ("paid", job, None, None)
 
 

@@ -14,10 +14,12 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from unstuck.observe.feed import Feed, Reader
+from unstuck.observe.feed import Reader
+from unstuck.observe.stream import Stream
 from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.port import FeedEvent, FeedFilter
 from unstuck.store.sql_store import SqlStore
+from unstuck.views.flow import FeedEventView
 
 ROLLBACKS = 0.2
 LARGEST = 120
@@ -25,10 +27,10 @@ KEPT = 86400.0
 
 
 @contextmanager
-def following(url: str, after: str = "start", *, follow: bool = True) -> Iterator[Feed]:
+def following(url: str, after: str = "start", *, follow: bool = True) -> Iterator[Stream[FeedEventView]]:
     store = SqlStore(open_database(url))
     try:
-        yield Feed(Reader(store, after, FeedFilter(), kept=KEPT), follow=follow)
+        yield Stream(Reader(store, after, FeedFilter(), FeedEventView.of, kept=KEPT), follow=follow)
     finally:
         store.close()
 
@@ -38,7 +40,7 @@ def listed(url: str) -> list[str]:
         return [named(event) for event in feed]
 
 
-def named(event: FeedEvent) -> str:
+def named(event: FeedEvent | FeedEventView) -> str:
     return f"{event.job}:{event.number}"
 
 

@@ -14,11 +14,13 @@ from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Returned
-from unstuck.observe.feed import Feed, Reader
+from unstuck.observe.feed import Reader
+from unstuck.observe.stream import Stream
 from unstuck.store.database import Transaction
-from unstuck.store.port import FeedEvent, FeedFilter, FeedPage, Report
+from unstuck.store.port import FeedFilter, FeedPage, Report
 from unstuck.store.rows import packed
 from unstuck.store.sql_store import SqlStore
+from unstuck.views.flow import FeedEventView
 
 DAY = 86400.0
 
@@ -166,7 +168,7 @@ def test_events_of_forgotten_jobs_are_gone_and_the_feed_goes_on(store: SqlStore,
 def test_whoever_sees_the_last_event_reads_state_result_and_logs_at_once(store: SqlStore) -> None:
     """A52, with the settle on another thread, and a read as soon as the event shows."""
     worker = a_worker(store)
-    feed = Feed(Reader(store, "now", FeedFilter(kinds=("completed",)), kept=DAY))
+    feed = Stream(Reader(store, "now", FeedFilter(kinds=("completed",)), FeedEventView.of, kept=DAY))
     attempts = [claimed(store, worker) for _ in range(30)]
     settler = threading.Thread(target=settle_all, args=(store, worker.number, attempts))
     settler.start()
@@ -187,8 +189,8 @@ def settle_all(store: SqlStore, worker: int, attempts: list[ClaimedJob]) -> None
 
 def test_a_feed_follows_until_it_is_closed(store: SqlStore) -> None:
     submitted(store)
-    feed = Feed(Reader(store, "now", FeedFilter(), kept=DAY))
-    seen: list[FeedEvent] = []
+    feed = Stream(Reader(store, "now", FeedFilter(), FeedEventView.of, kept=DAY))
+    seen: list[FeedEventView] = []
     follower = threading.Thread(target=lambda: keep(seen, feed))
     follower.start()
     jobs = [submitted(store).id for _ in range(3)]
@@ -200,16 +202,16 @@ def test_a_feed_follows_until_it_is_closed(store: SqlStore) -> None:
     assert feed.cursor == seen[-1].cursor == newest(store)
 
 
-def keep(seen: list[FeedEvent], feed: Feed) -> None:
+def keep(seen: list[FeedEventView], feed: Stream[FeedEventView]) -> None:
     for event in feed:
         seen.append(event)  # noqa: PERF402 - one by one, so that others see them
 
 
 def test_the_cursor_of_a_feed_is_behind_what_was_not_taken_yet(store: SqlStore) -> None:
-    feed = Feed(Reader(store, None, FeedFilter(), kept=DAY), follow=False)
+    feed = Stream(Reader(store, None, FeedFilter(), FeedEventView.of, kept=DAY), follow=False)
     jobs = [submitted(store).id for _ in range(3)]
     assert next(feed).job == jobs[0]
-    again = Feed(Reader(store, feed.cursor, FeedFilter(), kept=DAY), follow=False)
+    again = Stream(Reader(store, feed.cursor, FeedFilter(), FeedEventView.of, kept=DAY), follow=False)
     assert [event.job for event in again] == jobs[1:]
 
 

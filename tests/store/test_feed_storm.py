@@ -25,10 +25,11 @@ from tests.support.warm import PATHS, Forked, warm_process
 from tests.support.workers import ROOT
 from tests.tiers import in_tiers
 from unstuck.model.errors import StoreUnavailable
-from unstuck.observe.feed import Feed
+from unstuck.observe.stream import Stream
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.port import FeedFilter
 from unstuck.store.sql_store import SqlStore
+from unstuck.views.flow import FeedEventView
 
 WRITERS = 8
 
@@ -129,7 +130,7 @@ def test_no_event_is_lost_or_doubled_and_all_readers_see_one_order(
     assert listed(store_url) == first
 
 
-def read(feed: Feed, count: int) -> list[str]:
+def read(feed: Stream[FeedEventView], count: int) -> list[str]:
     return [named(event) for event in islice(feed, count)]
 
 

@@ -5,7 +5,6 @@ An App is inert: it collects handlers and opens nothing before its first use (`e
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unstuck.app.draft import Draft, name_of
 from unstuck.app.face import Face
-from unstuck.app.flow import Approvals, signal
-from unstuck.app.guard import Audit, Blacklist, Notifications, Runtime
 from unstuck.app.job import Job
 from unstuck.app.workers import Workers
 from unstuck.app.workflow import Call, Calls, Decorator, Submit, Workflow
@@ -26,15 +23,12 @@ from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import JobRecord, NewJob, ids_of
 from unstuck.model.lifecycle import JobState
-from unstuck.model.waits import Signalled
 from unstuck.model.why import Why
 from unstuck.model.workflow import UNVERSIONED, Registry
 from unstuck.observe.lookup import Stats
 from unstuck.observe.why import why
 
 if TYPE_CHECKING:
-    from unstuck.app.feed import AsyncFeed
-    from unstuck.observe.feed import Feed
     from unstuck.store.port import Store
 
 __all__ = ["App", "Call", "Decorator", "Job", "Stats", "Workers", "Workflow"]
@@ -120,7 +114,7 @@ class App(Face):
         if len(self._registry.handlers) < len(self._drafts):
             for name, draft in list(self._drafts.items()):
                 if name not in self._registry.handlers:
-                    self._registry.handlers[name] = draft.handler(self.settings)
+                    self._registry.handlers[name] = draft.handler(self.config)
         return self._registry
 
     # --- jobs -------------------------------------------------------------------------------------------------
@@ -149,7 +143,7 @@ class App(Face):
         return submit
 
     def _submitter(self, store: Store | None) -> Submitter:
-        settings = self.settings
+        settings = self.config
         return Submitter(
             cast("Store", store), chance=_CHANCE, tenant=settings.tenant, max_timeout=settings.times.max_timeout
         )
@@ -196,74 +190,9 @@ class App(Face):
     def why(self, job: Job[Any] | str, *, tenant: str | None = None) -> Why:
         """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
         if isinstance(job, Job):
-            return why(self.store, job.tenant, job.id, self.settings.times)
+            return why(self.store, job.tenant, job.id, self.config.times)
         lookup = self.lookup(tenant)
-        return why(self.store, self.whose(tenant), lookup.job_id(job), self.settings.times)
-
-    def signal(
-        self,
-        job: Job[Any] | str | None = None,
-        event: str | None = None,
-        payload: Any = None,
-        *,
-        topic: str | None = None,
-        tenant: str | None = None,
-        by: str | None = None,
-    ) -> Signalled:
-        """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else one
-        that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that has ended."""
-        return signal(self, job, event, payload, topic=topic, tenant=tenant, by=by)
-
-    async def asignal(
-        self,
-        job: Job[Any] | str | None = None,
-        event: str | None = None,
-        payload: Any = None,
-        *,
-        topic: str | None = None,
-        tenant: str | None = None,
-        by: str | None = None,
-    ) -> Signalled:
-        """`signal` for coroutines."""
-        send = functools.partial(self.signal, job, event, payload, topic=topic, tenant=tenant, by=by)
-        return await self.in_thread(send)
-
-    @property
-    def approvals(self) -> Approvals:
-        """The questions that jobs ask of people: list, approve, reject."""
-        return Approvals(self)
-
-    def feed(
-        self,
-        after: str | None = None,
-        *,
-        tenant: str | None = None,
-        kinds: str | Iterable[str] = (),
-        job: Job[Any] | str | None = None,
-        workflow: str | None = None,
-        follow: bool = True,
-    ) -> Feed:
-        """Every committed event once, in one order: from the beginning of what is kept, from `after="now"`, or from
-        an earlier event's cursor. For ever, or with `follow=False` up to the last there is. `tenant="*"`: of all."""
-        from unstuck.app.feed import feed
-
-        return feed(self, after, follow=follow, tenant=tenant, kinds=kinds, job=job, workflow=workflow)
-
-    def afeed(
-        self,
-        after: str | None = None,
-        *,
-        tenant: str | None = None,
-        kinds: str | Iterable[str] = (),
-        job: Job[Any] | str | None = None,
-        workflow: str | None = None,
-        follow: bool = True,
-    ) -> AsyncFeed:
-        """`feed` for coroutines."""
-        from unstuck.app.feed import AsyncFeed
-
-        wanted = {"tenant": tenant, "kinds": kinds, "job": job, "workflow": workflow}
-        return AsyncFeed(self, after, wanted, follow=follow)
+        return why(self.store, self.whose(tenant), lookup.job_id(job), self.config.times)
 
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()
@@ -272,26 +201,6 @@ class App(Face):
     def workers(self) -> Workers:
         """Who runs the jobs, and what may be asked of them: list, recycle, drain."""
         return Workers(self)
-
-    @property
-    def blacklist(self) -> Blacklist:
-        """Workflows of which nothing is accepted or started: list, add, remove, history."""
-        return Blacklist(self)
-
-    @property
-    def runtime(self) -> Runtime:
-        """Settings that hold for every worker from the moment they change: list, get, set, reset."""
-        return Runtime(self)
-
-    @property
-    def notifications(self) -> Notifications:
-        """News for the operators of the platform: list, ack."""
-        return Notifications(self)
-
-    @property
-    def audit(self) -> Audit:
-        """Who did what, and when."""
-        return Audit(self)
 
     def _handle(self, record: JobRecord) -> Job[Any]:
         job: Job[Any] = Job(self, record.id, record.tenant, returns=self._returns(record.workflow))

@@ -65,7 +65,7 @@ class Engine:
         self._locks: dict[int, threading.Lock] = {}
 
     @property
-    def settings(self) -> Settings:
+    def config(self) -> Settings:
         """Read once, at first use: files and environment of that moment."""
         if self._settings is None:
             self._settings = config.load(app=self._given)
@@ -80,12 +80,12 @@ class Engine:
         """This app, as operations know who asks."""
         from unstuck.operations.table import Caller
 
-        settings = self.settings
+        settings = self.config
         own = settings.tenant if "tenant" in settings.origins else None
         return Caller(self.store, self.name, own, settings.times).about(tenant, by)
 
     def lookup(self, tenant: str | None = None) -> Lookup:
-        settings = self.settings
+        settings = self.config
         return Lookup(self.store, tenant=self.whose(tenant), offline=settings.times.offline)
 
     def control(self, tenant: str | None = None) -> JobVerbs:
@@ -96,7 +96,7 @@ class Engine:
 
     def whose(self, tenant: str | None) -> str:
         """The tenant that is meant."""
-        return check_wording(tenant, "tenant") or self.settings.tenant
+        return check_wording(tenant, "tenant") or self.config.tenant
 
     @property
     def store(self) -> Store:
@@ -136,9 +136,9 @@ class Engine:
             _INHERITED.append(self._opened)
         from unstuck.assembly import open_store
 
-        store = open_store(self.settings.database, self.settings.times, application=self.name)
+        store = open_store(self.config.database, self.config.times, application=self.name)
         try:
-            _prepare_schema(store, self.settings.database)
+            _prepare_schema(store, self.config.database)
         except BaseException:
             store.close()
             raise

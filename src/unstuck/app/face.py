@@ -12,50 +12,113 @@ from typing import TYPE_CHECKING
 from unstuck.app.engine import Engine
 
 if TYPE_CHECKING:
-    from unstuck.app.nouns import Limits, Pauses, Queues, Targets, Tenants, Workflows
+    from unstuck.app.nouns import (
+        ApprovalsNoun,
+        AuditNoun,
+        BlacklistNoun,
+        EventsNoun,
+        LimitsNoun,
+        NotificationsNoun,
+        PausesNoun,
+        QuarantineNoun,
+        QueuesNoun,
+        SettingsNoun,
+        TargetsNoun,
+        TenantsNoun,
+        WorkflowsNoun,
+    )
 
 
 class Face(Engine):
     """An Engine with a property for each noun."""
 
     @property
-    def limits(self) -> Limits:
+    def approvals(self) -> ApprovalsNoun:
+        """The questions that jobs ask of people, and the answers."""
+        from unstuck.app.nouns import ApprovalsNoun
+
+        return ApprovalsNoun(self)
+
+    @property
+    def audit(self) -> AuditNoun:
+        """Who did what, and when."""
+        from unstuck.app.nouns import AuditNoun
+
+        return AuditNoun(self)
+
+    @property
+    def blacklist(self) -> BlacklistNoun:
+        """Workflows of which nothing is accepted or started."""
+        from unstuck.app.nouns import BlacklistNoun
+
+        return BlacklistNoun(self)
+
+    @property
+    def events(self) -> EventsNoun:
+        """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+        from unstuck.app.nouns import EventsNoun
+
+        return EventsNoun(self)
+
+    @property
+    def limits(self) -> LimitsNoun:
         """How many run at once, start in a time, or wait. Those of keys are set here, others with their noun."""
-        from unstuck.app.nouns import Limits
+        from unstuck.app.nouns import LimitsNoun
 
-        return Limits(self)
+        return LimitsNoun(self)
 
     @property
-    def pauses(self) -> Pauses:
+    def notifications(self) -> NotificationsNoun:
+        """News for the operators of the platform, until one of them takes note."""
+        from unstuck.app.nouns import NotificationsNoun
+
+        return NotificationsNoun(self)
+
+    @property
+    def pauses(self) -> PausesNoun:
         """Everything that somebody paused, in one list. Set with their noun: queues, targets, tenants, workflows."""
-        from unstuck.app.nouns import Pauses
+        from unstuck.app.nouns import PausesNoun
 
-        return Pauses(self)
+        return PausesNoun(self)
 
     @property
-    def queues(self) -> Queues:
+    def quarantine(self) -> QuarantineNoun:
+        """What the database refused to write, or somebody holds. Nothing else waits for it."""
+        from unstuck.app.nouns import QuarantineNoun
+
+        return QuarantineNoun(self)
+
+    @property
+    def queues(self) -> QueuesNoun:
         """What waits where, who serves it, and what shuts or limits it."""
-        from unstuck.app.nouns import Queues
+        from unstuck.app.nouns import QueuesNoun
 
-        return Queues(self)
+        return QueuesNoun(self)
 
     @property
-    def targets(self) -> Targets:
+    def settings(self) -> SettingsNoun:
+        """Kept in the database, in force everywhere from the moment they change."""
+        from unstuck.app.nouns import SettingsNoun
+
+        return SettingsNoun(self)
+
+    @property
+    def targets(self) -> TargetsNoun:
         """Where jobs run one at a time; whose turn it is, and what blocks."""
-        from unstuck.app.nouns import Targets
+        from unstuck.app.nouns import TargetsNoun
 
-        return Targets(self)
+        return TargetsNoun(self)
 
     @property
-    def tenants(self) -> Tenants:
+    def tenants(self) -> TenantsNoun:
         """Whose jobs; their shares, pauses and limits."""
-        from unstuck.app.nouns import Tenants
+        from unstuck.app.nouns import TenantsNoun
 
-        return Tenants(self)
+        return TenantsNoun(self)
 
     @property
-    def workflows(self) -> Workflows:
+    def workflows(self) -> WorkflowsNoun:
         """What can be run, as its workers registered it; pause and limit it."""
-        from unstuck.app.nouns import Workflows
+        from unstuck.app.nouns import WorkflowsNoun
 
-        return Workflows(self)
+        return WorkflowsNoun(self)

@@ -230,7 +230,7 @@ class Job(Generic[R_co]):
 
     def why(self) -> Why:
         """Why it is not running: the verdict, every reason, who must act, and the command to type."""
-        return why(self._engine.store, self.tenant, self.id, self._engine.settings.times)
+        return why(self._engine.store, self.tenant, self.id, self._engine.config.times)
 
     async def awhy(self) -> Why:
         return await self._engine.in_thread(self.why)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import ParamSpec, TypeVar
 
 from unstuck.app.engine import Engine
+from unstuck.app.job import CancellableClock
+from unstuck.observe.stream import AsyncStream, Source, Stream
 from unstuck.operations.table import Operation
 
 P = ParamSpec("P")
@@ -29,3 +31,18 @@ class Noun:
             return self._ask(operation, tenant, by, *args, **kwargs)
 
         return await self._engine.in_thread(ask)
+
+    def _follow(
+        self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> Stream[V]:
+        source = operation(self._engine.caller(tenant), *args, **kwargs)
+        return Stream(source, clock=CancellableClock())
+
+    def _afollow(
+        self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[V]:
+        def open_() -> Source[V]:
+            return operation(self._engine.caller(tenant), *args, **kwargs)
+
+        in_thread = self._engine.in_thread
+        return AsyncStream(lambda: in_thread(open_), lambda source: in_thread(source.look))

@@ -5,12 +5,30 @@ Written by `docs/draw_faces.py` from the table of operations; a test compares th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from unstuck.app.noun import Noun
-from unstuck.operations import limits, pauses, queues, targets, tenants, workflows
-from unstuck.operations.kinds import UNSAID, Duration, Unsaid
+from unstuck.observe.stream import AsyncStream, Stream
+from unstuck.operations import (
+    approvals,
+    audit,
+    blacklist,
+    events,
+    limits,
+    notifications,
+    pauses,
+    quarantine,
+    queues,
+    settings,
+    targets,
+    tenants,
+    workflows,
+)
+from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
 from unstuck.views import Page
+from unstuck.views.flow import ApprovalView, FeedEventView, SentView, WaitView
 from unstuck.views.gates import (
     LimitChange,
     LimitView,
@@ -24,9 +42,251 @@ from unstuck.views.gates import (
     WeightView,
     WorkflowView,
 )
+from unstuck.views.guard import (
+    ActionView,
+    BlacklistAdded,
+    BlacklistRemoved,
+    BlacklistView,
+    NotificationView,
+    QuarantineRetry,
+    QuarantineView,
+    SettingView,
+)
 
 
-class Limits(Noun):
+class ApprovalsNoun(Noun):
+    """The questions that jobs ask of people, and the answers."""
+
+    __slots__ = ()
+
+    def list(self, *, after: str | None = None, limit: int = 50, tenant: str | None = None) -> Page[ApprovalView]:
+        """What waits for a decision, the oldest first: who is asked, until when, and what happens then."""
+        return self._ask(approvals.list_, tenant, None, after=after, limit=limit)
+
+    async def alist(
+        self, *, after: str | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[ApprovalView]:
+        """`list` for coroutines."""
+        return await self._aask(approvals.list_, tenant, None, after=after, limit=limit)
+
+    def approve(
+        self,
+        job: str,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> WaitView:
+        """Say yes to the question that a job asks (`key`: to this one): the job goes on. NotWaiting if none is
+        open or somebody was faster, NotAsked if the question is for others."""
+        return self._ask(approvals.approve, tenant, by, job, comment=comment, key=key)
+
+    async def aapprove(
+        self,
+        job: str,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> WaitView:
+        """`approve` for coroutines."""
+        return await self._aask(approvals.approve, tenant, by, job, comment=comment, key=key)
+
+    def reject(
+        self,
+        job: str,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> WaitView:
+        """Say no: the job hears of it, and fails unless it knows what to do then."""
+        return self._ask(approvals.reject, tenant, by, job, comment=comment, key=key)
+
+    async def areject(
+        self,
+        job: str,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> WaitView:
+        """`reject` for coroutines."""
+        return await self._aask(approvals.reject, tenant, by, job, comment=comment, key=key)
+
+
+class AuditNoun(Noun):
+    """Who did what, and when."""
+
+    __slots__ = ()
+
+    def list(
+        self,
+        *,
+        verb: str | None = None,
+        subject: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[ActionView]:
+        """What operators did, the newest first. `verb`: one ("jobs.cancel"), or all of a noun ("jobs")."""
+        return self._ask(audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit)
+
+    async def alist(
+        self,
+        *,
+        verb: str | None = None,
+        subject: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 50,
+        tenant: str | None = None,
+    ) -> Page[ActionView]:
+        """`list` for coroutines."""
+        return await self._aask(audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit)
+
+
+class BlacklistNoun(Noun):
+    """Workflows of which nothing is accepted or started."""
+
+    __slots__ = ()
+
+    def list(self, *, tenant: str | None = None) -> Page[BlacklistView]:
+        """What stands, the oldest first: why, by whom, since when."""
+        return self._ask(blacklist.list_, tenant, None)
+
+    async def alist(self, *, tenant: str | None = None) -> Page[BlacklistView]:
+        """`list` for coroutines."""
+        return await self._aask(blacklist.list_, tenant, None)
+
+    def add(
+        self, workflow: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> BlacklistAdded:
+        """Shut a workflow out on every path. What runs goes on; what waits fails, or is held by its own policy.
+        One that is out already stays so, with the reason it had."""
+        return self._ask(blacklist.add, tenant, by, workflow, reason=reason)
+
+    async def aadd(
+        self, workflow: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> BlacklistAdded:
+        """`add` for coroutines."""
+        return await self._aask(blacklist.add, tenant, by, workflow, reason=reason)
+
+    def remove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> BlacklistRemoved:
+        """Let a workflow run again. Its stuck executions count from 0, and what was held goes on."""
+        return self._ask(blacklist.remove, tenant, by, workflow)
+
+    async def aremove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> BlacklistRemoved:
+        """`remove` for coroutines."""
+        return await self._aask(blacklist.remove, tenant, by, workflow)
+
+    def history(
+        self, workflow: str | None = None, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[BlacklistView]:
+        """Everything that ever was on it, the newest first: who, when, why, and who lifted it when."""
+        return self._ask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
+
+    async def ahistory(
+        self, workflow: str | None = None, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[BlacklistView]:
+        """`history` for coroutines."""
+        return await self._aask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
+
+
+class EventsNoun(Noun):
+    """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+
+    __slots__ = ()
+
+    def list(
+        self,
+        *,
+        after: str | None = None,
+        kinds: str | Iterable[str] = (),
+        job: str | None = None,
+        workflow: str | None = None,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> Page[FeedEventView]:
+        """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
+        on, also where nothing follows yet."""
+        return self._ask(
+            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+        )
+
+    async def alist(
+        self,
+        *,
+        after: str | None = None,
+        kinds: str | Iterable[str] = (),
+        job: str | None = None,
+        workflow: str | None = None,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> Page[FeedEventView]:
+        """`list` for coroutines."""
+        return await self._aask(
+            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+        )
+
+    def follow(
+        self,
+        *,
+        after: str | None = "now",
+        kinds: str | Iterable[str] = (),
+        job: str | None = None,
+        workflow: str | None = None,
+        tenant: str | None = None,
+    ) -> Stream[FeedEventView]:
+        """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or
+        behind an earlier event's cursor."""
+        return self._follow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+
+    def afollow(
+        self,
+        *,
+        after: str | None = "now",
+        kinds: str | Iterable[str] = (),
+        job: str | None = None,
+        workflow: str | None = None,
+        tenant: str | None = None,
+    ) -> AsyncStream[FeedEventView]:
+        """`follow` for coroutines."""
+        return self._afollow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+
+    def send(
+        self,
+        event: str,
+        payload: Any = None,
+        *,
+        job: str | None = None,
+        topic: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> SentView:
+        """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else
+        the next that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that
+        has ended."""
+        return self._ask(events.send, tenant, by, event, payload, job=job, topic=topic)
+
+    async def asend(
+        self,
+        event: str,
+        payload: Any = None,
+        *,
+        job: str | None = None,
+        topic: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> SentView:
+        """`send` for coroutines."""
+        return await self._aask(events.send, tenant, by, event, payload, job=job, topic=topic)
+
+
+class LimitsNoun(Noun):
     """How many run at once, start in a time, or wait. Those of keys are set here, others with their noun."""
 
     __slots__ = ()
@@ -73,7 +333,33 @@ class Limits(Noun):
         return await self._aask(limits.unlimit_key, tenant, by, name)
 
 
-class Pauses(Noun):
+class NotificationsNoun(Noun):
+    """News for the operators of the platform, until one of them takes note."""
+
+    __slots__ = ()
+
+    def list(
+        self, *, acked: bool = False, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[NotificationView]:
+        """Those that nobody has taken note of, with `acked` all; the newest first."""
+        return self._ask(notifications.list_, tenant, None, acked=acked, after=after, limit=limit)
+
+    async def alist(
+        self, *, acked: bool = False, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[NotificationView]:
+        """`list` for coroutines."""
+        return await self._aask(notifications.list_, tenant, None, acked=acked, after=after, limit=limit)
+
+    def ack(self, number: int, *, tenant: str | None = None, by: str | None = None) -> NotificationView:
+        """Take note of one, so that others need not. The first to do so is kept."""
+        return self._ask(notifications.ack, tenant, by, number)
+
+    async def aack(self, number: int, *, tenant: str | None = None, by: str | None = None) -> NotificationView:
+        """`ack` for coroutines."""
+        return await self._aask(notifications.ack, tenant, by, number)
+
+
+class PausesNoun(Noun):
     """Everything that somebody paused, in one list. Set with their noun: queues, targets, tenants, workflows."""
 
     __slots__ = ()
@@ -87,7 +373,31 @@ class Pauses(Noun):
         return await self._aask(pauses.list_, tenant, None)
 
 
-class Queues(Noun):
+class QuarantineNoun(Noun):
+    """What the database refused to write, or somebody holds. Nothing else waits for it."""
+
+    __slots__ = ()
+
+    def list(self, *, limit: int = 50, tenant: str | None = None) -> Page[QuarantineView]:
+        """What is set aside: what could not be done, since when, how often it was tried, and why it fails."""
+        return self._ask(quarantine.list_, tenant, None, limit=limit)
+
+    async def alist(self, *, limit: int = 50, tenant: str | None = None) -> Page[QuarantineView]:
+        """`list` for coroutines."""
+        return await self._aask(quarantine.list_, tenant, None, limit=limit)
+
+    def retry(self, job: str | None = None, *, tenant: str | None = None, by: str | None = None) -> QuarantineRetry:
+        """Try what was set aside of this job, or all of it, before all others in the next sweep."""
+        return self._ask(quarantine.retry, tenant, by, job)
+
+    async def aretry(
+        self, job: str | None = None, *, tenant: str | None = None, by: str | None = None
+    ) -> QuarantineRetry:
+        """`retry` for coroutines."""
+        return await self._aask(quarantine.retry, tenant, by, job)
+
+
+class QueuesNoun(Noun):
     """What waits where, who serves it, and what shuts or limits it."""
 
     __slots__ = ()
@@ -174,7 +484,45 @@ class Queues(Noun):
         return await self._aask(queues.unlimit, tenant, by, queue)
 
 
-class Targets(Noun):
+class SettingsNoun(Noun):
+    """Kept in the database, in force everywhere from the moment they change."""
+
+    __slots__ = ()
+
+    def list(self) -> Page[SettingView]:
+        """All of them, with what they mean and who changed them."""
+        return self._ask(settings.list_, None, None)
+
+    async def alist(self) -> Page[SettingView]:
+        """`list` for coroutines."""
+        return await self._aask(settings.list_, None, None)
+
+    def get(self, name: str) -> SettingView:
+        """One of them; `value` is what is in force."""
+        return self._ask(settings.get, None, None, name)
+
+    async def aget(self, name: str) -> SettingView:
+        """`get` for coroutines."""
+        return await self._aask(settings.get, None, None, name)
+
+    def set(self, name: str, value: Any, *, by: str | None = None) -> SettingView:
+        """Change one. Every worker goes by it at once."""
+        return self._ask(settings.set_, None, by, name, value)
+
+    async def aset(self, name: str, value: Any, *, by: str | None = None) -> SettingView:
+        """`set` for coroutines."""
+        return await self._aask(settings.set_, None, by, name, value)
+
+    def reset(self, name: str, *, by: str | None = None) -> SettingView:
+        """The default again."""
+        return self._ask(settings.reset, None, by, name)
+
+    async def areset(self, name: str, *, by: str | None = None) -> SettingView:
+        """`reset` for coroutines."""
+        return await self._aask(settings.reset, None, by, name)
+
+
+class TargetsNoun(Noun):
     """Where jobs run one at a time; whose turn it is, and what blocks."""
 
     __slots__ = ()
@@ -235,7 +583,7 @@ class Targets(Noun):
         return await self._aask(targets.unpause, tenant, by, target)
 
 
-class Tenants(Noun):
+class TenantsNoun(Noun):
     """Whose jobs; their shares, pauses and limits."""
 
     __slots__ = ()
@@ -333,7 +681,7 @@ class Tenants(Noun):
         return await self._aask(tenants.unlimit, None, by, name)
 
 
-class Workflows(Noun):
+class WorkflowsNoun(Noun):
     """What can be run, as its workers registered it; pause and limit it."""
 
     __slots__ = ()

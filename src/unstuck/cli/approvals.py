@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from unstuck.cli import gates, options, output, shapes
+from unstuck.cli import gates, options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
-from unstuck.model.waits import WaitRecord
 from unstuck.model.why import how_to_decide, what_then
-from unstuck.observe.flow import Approval, approvals
+from unstuck.operations import approvals
+from unstuck.store.port import EVERY
+from unstuck.views.flow import ApprovalView, WaitView
 
 app = options.group("The questions that jobs ask of people: look, approve, reject.", default="list")
 
@@ -35,18 +36,15 @@ def list_(
     """What waits for a decision, the oldest first. Who is asked, until when, and what happens then."""
     options.check_whose(all_tenants, common)
     with opened(common) as session:
-        whose = None if all_tenants else session.tenant
-        found = approvals(session.store, whose, after=after, limit=limit + 1)
-        now = session.now()
-        if not found and not all_tenants:
+        caller = session.caller.about(EVERY if all_tenants else None)
+        page, now = approvals.list_(caller, after=after, limit=limit), session.now()
+        if not page.items and not all_tenants:
             gates.warn_if_unheard_of(session, "tenant", session.tenant)
-    shown = found[:limit]
     if common.json:
-        output.emit_each(map(shapes.approval, shown))
+        output.emit_page(page)
     else:
-        _print(shown, now)
-    if len(found) > limit:
-        output.note(f"there are more: --after {shown[-1].cursor}")
+        _print(page.items, now)
+        output.tell_next(page)
 
 
 @app.command()
@@ -55,7 +53,7 @@ def approve(
 ) -> None:
     """Say yes: the job goes on."""
     with opened(common) as session:
-        decided = session.flow.approve(session.job(job).id, by=by, comment=comment, key=key)
+        decided = approvals.approve(session.caller.about(by=by), job, comment=comment, key=key)
     _print_decided(decided, common.json)
 
 
@@ -65,11 +63,11 @@ def reject(
 ) -> None:
     """Say no: the job hears of it, and fails unless it knows what to do then."""
     with opened(common) as session:
-        decided = session.flow.reject(session.job(job).id, by=by, comment=comment, key=key)
+        decided = approvals.reject(session.caller.about(by=by), job, comment=comment, key=key)
     _print_decided(decided, common.json)
 
 
-def _print(found: Sequence[Approval], now: datetime) -> None:
+def _print(found: Sequence[ApprovalView], now: datetime) -> None:
     if not found:
         output.note("nothing waits for a decision")
     for place, approval in enumerate(found):
@@ -78,7 +76,7 @@ def _print(found: Sequence[Approval], now: datetime) -> None:
         _print_card(approval, now)
 
 
-def _print_card(approval: Approval, now: datetime) -> None:
+def _print_card(approval: ApprovalView, now: datetime) -> None:
     """A question may be a paragraph, and a command must stand in one piece: no table holds the two."""
     output.say(output.styled(output.visible(approval.question), "bold"))
     who = ", ".join(approval.who) or "anybody"
@@ -96,15 +94,15 @@ def _print_card(approval: Approval, now: datetime) -> None:
         output.say(f"  {label:<9} {output.indented(output.visible(value), 12)}")
 
 
-def _tenant(approval: Approval) -> str:
+def _tenant(approval: ApprovalView) -> str:
     return "" if approval.tenant == options.DEFAULT_TENANT else f"tenant {approval.tenant}"
 
 
-def _print_decided(decided: WaitRecord, as_json: bool) -> None:
+def _print_decided(decided: WaitView, as_json: bool) -> None:
     if as_json:
-        output.emit_json(shapes.wait(decided))
+        output.emit_view(decided)
         return
     answer = str(decided.answer)
     shown = output.styled(answer, "green" if answer == "approved" else "red")
-    output.say(f"{shown} by {output.visible(decided.by or '?')}: {output.visible(decided.wait.name)}")
+    output.say(f"{shown} by {output.visible(decided.answered_by or '?')}: {output.visible(decided.question or '')}")
     output.note(f"what it makes of it: unstuck jobs show {decided.job}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
+from unstuck.operations import audit as operation
 
 app = options.single()
 
@@ -20,14 +21,16 @@ def audit(
         str | None, option("--subject", metavar="NAME", help="what it was done to: a job's id, a queue's name")
     ] = None,
     limit: Annotated[int, options.rows(10_000)] = 50,
+    after: options.AfterNumber = None,
     *,
     common: options.CommonOneTenant,
 ) -> None:
     """What operators did, the newest first. Without --tenant: of all tenants."""
     with opened(common) as session:
-        found, now = session.guard.audit(verb=verb, subject=subject, limit=limit), session.now()
+        page = operation.list_(session.caller, verb=verb, subject=subject, after=after, limit=limit)
+        now = session.now()
     if common.json:
-        output.emit_each(map(shapes.action, found))
+        output.emit_page(page)
         return
     output.table(
         ["WHEN", "BY", "VERB", "SUBJECT", "TENANT", "DETAIL"],
@@ -40,9 +43,10 @@ def audit(
                 "all" if a.tenant == "*" else a.tenant,
                 ", ".join(f"{name}: {value}" for name, value in a.detail.items()),
             )
-            for a in found
+            for a in page
         ],
         empty="nothing of that kind was done"
         if verb is not None or subject is not None
         else "nothing was done so far",
     )
+    output.tell_next(page)

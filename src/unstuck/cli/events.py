@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output
@@ -10,9 +9,12 @@ from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.cli.state_texts import narrate
 from unstuck.model.errors import InvalidInput, told
-from unstuck.model.waits import Wait, WaitKind
-from unstuck.observe.feed import NOW, START, Feed, Reader, check_kinds
-from unstuck.store.port import FeedEvent, FeedFilter
+from unstuck.observe.feed import NOW
+from unstuck.observe.stream import Stream
+from unstuck.operations import events
+from unstuck.operations.table import Caller
+from unstuck.store.port import EVERY
+from unstuck.views.flow import FeedEventView
 
 app = options.group("What happens to all jobs, in order: look back, or follow as it happens. Send an event to a job.")
 
@@ -41,16 +43,16 @@ def list_(
 ) -> None:
     """What is kept of the feed, the oldest first; each event has a cursor to go on from."""
     with opened(common) as session:
-        wanted = _wanted(session, job, workflow, kind, all_tenants)
-        feed = Feed(_reader(session, after or START, wanted), follow=False)
-        shown = list(islice(feed, limit + 1))
-        cursor = shown[limit - 1].cursor if len(shown) > limit else feed.cursor
-    for event in shown[:limit]:
+        caller = _caller(session, all_tenants)
+        page = events.list_(caller, after=after, kinds=kind or (), job=job, workflow=workflow, limit=limit)
+    for event in page:
         _print(event, common.json)
-    if len(shown) > limit:
-        output.note(f"there are more: --after {cursor}")
+    if len(page) == limit:
+        output.tell_next(page)
     elif not common.json:
-        output.note(f"what comes next: unstuck events follow --after {cursor}" if shown else "no such events so far")
+        output.note(
+            f"what comes next: unstuck events follow --after {page.next}" if page.items else "no such events so far"
+        )
 
 
 @app.command()
@@ -65,8 +67,8 @@ def follow(
 ) -> int:
     """Every event as it is committed, once and in order, until Ctrl-C. Begins now, or where you left off."""
     with opened(common) as session:
-        wanted = _wanted(session, job, workflow, kind, all_tenants)
-        feed = Feed(_reader(session, after or NOW, wanted))
+        caller = _caller(session, all_tenants)
+        feed = Stream(events.follow(caller, after=after or NOW, kinds=kind or (), job=job, workflow=workflow))
         printed, is_printing = feed.cursor, False
         try:
             for event in feed:
@@ -89,7 +91,7 @@ def send(
     topic: Annotated[
         str | None, option("--topic", metavar="NAME", help="to one that waits on this topic, not to a job")
     ] = None,
-    by: Annotated[str | None, option("--by", metavar="NAME", help="who sends it; else whose shell this is")] = None,
+    by: options.By = None,
     *,
     common: options.Common,
 ) -> None:
@@ -97,19 +99,17 @@ def send(
     whom, name = _addressed(job, event, topic)
     content = None if payload is None else _read(payload)
     with opened(common) as session:
-        ident = None if whom is None else session.job(whom).id
-        sent = session.flow.signal(name, content, job=ident, topic=topic, by=by)
-        waiting = [] if ident is None or sent.job is not None else _awaited(session, ident)
+        sent = events.send(session.caller.about(by=by), name, content, job=whom, topic=topic)
     if common.json:
-        output.emit_json({"event": name, "job": ident, "topic": topic, "answered": sent.job, "number": sent.number})
-    elif sent.job is not None:
-        output.say(f"event {name} reached job {sent.job}: it goes on")
+        output.emit_view(sent)
+    elif sent.answered is not None:
+        output.say(f"event {name} reached job {sent.answered}: it goes on")
     else:
-        where = f"topic {topic}" if ident is None else f"job {ident}"
+        where = f"topic {topic}" if sent.job is None else f"job {sent.job}"
         output.say(f"event {name} is kept for {where}: nobody waits for it yet")
-        for wait in waiting:
+        for wait in sent.awaited:
             on = f" on topic {wait.topic}" if wait.topic else ""
-            output.note(f"job {ident} waits for event {wait.name}{on}")
+            output.note(f"job {sent.job} waits for event {wait.event}{on}")
         output.note("the first wait for it takes it, within 24 hours")
 
 
@@ -122,51 +122,18 @@ def _addressed(first: str, second: str | None, topic: str | None) -> tuple[str |
     return (None, first) if second is None else (first, second)
 
 
-def _awaited(session: Session, job: str) -> list[Wait]:
-    """The events that a job waits for now: the one that was sent may be a slip of the pen."""
-    waits = session.store.waits_of(session.tenant, job)
-    return [record.wait for record in waits if record.answer is None and record.wait.kind is WaitKind.EVENT]
-
-
 def _read(payload: str) -> Any:
     from unstuck.model.payload import decode
 
     return decode(payload, "the payload")
 
 
-def _wanted(
-    session: Session, job: str | None, workflow: str | None, kinds: list[str] | None, all_tenants: bool
-) -> FeedFilter:
-    return FeedFilter(
-        tenant=None if all_tenants else session.tenant,
-        kinds=check_kinds(kinds or ()),
-        job=None if job is None else session.job(job).id,
-        workflow=workflow,
-    )
+def _caller(session: Session, all_tenants: bool) -> Caller:
+    return session.caller.about(EVERY if all_tenants else None)
 
 
-def _reader(session: Session, after: str, wanted: FeedFilter) -> Reader:
-    return Reader(session.store, after, wanted, kept=session.settings.times.feed_retention)
-
-
-def _print(event: FeedEvent, as_json: bool) -> None:
+def _print(event: FeedEventView, as_json: bool) -> None:
     if as_json:
-        output.emit_json(shape(event))
+        output.emit_view(event)
         return
-    output.say(f"{output.rfc3339(event.at)}  {event.job}  {event.workflow}  {output.visible(narrate(event.event))}")
-
-
-def shape(event: FeedEvent) -> dict[str, Any]:
-    return {
-        "cursor": event.cursor,
-        "tenant": event.tenant,
-        "job": event.job,
-        "workflow": event.workflow,
-        "queue": event.queue,
-        "kind": event.kind,
-        "number": event.number,
-        "run": event.event.run,
-        "attempt": event.event.token or None,
-        "at": event.at,
-        "data": event.data,
-    }
+    output.say(f"{output.rfc3339(event.at)}  {event.job}  {event.workflow}  {output.visible(narrate(event))}")

@@ -81,6 +81,7 @@ def rows(most: int) -> Option:
 
 
 By = Annotated[str | None, option("--by", metavar="NAME", help="who asks; else whose shell this is")]
+AfterNumber = Annotated[str | None, option("--after", metavar="NUMBER", help="go on where the last page ended")]
 Timeout = Annotated[
     float | None,
     option("--timeout", read=seconds, metavar="DURATION", help="give up after, e.g. 90s"),

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from unstuck.cli.columns import CUT, GAP, IDS, fitted
 from unstuck.cli.streams import tell
+from unstuck.model.spelling import given
 from unstuck.views import Page, View, plain
 from unstuck.views import rfc3339 as rfc3339
 
@@ -103,6 +104,13 @@ def emit_view(view: View) -> None:
 def emit_page(page: Page[Any]) -> None:
     """A line for each; the cursor of what follows is a remark."""
     emit_each(map(plain, page.items))
+    tell_next(page)
+
+
+def tell_next(page: Page[Any], remark: str = "there may be more") -> None:
+    """Where a list goes on, for the person at the keyboard."""
+    if page.next is not None:
+        note(f"{remark}: {given('--after', page.next)}")
 
 
 def emit_each(shapes: Iterable[Any]) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 from unstuck.model.errors import InvalidInput
-from unstuck.store.port import Quarantined
+from unstuck.operations import quarantine
+from unstuck.views.guard import QuarantineView
 
 app = options.group(
     "The quarantine: what the database refused to write, or somebody holds. Nothing else waits for it.",
     default="list",
 )
-
-By = Annotated[str | None, option("--by", metavar="NAME", help="who asks, for the audit; else whose shell this is")]
 
 
 @app.command("list")
@@ -26,9 +25,9 @@ def list_(
 ) -> None:
     """What is set aside: what could not be done, since when, how often it was tried, and why it fails."""
     with opened(common) as session:
-        found, now = session.guard.quarantined(limit=limit), session.now()
+        page, now = quarantine.list_(session.caller, limit=limit), session.now()
     if common.json:
-        output.emit_each(map(shapes.quarantined, found))
+        output.emit_page(page)
         return
     output.table(
         ["DUTY", "WHAT", "WORKFLOW", "TENANT", "SINCE", "TRIES", "LAST", "ERROR"],
@@ -43,7 +42,7 @@ def list_(
                 output.age(each.tried_at, now),
                 each.error,
             )
-            for each in found
+            for each in page
         ],
         empty="nothing is set aside",
     )
@@ -53,7 +52,7 @@ def list_(
 def retry(
     job: Annotated[str | None, Argument(metavar="JOB", help="a job's id, or enough of its beginning")] = None,
     all_: Annotated[bool, option("--all", help="everything that is set aside")] = False,
-    by: By = None,
+    by: options.By = None,
     *,
     common: options.Common,
 ) -> None:
@@ -61,14 +60,13 @@ def retry(
     if (job is None) != all_:
         raise InvalidInput("name one job, or --all")
     with opened(common) as session:
-        record = None if job is None else session.job(job)
-        count = session.guard.retry_quarantined(record, by=session.who(by))
+        view = quarantine.retry(session.caller.about(by=by), job)
     if common.json:
-        output.emit_json({"job": record.id if record else None, "tried": count})
+        output.emit_view(view)
         return
-    output.say(f"{output.count(count, 'thing')} will be tried again with the next sweep")
+    output.say(f"{output.count(view.tried, 'thing')} will be tried again with the next sweep")
     output.note("what is left after it: unstuck quarantine")
 
 
-def _what(each: Quarantined) -> str | None:
+def _what(each: QuarantineView) -> str | None:
     return f"target {each.target}" if each.duty == "target" else each.job

@@ -9,7 +9,6 @@ from unstuck.cli.gates import Where
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 from unstuck.model.lifecycle import JobState
-from unstuck.model.spelling import given
 from unstuck.operations import queues
 from unstuck.views.gates import QueueView
 
@@ -47,8 +46,7 @@ def list_(
             for queue in page
         ]
         output.table(headers, rows, empty="no queues yet: a worker or a job makes them")
-    if page.next is not None:
-        output.note(f"there may be more: {given('--after', page.next)}")
+        output.tell_next(page)
 
 
 def _counted(queue: QueueView, number: int, state: JobState) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 from unstuck.model.errors import InvalidInput
-from unstuck.model.guard import SettingRecord
+from unstuck.operations import settings
 
 app = options.group(
     "Runtime settings: kept in the database, in force everywhere at once. Those of files and environment: config.",
@@ -23,9 +22,9 @@ Name = Annotated[str, Argument(metavar="NAME", help="the setting's name, as the 
 def list_(common: options.CommonPlatform) -> None:
     """All of them, with what they mean and who changed them."""
     with opened(common) as session:
-        found, now = session.guard.settings(), session.now()
+        page, now = settings.list_(session.caller), session.now()
     if common.json:
-        _print_json(found)
+        output.emit_page(page)
         return
     output.table(
         ["SETTING", "VALUE", "DEFAULT", "SET", "MEANING"],
@@ -37,7 +36,7 @@ def list_(common: options.CommonPlatform) -> None:
                 f"{output.age(r.set_at, now)} by {r.set_by}" if r.set_at else None,
                 r.meaning,
             )
-            for r in found
+            for r in page
         ],
         empty="there are none",
     )
@@ -47,9 +46,9 @@ def list_(common: options.CommonPlatform) -> None:
 def get(name: Name, *, common: options.CommonPlatform) -> None:
     """One value, for scripts."""
     with opened(common) as session:
-        found = session.guard.get(name)
+        found = settings.get(session.caller, name)
     if common.json:
-        _print_json([found])
+        output.emit_view(found)
     else:
         output.say(shown(found.value))
 
@@ -59,6 +58,7 @@ def set_(
     name: Name,
     value: Annotated[str | None, Argument(metavar="VALUE", help="a number, true or false, or none")] = None,
     default: Annotated[bool, option("--default", help="the default again")] = False,
+    by: options.By = None,
     *,
     common: options.CommonPlatform,
 ) -> None:
@@ -66,15 +66,12 @@ def set_(
     if default == (value is not None):
         raise InvalidInput("say the value, or --default")
     with opened(common) as session:
-        found = session.guard.reset(name) if default else session.guard.set(name, value)
+        caller = session.caller.about(by=by)
+        found = settings.reset(caller, name) if default else settings.set_(caller, name, value)
     if common.json:
-        _print_json([found])
+        output.emit_view(found)
     else:
         output.say(f"{found.name} is {shown(found.value)}{' (the default)' if default else ''}")
-
-
-def _print_json(found: Iterable[SettingRecord]) -> None:
-    output.emit_each(map(shapes.setting, found))
 
 
 def shown(value: Any) -> str:

@@ -10,6 +10,7 @@ from unstuck.model.errors import ErrorType
 from unstuck.model.job import EventRecord, JobRecord
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.why import how_to_raise, how_to_try_again, of_tenant
+from unstuck.views.flow import FeedEventView
 
 
 def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> str:
@@ -111,7 +112,7 @@ _OF_AN_ERROR = {"error_type", "error_message"}
 _OF_A_CANCEL = {"by", "reason", *_OF_AN_ERROR}
 
 
-def narrate(event: EventRecord) -> str:
+def narrate(event: EventRecord | FeedEventView) -> str:
     """An event as a sentence with its facts."""
     if event.kind == EventKind.PARKED and "wait" in event.data:
         return f"parked: {_asked(event.data)}, until {_instant(event.data.get('until'))}"

@@ -9,7 +9,7 @@ from unstuck.cli import gates, options, output
 from unstuck.cli.gates import Where
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
-from unstuck.model.spelling import about, given
+from unstuck.model.spelling import about
 from unstuck.operations import targets
 from unstuck.views.gates import TargetView, TargetWhole
 from unstuck.views.jobs import JobView
@@ -41,8 +41,7 @@ def list_(
             [(t.name, _state(t), _waiting(t), t.head, _info(t, now)) for t in page],
             empty="no target is blocked" if blocked else 'no targets: a workflow has one with target="{argument}"',
         )
-    if page.next is not None:
-        output.note(f"there may be more: {given('--after', page.next)}")
+        output.tell_next(page)
 
 
 def _state(target: TargetView) -> str:

@@ -39,8 +39,7 @@ def list_(
             [_row(tenant, now) for tenant in page],
             empty="no tenant has had a job so far",
         )
-    if page.next is not None:
-        output.note(f"there may be more: {given('--after', page.next)}")
+        output.tell_next(page)
 
 
 def _row(tenant: TenantView, now: datetime) -> tuple[object, ...]:

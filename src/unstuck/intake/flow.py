@@ -18,11 +18,10 @@ from unstuck.model.errors import (
     NotWaiting,
     OutcomeUnknown,
     UnknownJob,
-    quoted,
 )
 from unstuck.model.job import DEFAULT_TENANT, JobRecord, NewJob
 from unstuck.model.lifecycle import MOVES
-from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_name, check_text, check_wording
+from unstuck.model.payload import MAX_PAYLOAD, check_name, check_person, check_text, check_wording
 from unstuck.model.waits import Answer, Signalled, WaitKind, WaitRecord
 from unstuck.store.port import Store, Submitted
 
@@ -134,13 +133,7 @@ class FlowVerbs:
 
     def _who(self, by: str | None) -> str:
         """The name of the person who decides; left out, it is the program's."""
-        said = check_wording(by, "by")
-        if said is None:
-            return self._by
-        if not said.strip() or len(said) > MAX_NAME:
-            raise InvalidInput(f"by={quoted(said)} is no name: 1 to {MAX_NAME} characters, or leave it out")
-        check_text(said, "by")
-        return said
+        return check_person(by) or self._by
 
 
 def _payload(event: str, value: Any) -> str:

@@ -154,6 +154,17 @@ def plain_text(value: Any) -> Any:
     return str.__str__(value) if isinstance(value, str) else value
 
 
+def check_person(by: Any) -> str | None:
+    """The name of who asks, or None if it was left out."""
+    said = check_wording(by, "by")
+    if said is None:
+        return None
+    if not said.strip() or len(said) > MAX_NAME:
+        raise InvalidInput(f"by={quoted(said)} is no name: 1 to {MAX_NAME} characters, or leave it out")
+    check_text(said, "by")
+    return said
+
+
 def check_wording(value: Any, what: str) -> str | None:
     """Text that is looked for or written down as it is (who asked, and why); the store cleans and shortens it."""
     if value is not None and not isinstance(value, str):

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
-from enum import Enum, auto
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
 
 from unstuck.clock import Clock, MachineClock
-from unstuck.model.errors import InvalidInput, StoreError, quoted, told
+from unstuck.model.errors import InvalidInput, quoted, told
 from unstuck.model.lifecycle import EventKind
 from unstuck.model.payload import MAX_NAME, check_wording
-from unstuck.observe.wait import Watch
+from unstuck.observe.stream import Found
 from unstuck.store.port import FeedEvent, FeedFilter, Store
+
+T = TypeVar("T")
 
 #: In place of a cursor: all that is kept, and what comes from now on.
 START = "start"
@@ -28,33 +29,33 @@ _MOMENT = 0.01
 _TURNS = 300
 
 
-class Found(Enum):
-    """What a look found: something, nothing while another reader is just sequencing, or the end so far."""
-
-    MORE = auto()
-    NOT_YET = auto()
-    END = auto()
-
-
-class Reader:
-    """One reader: where it stands, what it wants, what it has not handed out yet. Both colours of Feed ask it."""
+class Reader(Generic[T]):
+    """A source of the feed's events, each as `shape` makes it."""
 
     def __init__(
-        self, store: Store, after: str | None, wanted: FeedFilter, *, kept: float, clock: Clock | None = None
+        self,
+        store: Store,
+        after: str | None,
+        wanted: FeedFilter,
+        shape: Callable[[FeedEvent], T],
+        *,
+        kept: float,
+        clock: Clock | None = None,
     ) -> None:
         self._store = store
+        self._shape = shape
         self._wanted = wanted
         self._kept = kept
         self._ready: deque[FeedEvent] = deque()
         self.cursor = self._looked_to = self._begin(check_cursor(after), clock or MachineClock())
 
-    def take(self) -> FeedEvent | None:
+    def take(self) -> T | None:
         """The next event at hand; the cursor moves with what is taken, past unwanted ones only when none is left."""
         if not self._ready:
             return None
         event = self._ready.popleft()
         self.cursor = event.cursor if self._ready else self._looked_to
-        return event
+        return self._shape(event)
 
     def look(self) -> Found:
         """Get what comes next."""
@@ -82,43 +83,6 @@ class Reader:
                 turns += 1
                 clock.wait(never, _MOMENT)
         return self._store.feed_bounds().newest
-
-
-class Feed(Iterator[FeedEvent]):
-    """Events one by one, for ever, or with `follow=False` up to the last there is. `cursor` is where to go on later:
-    keep it together with what you did about the event, and hand it in as `after`."""
-
-    def __init__(self, reader: Reader, *, follow: bool = True, clock: Clock | None = None) -> None:
-        self._reader = reader
-        self._follow = follow
-        self._clock = clock or MachineClock()
-        self._closed = threading.Event()
-
-    @property
-    def cursor(self) -> str:
-        return self._reader.cursor
-
-    def close(self) -> None:
-        """From any thread: the loop over it ends within a moment."""
-        self._closed.set()
-
-    def __next__(self) -> FeedEvent:
-        watch = Watch(None, self._clock)
-        while not self._closed.is_set():
-            if (event := self._reader.take()) is not None:
-                return event
-            try:
-                found = self._reader.look()
-                watch.saw()
-            except StoreError as error:
-                watch.lost(error)
-            else:
-                if found is Found.MORE:
-                    continue
-                if found is Found.END and not self._follow:
-                    break
-            self._clock.wait(self._closed, watch.pause() or 0.0)
-        raise StopIteration
 
 
 def check_cursor(after: Any) -> str:

@@ -14,6 +14,18 @@ from unstuck.model.times import seconds as read
 Duration = float | str
 
 
+#: Where a page of numbered things ended: its `next`, or the number itself.
+Cursor = str | int
+
+
+def number_of(cursor: Any) -> int | None:
+    if cursor is None or (isinstance(cursor, int) and not isinstance(cursor, bool)):
+        return cursor
+    if isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) < 20:
+        return int(cursor)
+    raise InvalidInput(f"after={quoted(cursor)} is not a cursor that a page gave out")
+
+
 def seconds(value: Any, name: str) -> float:
     """A duration in seconds, however it was written."""
     try:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from unstuck.operations import approvals as approvals
+from unstuck.operations import audit as audit
+from unstuck.operations import blacklist as blacklist
+from unstuck.operations import events as events
 from unstuck.operations import limits as limits
+from unstuck.operations import notifications as notifications
 from unstuck.operations import pauses as pauses
+from unstuck.operations import quarantine as quarantine
 from unstuck.operations import queues as queues
+from unstuck.operations import settings as settings
 from unstuck.operations import targets as targets
 from unstuck.operations import tenants as tenants
 from unstuck.operations import workflows as workflows

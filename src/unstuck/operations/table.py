@@ -19,7 +19,7 @@ from unstuck.intake.gates import Gates
 from unstuck.intake.guard import GuardVerbs
 from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
 from unstuck.model.job import DEFAULT_TENANT
-from unstuck.model.payload import check_wording
+from unstuck.model.payload import check_person, check_wording
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
 from unstuck.store.port import EVERY, Store
@@ -78,7 +78,7 @@ class Caller:
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
-        whose, who = check_wording(tenant, "tenant") or self.tenant, check_wording(by, "by") or self.by
+        whose, who = check_wording(tenant, "tenant") or self.tenant, check_person(by) or self.by
         return self if (whose, who) == (self.tenant, self.by) else replace(self, tenant=whose, by=who)
 
     @property

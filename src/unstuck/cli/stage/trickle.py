@@ -9,7 +9,7 @@ from unstuck.chance import Chance
 from unstuck.examples import demo as shop
 from unstuck.intake.submit import Options
 from unstuck.model.errors import Conflict, NotBlacklisted, UnknownJob, WorkflowBlacklisted
-from unstuck.observe.flow import Approval
+from unstuck.views.flow import ApprovalView
 
 NAMES = ("Ada", "Grace", "Linus", "Barbara", "Guido", "Radia", "Dennis", "Margaret")
 ITEMS = ("lamp", "kettle", "bicycle", "piano", "umbrella")
@@ -55,8 +55,8 @@ class Trickle:
     def lose_patience(self) -> None:
         """For the demo's own file. A threshold that was set there stays."""
         name = "stuck_circuit_breaker_threshold"
-        if all(record.name != name or record.set_by is None for record in shop.app.runtime.list()):
-            shop.app.runtime.set(name, THRESHOLD, by="the demo")
+        if all(record.name != name or record.set_by is None for record in shop.app.settings.list()):
+            shop.app.settings.set(name, THRESHOLD, by="the demo")
 
     def step(self) -> None:
         lap, place = divmod(self._place, len(self._round))
@@ -117,13 +117,13 @@ class Trickle:
             self._decided += 1
             try:
                 if self._decided % 3:
-                    shop.app.approvals.approve(approval, by=MANAGER)
+                    shop.app.approvals.approve(approval.job, key=approval.key, by=MANAGER)
                 else:
-                    shop.app.approvals.reject(approval, by=MANAGER, comment="not on a Friday")
+                    shop.app.approvals.reject(approval.job, key=approval.key, by=MANAGER, comment="not on a Friday")
             except (Conflict, UnknownJob):
                 pass  # somebody at another terminal was faster
 
-    def _has_waited(self, approval: Approval) -> bool:
+    def _has_waited(self, approval: ApprovalView) -> bool:
         return (shop.app.store.now() - approval.asked_at).total_seconds() >= PATIENCE
 
     def _get_stuck(self, lap: int) -> None:
@@ -143,7 +143,7 @@ class Trickle:
     def _lift(self, lap: int) -> None:
         """After some laps in which it could be looked at, and what an earlier demo left. Nobody else's entries."""
         for entry in shop.app.blacklist.list() if lap % 6 in (0, 1) else ():
-            if entry.is_auto and entry.workflow in shop.CULPRITS:
+            if entry.auto and entry.workflow in shop.CULPRITS:
                 try:
                     shop.app.blacklist.remove(entry.workflow, tenant=entry.tenant, by="the shop")
                 except NotBlacklisted:

@@ -1,0 +1,116 @@
+"""Stream: what comes bit by bit, one by one, for functions and for coroutines.
+
+A source looks and hands out; a stream waits between its looks, longer while nothing comes. A store that is away is
+waited for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from enum import Enum, auto
+from typing import Protocol, TypeVar
+
+from unstuck.clock import Clock, MachineClock
+from unstuck.model.errors import StoreError
+from unstuck.observe.wait import Watch
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Found(Enum):
+    """What a look found: something, nothing while another reader is just sequencing, or the end so far."""
+
+    MORE = auto()
+    NOT_YET = auto()
+    END = auto()
+
+
+class Source(Protocol[T_co]):
+    """One reader: where it stands, and what it has not handed out yet."""
+
+    @property
+    def cursor(self) -> str:
+        """Where to go on later; it moves with what is taken."""
+        ...
+
+    def take(self) -> T_co | None:
+        """The next at hand."""
+        ...
+
+    def look(self) -> Found:
+        """Get what comes next from the store."""
+        ...
+
+
+class Stream(Iterator[T_co]):
+    """One by one, for ever, or with `follow=False` up to the last there is. `cursor` is where to go on later: keep it
+    together with what you did about what came, and hand it in as `after`."""
+
+    def __init__(self, source: Source[T_co], *, follow: bool = True, clock: Clock | None = None) -> None:
+        self._source = source
+        self._follow = follow
+        self._clock = clock or MachineClock()
+        self._closed = threading.Event()
+
+    @property
+    def cursor(self) -> str:
+        return self._source.cursor
+
+    def close(self) -> None:
+        """From any thread: the loop over it ends within a moment."""
+        self._closed.set()
+
+    def __next__(self) -> T_co:
+        watch = Watch(None, self._clock)
+        while not self._closed.is_set():
+            if (taken := self._source.take()) is not None:
+                return taken
+            try:
+                found = self._source.look()
+                watch.saw()
+            except StoreError as error:
+                watch.lost(error)
+            else:
+                if found is Found.MORE:
+                    continue
+                if found is Found.END and not self._follow:
+                    break
+            self._clock.wait(self._closed, watch.pause() or 0.0)
+        raise StopIteration
+
+
+class AsyncStream(AsyncIterator[T]):
+    """A Stream for coroutines: the loop is never held up. It opens at the first thing that is asked for."""
+
+    def __init__(
+        self, open_: Callable[[], Awaitable[Source[T]]], look: Callable[[Source[T]], Awaitable[Found]]
+    ) -> None:
+        self._open = open_
+        self._look = look
+        self._source: Source[T] | None = None
+
+    @property
+    def cursor(self) -> str | None:
+        """Where to go on later; None before the first was asked for."""
+        return None if self._source is None else self._source.cursor
+
+    async def __anext__(self) -> T:
+        import asyncio
+
+        if self._source is None:
+            self._source = await self._open()
+        watch = Watch(None, MachineClock())
+        while True:
+            if (taken := self._source.take()) is not None:
+                return taken
+            try:
+                found = await self._look(self._source)
+                watch.saw()
+            except StoreError as error:
+                watch.lost(error)
+            else:
+                if found is Found.MORE:
+                    continue
+            await asyncio.sleep(watch.pause() or 0.0)

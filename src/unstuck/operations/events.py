@@ -1,0 +1,88 @@
+"""Events: what happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from unstuck.model.errors import AmbiguousJob, InvalidInput, NotWaiting, StaleCursor, UnknownJob
+from unstuck.model.payload import check_wording
+from unstuck.model.waits import WaitKind
+from unstuck.observe.feed import START, Reader, check_kinds
+from unstuck.observe.stream import Source, Stream
+from unstuck.operations.table import OPERATOR, READER, Caller, operation
+from unstuck.store.port import FeedFilter
+from unstuck.views import Page
+from unstuck.views.flow import FeedEventView, SentView, WaitView
+
+MOST_LISTED = 100_000
+
+
+@operation(role=READER, whose="any", paged="after", errors=(UnknownJob, AmbiguousJob, StaleCursor))
+def list_(
+    caller: Caller,
+    *,
+    after: str | None = None,
+    kinds: str | Iterable[str] = (),
+    job: str | None = None,
+    workflow: str | None = None,
+    limit: int = 100,
+) -> Page[FeedEventView]:
+    """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
+    also where nothing follows yet."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
+        raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {MOST_LISTED}")
+    stream = Stream(_source(caller, after or START, kinds, job, workflow), follow=False)
+    items = tuple(islice(stream, limit))
+    return Page(items=items, next=stream.cursor)
+
+
+@operation(role=READER, effect="stream", whose="any", errors=(UnknownJob, AmbiguousJob, StaleCursor))
+def follow(
+    caller: Caller,
+    *,
+    after: str | None = "now",
+    kinds: str | Iterable[str] = (),
+    job: str | None = None,
+    workflow: str | None = None,
+) -> Source[FeedEventView]:
+    """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or behind an
+    earlier event's cursor."""
+    return _source(caller, after or START, kinds, job, workflow)
+
+
+@operation(
+    role=OPERATOR,
+    effect="change",
+    repeat="again",
+    audited="events.send",
+    errors=(UnknownJob, AmbiguousJob, NotWaiting),
+)
+def send(
+    caller: Caller, event: str, payload: Any = None, *, job: str | None = None, topic: str | None = None
+) -> SentView:
+    """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else the next
+    that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that has ended."""
+    ident = None if job is None else caller.lookup.job_id(job)
+    sent = caller.flow.signal(event, payload, job=ident, topic=topic)
+    awaited = () if ident is None or sent.job is not None else _awaited(caller, ident)
+    return SentView(event=event, job=ident, topic=topic, answered=sent.job, number=sent.number, awaited=awaited)
+
+
+def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:
+    """The events that a job waits for now: the one that was sent may be a slip of the pen."""
+    waits = caller.store.waits_of(caller.one, job)
+    return tuple(WaitView.of(w) for w in waits if w.answer is None and w.wait.kind is WaitKind.EVENT)
+
+
+def _source(
+    caller: Caller, after: str, kinds: str | Iterable[str], job: str | None, workflow: str | None
+) -> Source[FeedEventView]:
+    wanted = FeedFilter(
+        tenant=caller.listed,
+        kinds=check_kinds(kinds),
+        job=None if job is None else caller.lookup.job_id(job),
+        workflow=check_wording(workflow, "workflow"),
+    )
+    return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)
