@@ -41,6 +41,24 @@ def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, 
     leaves_nothing(worker, family)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@both_modes
+def test_a_signal_to_every_process_of_a_worker_lets_its_job_finish(
+    start: Start, jobs: Jobs, marks: Marks, number: signal.Signals
+) -> None:
+    """A53: as a service manager sends it."""
+    worker = start()
+    job = jobs.enqueue("nap", marks.path, 2.0)
+    marks.wait_for("begun")
+    family = psutil.Process(worker.process.pid).children(recursive=True)
+    for process in (*family, worker.process):
+        process.send_signal(number)
+
+    assert worker.wait(20) == 0
+    assert jobs.kinds(job) == ["submitted", "claimed", "completed"]
+    leaves_nothing(worker, family)
+
+
 @commit
 @spawn_once
 def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
@@ -73,7 +91,7 @@ def test_at_the_drain_limit_an_endless_job_is_handed_back_or_charged_a_loss(
     assert (record.state, record.failures, record.losses, record.suspects) == (state, 0, losses, 0)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 @both_modes
 def test_a_second_signal_hands_everything_back_now(
     start: Start, jobs: Jobs, marks: Marks, number: signal.Signals, code: int

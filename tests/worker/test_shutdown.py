@@ -49,6 +49,20 @@ def test_a_real_signal_is_only_noted_and_the_old_handler_comes_back() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_a_hang_up_drains_unless_the_worker_was_started_to_ignore_it() -> None:
+    """`nohup unstuck worker` outlives the terminal it was started from."""
+    before = signal.getsignal(signal.SIGHUP)
+    for handler, is_asked in ((signal.SIG_DFL, True), (signal.SIG_IGN, False)):
+        shutdown = Shutdown(Times())
+        signal.signal(signal.SIGHUP, handler)
+        try:
+            with signals_handled(shutdown, lambda: None):
+                signal.raise_signal(signal.SIGHUP)
+            assert (shutdown.is_asked, signal.getsignal(signal.SIGHUP)) == (is_asked, handler)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+
+
 def test_the_handler_of_a_signal_takes_no_lock() -> None:
     """It runs between any two steps of the main thread, which may hold that very lock."""
     shutdown, files = Shutdown(Times()), set[str]()

@@ -35,14 +35,14 @@ def adopt_orphans() -> None:
 def reset_signals() -> None:
     """Forget what the importing process (or the app's import) had set."""
     signal.set_wakeup_fd(-1)
-    for signum in (signal.SIGCHLD, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE):
+    for signum in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE):
         signal.signal(signum, signal.SIG_IGN if signum == signal.SIGPIPE else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _leave_stopping_to_the_supervisor()
 
 
 def _leave_stopping_to_the_supervisor() -> None:
-    """A service manager sends TERM to everybody; jobs must go on until the supervisor says otherwise.
+    """A service manager sends TERM (or INT, or HUP) to everybody; jobs go on until the supervisor says otherwise.
 
     A handler and not SIG_IGN, so that programs started by jobs can still be terminated; processes that jobs fork
     (multiprocessing) inherit the handler and get the default action from it.
@@ -54,8 +54,8 @@ def _leave_stopping_to_the_supervisor() -> None:
             signal.signal(signum, signal.SIG_DFL)
             os.kill(os.getpid(), signum)
 
-    signal.signal(signal.SIGTERM, ignore)
-    signal.signal(signal.SIGINT, ignore)
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signum, ignore)
 
 
 def join_streams(output: int) -> None:

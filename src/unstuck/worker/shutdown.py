@@ -1,6 +1,7 @@
 """Signals: drain, hand back, give up. A handler only notes the signal, without a lock; the loop asks what it means.
 
-First TERM, INT or HUP (or `stop()`): drain. No new claims, what has not started goes back, what runs may finish.
+First TERM, INT or HUP (or `stop()`; under `nohup` not HUP): drain. No new claims, what has not started goes back,
+what runs may finish.
 At the drain limit: hand back. Running handlers are asked to stop (a durable DRAIN request), killed after their grace.
 Second signal: hand back now, with the kill grace instead of each job's own. Third: kill and leave.
 Exit codes: 0 after a drain, limit or not; 128 + signal (130, 143) when a second signal cut it short; that of `leave`
@@ -86,9 +87,14 @@ def signals_handled(shutdown: Shutdown, nudge: Callable[[], None]) -> Iterator[N
         shutdown.ask(number)
         nudge()
 
-    before = {number: signal.signal(number, note) for number in SIGNALS}
+    before = {number: signal.signal(number, note) for number in SIGNALS if not _is_nohup(number)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _is_nohup(number: signal.Signals) -> bool:
+    """Who started it with `nohup` wants it to outlive the terminal."""
+    return number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
