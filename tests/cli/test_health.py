@@ -305,6 +305,17 @@ def test_a_sqlite_file_that_somebody_has_locked_is_told_and_why_answers(
     assert unstuck("health", "--no-workers").code == 0
 
 
+@pytest.mark.parametrize(("alert", "is_ok"), [("30", False), ("90", True), ("0", True)])
+def test_a_job_that_waits_as_long_as_a_worker_would_report_is_a_warning(
+    unstuck: Command, store: SqlStore, store_url: str, alert: str, is_ok: bool
+) -> None:
+    submitted(store)
+    by_hand(store_url, "UPDATE unstuck_jobs SET available_at = available_at - %s", MINUTE)
+    found = told(unstuck("health", "--json", UNSTUCK_QUEUED_ALERT=alert))["queue"]
+    assert found["detail"].startswith("the oldest due job waits 1m")
+    assert found["ok"] is is_ok
+
+
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_while_nothing_can_be_written_nobody_is_said_to_take_a_job_soon(
     unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord

@@ -233,14 +233,15 @@ def _line(text: str) -> str:
 # --- the queue ----------------------------------------------------------------------------------------------------
 
 
-def queue(session: Session, has_room: bool, now: datetime, too_long: float) -> Check:
+def queue(session: Session, has_room: bool, now: datetime) -> Check:
     """The oldest job that is due. After some polls it must have started, if a slot is free and no gate is shut."""
     oldest = session.store.jobs(session.tenant, JobFilter(states=(JobState.QUEUED,), newest_first=False), LOOK).jobs
     due = sorted((job for job in oldest if job.available_at <= now), key=lambda job: job.available_at)
     if not due:
         return Check("queue", True, "nobody waits")
     first = due[0]
-    patience = 3 * session.settings.times.poll + session.settings.times.store_call
+    times = session.settings.times
+    patience = 3 * times.poll + times.store_call
     for job in _of_each_kind(due) if has_room else ():
         if _waited(job, now) <= patience or (why := ask_why(session, job.id)) is None:
             continue
@@ -249,7 +250,7 @@ def queue(session: Session, has_room: bool, now: datetime, too_long: float) -> C
             return Check("queue", False, f"{told}: {why.verdict}", fatal=False)
     waited = _waited(first, now)
     detail = f"the oldest due job waits {output.duration(waited)}: {first.workflow} {first.id}"
-    if waited < too_long:
+    if not times.queued_alert or waited < times.queued_alert:
         return Check("queue", True, detail, fatal=False)
     found = ask_why(session, first.id)
     return Check("queue", False, f"{detail}: {found.verdict if found else 'it has ended meanwhile'}", fatal=False)

@@ -19,7 +19,6 @@ from unstuck.model.job import WorkerRecord
 
 app = options.single()
 
-WAITS_TOO_LONG = timedelta(minutes=5)
 BLOCKED_LOOK = 100
 #: So many of those in trouble are named.
 NAMED = 10
@@ -104,7 +103,7 @@ def _asked(session: Session, need_workers: bool, worker: str | None) -> Iterator
         yield from checks.inbox(session, now)
     # Where nothing can be written, that is why nobody takes them.
     has_room = _has_room(found) and not unwritable
-    yield checks.queue(session, has_room, now, WAITS_TOO_LONG.total_seconds())
+    yield checks.queue(session, has_room, now)
     yield from _targets(session)
     yield from checks.quarantine(session, now)
     yield from checks.notifications(session, now)
