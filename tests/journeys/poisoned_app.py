@@ -96,6 +96,16 @@ async def closes_the_selector() -> list[int]:
     return []
 
 
+@app.workflow(retries=0)
+def leaves_a_thread_that_kills() -> list[int]:
+    def kill() -> None:
+        time.sleep(2.0)  # it is told as left behind before
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=kill, name="killer", daemon=True).start()
+    return []
+
+
 @app.workflow(retries=0, max_lost=0)
 def opens(seconds: float = 0.1) -> str:
     with open(os.devnull) as file:

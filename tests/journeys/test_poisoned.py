@@ -52,6 +52,26 @@ def test_after_a_job_closed_the_selector_others_run_and_the_log_is_short(start: 
     assert worker.log.read_text().count("process_poisoned") == 1
 
 
+@pytest.mark.parametrize(
+    ("culprit", "told"),
+    [
+        ("closes_the_selector", "its event loop cannot run any more: ValueError: "),
+        ("leaves_a_thread_that_kills", "leaves_a_thread_that_kills left 1 running behind it: killer"),
+    ],
+)
+def test_who_falls_alone_with_what_another_left_is_no_culprit_and_is_told_what_that_was(
+    start: Start, poisoned: Jobs, culprit: str, told: str
+) -> None:
+    """A12"""
+    start(app=APP, concurrency=8, processes=1)
+    beside = poisoned.enqueue("opens_async", 4.0)
+    poisoned.until(poisoned.enqueue(culprit), JobState.COMPLETED)
+
+    poisoned.until(beside, JobState.COMPLETED, within=30)
+    (lost,) = [event for event in poisoned.store.history("default", beside) if event.kind == "lost"]
+    assert told in lost.data["error_message"]
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "rounds", [pytest.param(2, marks=slow, id="2-rounds"), pytest.param(50, marks=torture, id="50-rounds")]

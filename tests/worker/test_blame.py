@@ -198,6 +198,32 @@ def test_of_a_loop_that_something_unknown_blocked_only_those_on_it_are_suspects(
     assert [o.blame for o in outcomes(post)] == ["suspect", "uncharged"]
 
 
+BROKEN = "its event loop cannot run any more: ValueError: closed; jobs in it, or just ended: v, w"
+
+
+@pytest.mark.parametrize("killed", [plans.STALLED_LOOP, ""])
+def test_what_was_wrong_with_a_process_is_told_when_it_goes(killed: str) -> None:
+    """And nobody is said to have blocked a loop that was broken."""
+    post = a_post(1, on_loop := a_holding(), a_holding(), killed=killed, left_behind=BROKEN)
+    post.on_main = frozenset({on_loop.ref})
+    told = f"{killed or 'exit 70'}; {BROKEN}"
+    assert all(told in outcome.error.message for outcome in outcomes(post, status="exit 70"))
+    assert why_it_went(died(post, status="exit 70"), post) == told
+    assert "blocked" not in told
+
+
+@pytest.mark.parametrize(
+    ("last_ended", "killed", "blame"),
+    [("v", "", "suspect"), ("", "", "own"), ("v", plans.OVER_MEMORY, "own"), ("v", plans.ORDERED, "uncharged")],
+)
+def test_the_last_job_in_a_process_that_another_may_have_broken_is_a_suspect(
+    last_ended: str, killed: str, blame: str
+) -> None:
+    """A12: who ended there before cannot be asked any more."""
+    post = a_post(1, a_holding(), killed=killed, left_behind=BROKEN, last_ended=last_ended)
+    assert [o.blame for o in outcomes(post)] == [blame]
+
+
 @pytest.mark.parametrize(("bodies", "blame"), [(1, "own"), (2, "suspect")])
 def test_over_the_memory_limit_is_out_of_memory(bodies: int, blame: str) -> None:
     post = a_post(1, *[a_holding() for _ in range(bodies)], killed=plans.OVER_MEMORY)

@@ -11,7 +11,7 @@ LEASE_GOING = "the lease could not be renewed"
 STUCK_INSIDE = "a job in it ignored its request to stop"
 HANDED_BACK = "the worker is shutting down"
 FROZEN = "it showed no sign of life"
-STALLED_LOOP = "a job in it blocked its event loop, and the others there could not go on"
+STALLED_LOOP = "its event loop stood still, and the jobs on it could not go on"
 OVER_MEMORY = "it used more memory than memory_limit allows"
 ORDERED = "an operator had it killed"
 

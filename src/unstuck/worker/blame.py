@@ -40,8 +40,9 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt
 def why_it_went(event: ExecutorDied, post: Post) -> str:
     """For people: what it ended for, and whose doing that was, if it is known, or else where to look first."""
     reason = post.killed or post.reason or event.status
+    left = "" if reason == post.left_behind else _was_left(post)
     names = ", ".join(_named(ref, post) for ref in _culprits(event, post))
-    return f"{reason}: {names}" if names else f"{reason}{_unanswered(post)}"
+    return f"{reason}: {names}" if names else f"{reason}{left}{_unanswered(post)}"
 
 
 def was_alone(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt]) -> bool:
@@ -142,7 +143,7 @@ def _blame(
     if _has_ended_beside(event, holding, bodies):
         # A thread that it left may have done it all the same: by itself it is charged.
         return "suspect" if holding.job.alone else "bystander"
-    if post.killed in (FROZEN, STALLED_LOOP) or _are_several(post, bodies):
+    if post.killed in (FROZEN, STALLED_LOOP) or _are_several(post, bodies) or _may_be_of_one_that_ended(post):
         return "suspect"
     return "own"
 
@@ -157,6 +158,11 @@ def _are_several(post: Post, bodies: Sequence[HeldAttempt]) -> bool:
     return len({h.ref for h in (*bodies, *post.bodies)}) > 1
 
 
+def _may_be_of_one_that_ended(post: Post) -> bool:
+    """It died by itself, and was to be replaced for what was left in it: by the last one in it, or one before."""
+    return bool(not post.killed and post.left_behind and post.last_ended)
+
+
 def _message(
     event: ExecutorDied,
     post: Post,
@@ -165,8 +171,9 @@ def _message(
     bodies: Sequence[HeldAttempt],
     culprits: Sequence[AttemptRef],
 ) -> str:
+    left = "" if culprits else _was_left(post)
     died = f"its process {event.pid} died: {event.status}"
-    killed = f"its process {event.pid} was killed: {post.killed}" if post.killed else died
+    killed = (f"its process {event.pid} was killed: {post.killed}" if post.killed else died) + left
     match blame:
         case "neighbour":
             names = ", ".join(_named(ref, post) for ref in culprits)
@@ -183,9 +190,14 @@ def _message(
             number = len({h.ref for h in (*bodies, *post.bodies)})
             return f"{killed}; {number} jobs were in it and nothing says which one did it{_unanswered(post, holding)}"
         case "uncharged":
-            return f"{died}; {post.killed or 'it was being replaced'}"
+            return f"{died}; {post.killed or 'it was being replaced'}{left}"
         case _:
             return killed
+
+
+def _was_left(post: Post) -> str:
+    """What was wrong with it already."""
+    return f"; {post.left_behind}" if post.left_behind else ""
 
 
 def _unanswered(post: Post, holding: HeldAttempt | None = None) -> str:
