@@ -395,6 +395,8 @@ class Claimer:
         jobs = self._take(free) if free else Claimed()
         self._was_thorough = not (limited or jobs.in_parts or jobs.left_out)
         if limited:
+            if jobs:
+                self._landed()
             counted = self._side_tasks.do("limited claim", lambda: self._take(limited))
             if counted is None:
                 counted = Claimed(held=frozenset(share.route for share in limited))
@@ -404,6 +406,9 @@ class Claimer:
         self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
         got = Counter([job.route for job in jobs])
         self._remember(shares, jobs, got, now)
+        if jobs:
+            # Last: whoever is woken by it wants the interpreter.
+            self._landed()
         return set(got)
 
     def _take(self, shares: Sequence[Share]) -> Claimed:
@@ -416,7 +421,6 @@ class Claimer:
         jobs = self._ask(claim, shares)
         self._ledger.admit(claim, jobs, self._clock.boot())
         if jobs:
-            self._landed()
             # A line per claim: at full speed one per job would cost more than running it.
             first = jobs[0]
             facts = {"worker": self._name, "jobs": len(jobs), "job": first.id, "workflow": first.workflow}
