@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Callable
 
 from unstuck.cli.eventlog import human_log, is_loud, json_log, sentence
-from unstuck.cli.log_writer import LogWriter
+from unstuck.cli.log_writer import GATHER, LogWriter
 
 Told = dict[str, tuple[dict[str, object], str]]
 
@@ -122,12 +124,12 @@ def test_only_what_went_wrong_is_loud() -> None:
 def test_for_machines_the_routine_is_mentioned_and_news_is_said() -> None:
     """Nobody waits until a line of the routine is written: claims write one each."""
     news: list[str] = []
-    routine: list[str] = []
+    routine: list[Callable[[], str]] = []
     write = json_log(news.append, routine.append)
     for name, (facts, _) in (ROUTINE | NEWS).items():
         write(name, dict(facts))
     assert [json.loads(line)["event"] for line in news] == list(NEWS)
-    assert [json.loads(line)["event"] for line in routine] == list(ROUTINE)
+    assert [json.loads(line())["event"] for line in routine] == list(ROUTINE)
 
 
 def test_a_line_that_is_only_mentioned_waits_for_no_reader_and_keeps_its_place() -> None:
@@ -135,8 +137,26 @@ def test_a_line_that_is_only_mentioned_waits_for_no_reader_and_keeps_its_place()
     with open(reading, "rb") as reader, open(writing, "w") as stream:
         writer = LogWriter(stream)
         long = "x" * (1 << 20)  # more than the pipe holds: whoever waited for it would wait for the reader
-        writer.mention(long)
-        writer.mention("second")
+        writer.mention(lambda: long)
+        writer.mention(lambda: "second")
         assert len(writer._lines) == 2
         assert reader.read(len(long) + len("\nsecond\n")).decode().split("\n") == [long, "second", ""]
         writer.finish()
+
+
+def test_lines_of_the_routine_are_written_together_and_before_the_next_news() -> None:
+    """The thread that writes sleeps while they come; what must be out at once takes them along, in order."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as reader, open(writing, "w") as stream:
+        writer = LogWriter(stream)
+        began = time.monotonic()
+        for number in range(3):
+            writer.mention(lambda number=number: f"routine {number}")  # type: ignore[misc]
+        writer.say("news")
+        assert time.monotonic() - began < GATHER, "nobody waited until they were gathered"
+        assert [reader.readline() for _ in range(4)] == [b"routine 0\n", b"routine 1\n", b"routine 2\n", b"news\n"]
+        writer.mention(lambda: "alone")
+        assert reader.readline() == b"alone\n"
+        writer.mention(lambda: "last")
+        writer.finish()
+        assert reader.readline() == b"last\n"

@@ -90,7 +90,7 @@ def test_a_repeated_submit_wakes_the_idle_as_the_lost_one_could_not(store: SqlSt
     store.submit([job])
     idle = open_database(store_url)
     idle.wait(1.0)
-    eventually(lambda: idle.wait(0.05) is False)
+    eventually(lambda: idle.wait(0.05) is None)
 
     store.submit([job])
 

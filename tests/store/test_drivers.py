@@ -15,6 +15,7 @@ from tests.support.eventually import eventually
 from unstuck.model.errors import SchemaMismatch, StoreBusy, StoreError, StoreUnavailable
 from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database
+from unstuck.store.hint import ANYWHERE, Hint
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def test_the_first_wait_says_look_once_more(database: Database) -> None:
 
 def test_a_hint_wakes_a_waiting_process_at_once(database: Database, store_url: str) -> None:
     other = open_database(store_url)
-    heard: list[tuple[bool, float]] = []
+    heard: list[tuple[Hint | None, float]] = []
 
     mark_idle(other)
 
@@ -222,7 +223,7 @@ def test_without_a_hint_a_wait_lasts_its_timeout(database: Database) -> None:
     mark_idle(database)
     began = time.monotonic()
 
-    assert database.wait(0.3) is False
+    assert database.wait(0.3) is None
 
     assert 0.25 < time.monotonic() - began < 2
 
@@ -232,7 +233,51 @@ def test_hints_of_before_the_wait_do_not_pile_up(database: Database) -> None:
     for _ in range(50):
         database.hint()
 
-    assert [database.wait(0.05) for _ in range(4)][-1] is False
+    assert [database.wait(0.05) for _ in range(4)][-1] is None
+
+
+def test_a_hint_names_its_route_unless_it_may_be_any(database: Database, store_url: str) -> None:
+    other = open_database(store_url)
+    mark_idle(other)
+    heard = []
+    for hint in (Hint(frozenset({7})), ANYWHERE, Hint(frozenset({2**40}))):
+        database.hint(hint)
+        heard.append(other.wait(20.0))
+    other.close()
+    assert heard == [Hint(frozenset({7})), ANYWHERE, Hint(frozenset({2**40}))]
+
+
+def test_of_more_hints_than_there_is_room_for_none_is_lost(database: Database, store_url: str) -> None:
+    """A thousand at one route, and then one at another, while nobody listens: whoever wakes up looks at both."""
+    other = open_database(store_url)
+    mark_idle(other)
+    for route in [1] * 1000 + [2]:
+        database.hint(Hint(frozenset({route})))
+    hints: list[Hint] = []
+
+    def has_heard_of_both() -> bool:
+        if (hint := other.wait(0.05)) is not None:
+            hints.append(hint)
+        return any(hint.routes is None or 2 in hint.routes for hint in hints)
+
+    eventually(has_heard_of_both)
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ([], None),
+        ([b"7"], Hint(frozenset({7}))),
+        ([b"7", b"8"], Hint(frozenset({7, 8}))),
+        ([b"7", b""], ANYWHERE),
+        ([b"!"], ANYWHERE),
+        ([b"7,8"], ANYWHERE),
+        ([b"%d" % route for route in range(101)], ANYWHERE),
+    ],
+)
+def test_what_is_heard_means_these_routes_or_any(words: list[bytes], hint: Hint | None) -> None:
+    assert Hint.heard(words) == hint
 
 
 def test_the_clock_of_the_store_can_be_moved(clock: StoreClock) -> None:

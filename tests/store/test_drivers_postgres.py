@@ -23,6 +23,7 @@ from unstuck.model.errors import InvalidSettings, OutcomeUnknown, StoreBusy, Sto
 from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.postgres import PostgresDatabase
+from unstuck.store.hint import Hint
 
 DEADLINE = 0.6
 SOON = DEADLINE + 0.6  # two shared cores: the deadline itself, and time to be scheduled
@@ -418,7 +419,7 @@ def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%unstuck_idle%' "
             "AND pid <> pg_backend_pid() AND datname = current_database()"
         )
-    heard: list[bool] = []
+    heard: list[Hint | None] = []
     eventually(lambda: sleeper.wait(1.0))  # reconnects, and says: look once more
 
     thread = threading.Thread(target=lambda: heard.append(sleeper.wait(20)))
@@ -426,7 +427,7 @@ def test_a_listener_that_lost_its_connection_hears_again(url: str) -> None:
 
     def hint_until_heard() -> bool:
         waker.hint()
-        return True in heard
+        return any(heard)
 
     eventually(hint_until_heard, timeout=20, every=0.05)
     thread.join(30)

@@ -38,7 +38,7 @@ class Folded(Statements):
             return "SELECT 1"
         text = super().__getitem__(name)
         if name == "submit_at_once":
-            look = super().__getitem__("notify_idle").replace("pg_notify('unstuck', '')", "1")
+            look = super().__getitem__("notify_idle").replace("pg_notify('unstuck', CAST(%(word)s AS TEXT))", "1")
             hint = f"(SELECT count(pg_notify('unstuck', '')) FROM ({look}) AS look) AS told, clock.now, door.is_open"
             assert "clock.now, door.is_open" in text
             text = text.replace("clock.now, door.is_open", hint)
@@ -88,7 +88,7 @@ def is_heard(submitting: SqlStore, working: SqlStore) -> bool:
             assert claim(working, worker, 10) == []
             asleep = threads.submit(working._database.wait, 3.0)
         submitted.result()
-        return asleep.result()
+        return asleep.result() is not None
 
 
 def test_a_submit_that_a_mark_overtakes_wakes_whoever_set_it(opened: Opened) -> None:

@@ -16,6 +16,7 @@ from unstuck.store.drivers.postgres_call import PostgresTransaction
 from unstuck.store.drivers.sqlite import SqliteDatabase
 from unstuck.store.drivers.sqlite_session import SqliteTransaction
 from unstuck.store.drivers.statements import Statements
+from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.sql_store import SqlStore
 
 
@@ -54,11 +55,11 @@ class Rehearsal:
     def once(self, statement: str, /, *, stop_after: float | None = None, **values: Any) -> list[Row]:
         return self._transaction.all(statement, **values)
 
-    def hint(self) -> None:
+    def hint(self, hint: Hint = ANYWHERE) -> None:
         """Nobody hears of what did not happen."""
 
-    def wait(self, timeout: float) -> bool:
-        return False
+    def wait(self, timeout: float) -> Hint | None:
+        return None
 
     def stay_awake(self) -> None:
         """Nobody waits here."""

@@ -7,6 +7,7 @@ from time import sleep
 from typing import Any
 
 from unstuck.store.database import Database, Row, T, Transaction
+from unstuck.store.hint import ANYWHERE, Hint
 
 
 class _Counted:
@@ -54,9 +55,9 @@ class RoundTrips:
         self.travel(statement)
         return self._inner.once(statement, **values)
 
-    def hint(self) -> None:
+    def hint(self, hint: Hint = ANYWHERE) -> None:
         self.travel("notify_idle")
-        self._inner.hint()
+        self._inner.hint(hint)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

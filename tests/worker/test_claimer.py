@@ -21,9 +21,11 @@ from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.model.times import Times
 from unstuck.store.port import (
+    ANYWHERE,
     EVERY,
     Claimed,
     Due,
+    Hint,
     Ingested,
     Limit,
     OpenRoute,
@@ -75,8 +77,8 @@ class ClosingStore:
         self.claims += 1
         return Claimed()
 
-    def wait_for_work(self, seconds: float) -> bool:
-        return False
+    def wait_for_work(self, seconds: float) -> Hint | None:
+        return None
 
     def stay_awake(self) -> None: ...
 
@@ -464,13 +466,14 @@ class Hinting(Asked):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self.coming: list[NewJob] = []
+        self.hint = ANYWHERE
 
-    def wait_for_work(self, seconds: float) -> bool:
+    def wait_for_work(self, seconds: float) -> Hint | None:
         self.verbs.append("wait_for_work")
         if not self.coming:
-            return False
+            return None
         self._store.submit([self.coming.pop(0)])
-        return True
+        return self.hint
 
 
 def test_after_a_hint_it_claims_before_it_looks_and_looks_before_it_sleeps_again(store: Store) -> None:
@@ -488,6 +491,100 @@ def test_after_a_hint_it_claims_before_it_looks_and_looks_before_it_sleeps_again
     assert [verb for verb in hinting.verbs if verb != "weights"] == ["due", "wait_for_work", "claim"] * 3 + [
         "due", "wait_for_work",
     ]  # fmt: skip
+
+
+def route_of(store: Store, workflow: str) -> int:
+    return next(
+        front.route for front in store.open_routes(0, 100) if store.routes([front.route])[0].workflow == workflow
+    )
+
+
+def hinted_by_name(store: Store, *workflows: str, known: str = "w") -> tuple[Hinting, Claimer, Ledger]:
+    """A claimer that has taken a job of the first, sleeps, and will hear of the route of `known` each time."""
+    hinting, ledger = Hinting(store), Ledger()
+    claimer = a_claimer(hinting, ledger, *workflows)
+    store.submit([a_job(workflow="w")])
+    store.submit([a_job(workflow=known)])
+    hinting.hint = Hint(frozenset({route_of(store, known)}))
+    assert rounds(claimer, ledger, 5)
+    hinting.verbs.clear()
+    return hinting, claimer, ledger
+
+
+def test_after_a_hint_that_names_its_route_it_claims_from_there_and_sleeps_on(store: Store) -> None:
+    hinting, claimer, ledger = hinted_by_name(store, "w")
+    hinting.coming = [a_job(workflow="w") for _ in range(3)]
+    coming = [job.id for job in hinting.coming]
+
+    found = rounds(claimer, ledger, 7)
+
+    assert [job.id for job in found] == coming
+    assert hinting.verbs == ["due", "wait_for_work", *["claim", "wait_for_work"] * 3]
+
+
+def test_a_hint_at_what_others_serve_costs_no_question(store: Store) -> None:
+    hinting, claimer, ledger = hinted_by_name(store, "w", known="of others")
+    hinting.coming = [a_job(workflow="of others") for _ in range(3)]
+
+    assert rounds(claimer, ledger, 7) == []
+
+    assert hinting.verbs.count("claim") == hinting.verbs.count("due") - 1 == 0
+    assert hinting.verbs.count("wait_for_work") == 4
+
+
+def test_while_hints_come_it_looks_as_often_as_it_polls(store: Store) -> None:
+    """What nobody hinted at, here because its hint got lost, waits for no end of the hints at others."""
+    hinting, claimer, ledger = hinted_by_name(store, "w", "other")
+    clock = claimer._clock
+    assert isinstance(clock, FakeClock)
+    hinting.coming = [a_job(workflow="w") for _ in range(9)]
+    rounds(claimer, ledger, 1)
+    store.submit([lost := a_job(workflow="other")])
+
+    at_first = rounds(claimer, ledger, 4)
+    clock.advance(claimer._times.poll)
+    then = rounds(claimer, ledger, 4)
+
+    assert len(at_first) == 2
+    assert lost.id not in {job.id for job in at_first}
+    assert lost.id in {job.id for job in then}
+
+
+def test_it_looks_again_where_a_hint_brought_nothing_or_all_that_there_was_room_for(store: Store) -> None:
+    """Another worker may hold what was hinted at, and more may have come than fits."""
+    hinting, claimer, ledger = hinted_by_name(store, "w", "other", known="other")
+    hinting.coming = [a_job(workflow="w")]
+    assert len(rounds(claimer, ledger, 4)) == 1, "the hint was wrong"
+    assert "due" in hinting.verbs[hinting.verbs.index("wait_for_work") :]
+    hinting.hint = Hint(frozenset({route_of_done(store, claimer, "w")}))
+    hinting.coming = [a_job(workflow="w")]
+    rounds(claimer, ledger, 1)
+    store.submit([a_job(workflow="w") for _ in range(7)])
+    hinting.verbs.clear()
+    assert len(rounds(claimer, ledger, 3)) == 8
+    assert hinting.verbs[:2] == ["claim", "claim"]
+
+
+def route_of_done(store: Store, claimer: Claimer, workflow: str) -> int:
+    return next(n for n in claimer._familiar if store.routes([n])[0].workflow == workflow)
+
+
+def test_a_claim_that_was_taken_apart_is_followed_by_a_look(store: Store) -> None:
+    class InParts(Hinting):
+        def claim(self, *given: Any) -> Claimed:
+            jobs = self._store.claim(*given)
+            self.verbs.append("claim")
+            return Claimed(jobs, jobs.held, jobs.left_out, in_parts=True)
+
+    hinting, ledger = InParts(store), Ledger()
+    claimer = a_claimer(hinting, ledger, "w")
+    store.submit([a_job(workflow="w")])
+    hinting.hint = Hint(frozenset({route_of(store, "w")}))
+    assert rounds(claimer, ledger, 5)
+    hinting.verbs.clear()
+    hinting.coming = [a_job(workflow="w")]
+    assert len(rounds(claimer, ledger, 3)) == 1
+    assert hinting.verbs == ["due", "wait_for_work", "claim", "due", "wait_for_work"]
 
 
 def test_what_was_guessed_wrongly_after_a_hint_costs_a_claim_and_nobodys_place(store: Store) -> None:
@@ -522,9 +619,8 @@ def test_an_idle_claimer_sleeps_no_longer_than_until_the_next_timer(store: Store
     waits: list[float] = []
 
     class Waiting(Asked):
-        def wait_for_work(self, seconds: float) -> bool:
+        def wait_for_work(self, seconds: float) -> None:
             waits.append(seconds)
-            return False
 
     claimer = a_claimer(Waiting(store), ledger, "w", clock=clock)
     claimer._times = Times()

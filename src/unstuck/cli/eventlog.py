@@ -72,13 +72,19 @@ LOUD = {
 Say = Callable[[str], None]
 
 
-def json_log(say: Say, mention: Say) -> Subscriber:
-    """JSON Lines: at, event, and the facts. `mention`: how the routine is said."""
+def json_log(say: Say, mention: Callable[[Callable[[], str]], None]) -> Subscriber:
+    """JSON Lines: at, event, and the facts. `mention`: how the routine is said, once there is time for it."""
 
     def write(name: str, facts: dict[str, object]) -> None:
-        line = {"at": rfc3339(clock.wall()), "event": name, **facts}
-        tell = mention if name in ROUTINE else say
-        tell(json.dumps(line, ensure_ascii=False, default=str))
+        at = clock.wall()
+
+        def line() -> str:
+            return json.dumps({"at": rfc3339(at), "event": name, **facts}, ensure_ascii=False, default=str)
+
+        if name in ROUTINE:
+            mention(line)
+        else:
+            say(line())
 
     return write
 

@@ -68,7 +68,9 @@ STREAM = 16
 GATHER_STREAM = 0.004
 #: So few descriptors left are none: a handler's next file or connection would fail.
 FEW_DESCRIPTORS = 8
-_READ = 256 << 10
+#: More would be taken from the kernel page by page, and given back, for every job.
+_READ = 64 << 10
+_MOST_SENT = 256 << 10
 
 
 class ControlThread:
@@ -320,7 +322,7 @@ class ControlThread:
 
     def _send(self) -> None:
         try:
-            sent = self._wire.send(memoryview(self._unsent)[:_READ])
+            sent = self._wire.send(memoryview(self._unsent)[:_MOST_SENT])
         except BlockingIOError:
             return
         except OSError:

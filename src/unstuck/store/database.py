@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from unstuck.model.errors import StoreBusy
+from unstuck.store.hint import ANYWHERE, Hint
 
 Row = Mapping[str, Any]
 """Rows are read by name on both databases."""
@@ -73,7 +74,7 @@ class Database(Protocol):
         ...
 
     def once(
-        self, statement: str, /, *, stop_after: float | None = None, hint: bool = False, **values: Any
+        self, statement: str, /, *, stop_after: float | None = None, hint: Hint | None = None, **values: Any
     ) -> list[Row]:
         """One statement that writes: a transaction by itself, in one round trip where the database allows it. `hint`:
         and then, behind its commit, wake idle workers, in the same round trip."""
@@ -102,15 +103,15 @@ class Database(Protocol):
         clock is looked at now."""
         ...
 
-    def hint(self) -> None:
+    def hint(self, hint: Hint = ANYWHERE) -> None:
         """Wake idle workers. Call it after the commit; cheap when nobody is idle; never raises for a lost store."""
         ...
 
-    def wait(self, timeout: float) -> bool:
-        """Sleep until a hint (True) or the timeout (False); marks this process idle meanwhile.
+    def wait(self, timeout: float) -> Hint | None:
+        """Sleep until a hint or the timeout (None); marks this process idle meanwhile.
 
-        True means *look again*: a process that has just been marked idle is told so at once, because what came
-        before the mark was hinted to nobody. The mark stays when the wait is over: who waits again and again, for one
+        A process that has just been marked idle is told at once to look anywhere, because what came before the mark
+        was hinted to nobody. The mark stays when the wait is over: who waits again and again, for one
         job at a time, marks itself once, and what comes in between is heard by the next wait.
         """
         ...

@@ -8,9 +8,11 @@ the last one from that route ended (its floor): rows that others took a moment a
 even while an old transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim
 itself decides in the database.
 
-An idle claimer sleeps until somebody hints at work, a timer is due or the poll's time is over. A hint mostly means
-the route that gave jobs last: it is claimed from at once, and all is looked over before the next sleep. What another
-process sets to an earlier time than the one it sleeps for is seen by the poll.
+An idle claimer sleeps until somebody hints at work, a timer is due or the poll's time is over. Most hints name their
+route: it is claimed from at once, and once it gives less than it was asked for nothing of what was hinted is left, so
+that the claimer sleeps on. A hint at routes of others wakes nobody for long. One without a name mostly means the
+route that gave jobs last: it is claimed from, and all is looked over before the next sleep. What another process sets
+to an earlier time than the one it sleeps for, or forgets to hint at, is seen by the poll.
 
 A look over very many routes takes several turns. Meanwhile those that gave jobs lately, and those that are new, are
 looked at in each turn: thousands of routes that nobody here serves must not keep their jobs waiting.
@@ -24,15 +26,16 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
+from unstuck.model.job import WorkflowRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, Due, OpenRoute, OpenRoutes, Share, Store
+from unstuck.store.port import Claimed, Due, Hint, OpenRoute, OpenRoutes, Share, Store
 from unstuck.telemetry import emit
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -111,6 +114,8 @@ class Claimer:
         self._is_open = True
         self._bids: dict[int, Bid] = {}
         self._looked_at = float("-inf")
+        #: What share of a poll's time passes until the next look.
+        self._jitter = 1.0
         self._looked_to = 0
         #: The highest number of a route that was met.
         self._highest = 0
@@ -122,13 +127,17 @@ class Claimer:
         self._release_at = float("-inf")
         #: When the next timer is due, as far as the last look knows.
         self._timer_at = float("inf")
-        self._is_hinted = False
+        #: What the last wait heard, and whether all that was hinted since the last look is taken.
+        self._hint: Hint | None = None
+        self._is_taken = False
         self._ingested = 0
         self._turns = Turns()
         self._weighed_at = float("-inf")
         self._barren: set[int] = set()
         self._barren_since = float("-inf")
         self._in_vain = 0
+        #: Whether the last claim could have brought more, if there had been more.
+        self._was_thorough = False
         self._most = BATCH
         self._side_tasks = SideTasks(clock)
         #: Routes whose limits another session held, when to ask for them again, and how often that was in vain.
@@ -181,6 +190,9 @@ class Claimer:
         now = self._clock.boot()
         if self._follow_hint(room, now, served):
             return 0.0
+        if self._may_sleep_on(now):
+            self._idle()
+            return 0.0
         self._look(now, served)
         if shares := self._shares(room):
             gave = self._claim(shares, now)
@@ -232,6 +244,7 @@ class Claimer:
             self._side_tasks.do("weights", lambda: self._weigh(now))
         self._looked_for = self._clock.boot() - began
         self._looked_at = now
+        self._jitter = 0.9 + 0.1 * self._chance.fraction()
 
     def _tend(self, due: Due | None, now: float) -> bool:
         """What time and others have left to do before a claim; whether jobs may have become ready by it. Where the
@@ -308,12 +321,16 @@ class Claimer:
         self._routes.learn([front.route for front in page])
         return {front.route: bid for front in page if (bid := self._bid(front, served))}
 
-    def _bid(self, front: OpenRoute, served: Served) -> Bid | None:
-        route = self._routes.get(front.route)
-        if route is None or route.queue not in served.queues:
+    def _workflow_of(self, number: int, served: Served) -> WorkflowRecord | None:
+        """None: nothing of that route can run here now."""
+        route = self._routes.get(number)
+        if route is None or route.queue not in served.queues or route.workflow in self._shunned:
             return None
-        workflow = served.workflows.get(route.workflow)
-        if workflow is None or workflow.name in self._shunned:
+        return served.workflows.get(route.workflow)
+
+    def _bid(self, front: OpenRoute, served: Served) -> Bid | None:
+        route, workflow = self._routes.get(front.route), self._workflow_of(front.route, served)
+        if route is None or workflow is None:
             return None
         return Bid(
             route=front.route,
@@ -327,25 +344,39 @@ class Claimer:
 
     # --- a hint -------------------------------------------------------------------------------------------------
     def _follow_hint(self, room: FreeRoom, now: float, served: Served) -> bool:
-        """Nothing was there a moment ago, so what came is most likely where jobs came from last; whether it is. Who
-        takes jobs one by one looks first which is the eldest."""
-        is_hinted, self._is_hinted = self._is_hinted, False
-        if not is_hinted or room.in_order:
+        """Nothing was there a moment ago, so what came is where the hint says, or else most likely where jobs came
+        from last; whether it is, or nowhere here. Who takes jobs one by one looks first which is the eldest."""
+        hint, self._hint = self._hint, None
+        if hint is None or room.in_order:
             return False
-        self._bids = self._likely_bids(served)
+        routes = self._familiar if hint.routes is None else self._ours(hint.routes, served)
+        self._is_taken = hint.routes is not None and not routes
+        self._bids = self._likely_bids(routes, served)
         shares = self._shares(room)
         gave = self._claim(shares, now) if shares else set()
         if not gave:
             # Another worker has it, or it is elsewhere: that says nothing about these routes.
             self._barren.difference_update(share.route for share in shares)
             self._bids = {}
-        return bool(gave)
+        elif hint.routes is not None:
+            self._is_taken = gave.issuperset(routes) and not self._bids and self._was_thorough
+        return bool(gave) or self._is_taken
 
-    def _likely_bids(self, served: Served) -> dict[int, Bid]:
-        routes = [route for route, is_limited in self._familiar.items() if not is_limited]
-        if len(routes) != 1:
-            return self._bids_of(self._store.open_routes_of(routes), served) if routes else {}
-        return self._bids_of(OpenRoutes([OpenRoute(routes[0], rank=0)]), served)
+    def _ours(self, routes: Collection[int], served: Served) -> list[int]:
+        self._routes.learn(routes)
+        return [route for route in routes if self._workflow_of(route, served) is not None]
+
+    def _likely_bids(self, routes: Iterable[int], served: Served) -> dict[int, Bid]:
+        free = [route for route in routes if not self._familiar.get(route)]
+        if len(free) != 1:
+            return self._bids_of(self._store.open_routes_of(free), served) if free else {}
+        return self._bids_of(OpenRoutes([OpenRoute(free[0], rank=0)]), served)
+
+    def _may_sleep_on(self, now: float) -> bool:
+        """Without a look: nothing of what was hinted is left, and what nobody hints at was looked for lately. What is
+        hinted from now on ends the sleep at once."""
+        is_taken, self._is_taken = self._is_taken, False
+        return is_taken and now < self._sleep_until
 
     # --- the claim ----------------------------------------------------------------------------------------------
     def _shares(self, room: FreeRoom) -> list[Share]:
@@ -362,7 +393,10 @@ class Claimer:
         free = [share for share in shares if not share.is_limited]
         limited = [share for share in shares if share.is_limited]
         jobs = self._take(free) if free else Claimed()
+        self._was_thorough = not (limited or jobs.in_parts or jobs.left_out)
         if limited:
+            if jobs:
+                self._landed()
             counted = self._side_tasks.do("limited claim", lambda: self._take(limited))
             if counted is None:
                 counted = Claimed(held=frozenset(share.route for share in limited))
@@ -372,6 +406,9 @@ class Claimer:
         self._most = max(1, len(jobs)) if jobs.left_out else min(BATCH, self._most + self._most // 4 + 1)
         got = Counter([job.route for job in jobs])
         self._remember(shares, jobs, got, now)
+        if jobs:
+            # Last: whoever is woken by it wants the interpreter.
+            self._landed()
         return set(got)
 
     def _take(self, shares: Sequence[Share]) -> Claimed:
@@ -384,7 +421,6 @@ class Claimer:
         jobs = self._ask(claim, shares)
         self._ledger.admit(claim, jobs, self._clock.boot())
         if jobs:
-            self._landed()
             # A line per claim: at full speed one per job would cost more than running it.
             first = jobs[0]
             facts = {"worker": self._name, "jobs": len(jobs), "job": first.id, "workflow": first.workflow}
@@ -476,6 +512,10 @@ class Claimer:
 
     def _idle(self) -> None:
         is_empty, self._bids = not self._bids, {}
-        rest = self._times.poll * (0.9 + 0.1 * self._chance.fraction())
-        rest = max(0.0, min(rest, self._timer_at - self._clock.boot()))
-        self._is_hinted = self._store.wait_for_work(rest) and is_empty
+        hint = self._store.wait_for_work(max(0.0, self._sleep_until - self._clock.boot()))
+        self._hint = hint if is_empty else None
+
+    @property
+    def _sleep_until(self) -> float:
+        """A poll after the last look, a little earlier lest workers march in step, or when the next timer is due."""
+        return min(self._looked_at + self._times.poll * self._jitter, self._timer_at)

@@ -36,7 +36,8 @@ from unstuck.worker.member import Member
 from unstuck.worker.processes import ExecutorReady, Finished, FleetEvent, FlowCall, HandlerOutput, Recalled, Started
 
 HANG_UP_GRACE = 0.2
-_READ = 1 << 20
+#: More would be taken from the kernel page by page, and given back, for every report of a dozen bytes.
+_READ = 64 << 10
 
 
 class ExecutorChannel:

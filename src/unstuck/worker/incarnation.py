@@ -361,8 +361,9 @@ class Incarnation:
             self._look(now)
             if self._is_calm():
                 self._look_at = max(self._look_at, now + min(CALM_LOOK_EVERY, self.times.unresponsive / 2))
-        self._flush_reports()
         self.feeding.publish(now)
+        # Last: whoever is woken by it wants the interpreter.
+        self._flush_reports()
         return 0.0
 
     def _look(self, now: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from unstuck.model.job import WorkflowRecord
@@ -31,7 +31,7 @@ class RouteBook:
         self._store = store
         self._routes: dict[int, Route] = {}
 
-    def learn(self, numbers: Sequence[int]) -> None:
+    def learn(self, numbers: Collection[int]) -> None:
         """Find out about numbers not met before."""
         unknown = [number for number in numbers if number not in self._routes]
         if not unknown:

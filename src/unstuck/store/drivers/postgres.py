@@ -39,6 +39,7 @@ from unstuck.store.drivers.postgres_pool import (
 )
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.drivers.watchdog import CallWatchdog
+from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.telemetry import emit
 
 MIGRATE_WITHIN = 60.0
@@ -101,12 +102,12 @@ class PostgresDatabase:
         return self._call(lambda call, limit: call.read(work, limit), within)
 
     def once(
-        self, statement: str, /, *, stop_after: float | None = None, hint: bool = False, **values: Any
+        self, statement: str, /, *, stop_after: float | None = None, hint: Hint | None = None, **values: Any
     ) -> list[Row]:
         """What it did stands, whatever its answer says about the clock; the next one is to know."""
-        if hint and self._prepare is None:
+        if hint is not None and self._prepare is None:
             rows = self.once(statement, stop_after=stop_after, **values)
-            self.hint()
+            self.hint(hint)
             return rows
         if stop_after is not None and self._prepare is None:
             # Behind a pooler a session's settings would soon be somebody else's; a transaction's end with it.
@@ -145,16 +146,17 @@ class PostgresDatabase:
 
     def before_timers(self) -> None: ...
 
-    def hint(self) -> None:
+    def hint(self, hint: Hint = ANYWHERE) -> None:
         """What it belongs to is committed: nothing that goes wrong here, even a lack of threads, is its failure."""
         try:
-            self.read(lambda tx: tx.all("notify_idle"))
+            self.read(lambda tx: tx.all("notify_idle", word=hint.word))
         except (StoreError, psycopg.Error, OSError, RuntimeError) as error:
             emit("store.hint_failed", level=logging.DEBUG, error=error)
 
-    def wait(self, timeout: float) -> bool:
+    def wait(self, timeout: float) -> Hint | None:
         if not self._waiting.acquire(blocking=False):
-            return _never.wait(timeout)  # one waiter per process hears hints; others go by their timeout
+            _never.wait(timeout)  # one waiter per process hears hints; others go by their timeout
+            return None
         try:
             return self._listener.wait(timeout)
         finally:

@@ -20,6 +20,7 @@ from unstuck.store.drivers.postgres_pool import (
     usual_stop_after,
 )
 from unstuck.store.drivers.statements import Statements
+from unstuck.store.hint import Hint
 
 
 class PostgresTransaction:
@@ -100,13 +101,13 @@ class PostgresCall:
             return self.write(work, limit)
         return work(PostgresTransaction(self._driver, self._statements, self._witness))
 
-    def once(self, statement: str, values: dict[str, Any], hint: bool) -> list[Row]:
+    def once(self, statement: str, values: dict[str, Any], hint: Hint | None) -> list[Row]:
         """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent. So it is
         noticed before if the server hung up while the connection rested."""
         self._connection.meet()
         self.commit_sent = True
-        if hint:
-            return postgres_flight.write_and_hint(self._connection, self._statements, statement, values)
+        if hint is not None:
+            return postgres_flight.write_and_hint(self._connection, self._statements, statement, values, hint)
         return PostgresTransaction(self._driver, self._statements).all(statement, **values)
 
     def stop_after(self, milliseconds: int | None) -> None:

@@ -21,6 +21,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from unstuck.store.database import Row
 from unstuck.store.drivers.postgres_pool import PooledConnection
 from unstuck.store.drivers.statements import Statements
+from unstuck.store.hint import Hint
 from unstuck.telemetry import emit
 
 HINT = "notify_idle"
@@ -30,16 +31,16 @@ _READERS: dict[int, Any] = {16: lambda value: value == b"t", 20: int, 21: int, 2
 
 
 def write_and_hint(
-    connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any]
+    connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any], hint: Hint
 ) -> list[Row]:
     """What the first answered, once it is committed."""
     try:
-        return _fly(connection, statements, statement, values)
+        return _fly(connection, statements, statement, values, hint)
     except errors.InvalidSqlStatementName:
         # The session forgot it, or a lock on a table kept it from learning it; nothing was written. `land` sees to
         # the hint, and what else the session knows it would refuse to learn twice.
         del connection.prepared[statement]
-        return _fly(connection, statements, statement, values)
+        return _fly(connection, statements, statement, values, hint)
 
 
 def land(connection: PooledConnection) -> None:
@@ -67,11 +68,13 @@ def array(values: list[Any]) -> str:
     return f'{{"{escaped}"}}'
 
 
-def _fly(connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any]) -> list[Row]:
+def _fly(
+    connection: PooledConnection, statements: Statements, statement: str, values: dict[str, Any], hint: Hint
+) -> list[Row]:
     line = connection.driver.pgconn
     line.enter_pipeline_mode()
     sent = _send(connection, statements, statement, values)
-    _send(connection, statements, HINT, {})
+    _send(connection, statements, HINT, {"word": hint.word})
     _flush(line)
     result, error = _answer(connection)
     connection.owes_answer = True

@@ -20,6 +20,7 @@ from unstuck.store.drivers.postgres_pool import (
 )
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.drivers.watchdog import CallWatchdog
+from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.telemetry import emit
 
 CHANNEL = "unstuck"
@@ -46,11 +47,12 @@ class Listener:
         self._deaf_until = 0.0
         self._marked_until = 0.0
         #: Notifications that came with the answer to a statement.
-        self._heard = False
+        #: What was heard while a statement was answered.
+        self._words: set[bytes] = set()
         self._late: list[PooledConnection] = []
         self._has_left = False
 
-    def wait(self, timeout: float) -> bool:
+    def wait(self, timeout: float) -> Hint | None:
         """Until a hint or the timeout. Without a connection, or behind a pooler, it just sleeps."""
         until = boot() + timeout
         while True:
@@ -64,7 +66,7 @@ class Listener:
                         continue  # it had died while nobody listened: the next one is new
                     self._deafen(error, timeout)
             if boot() >= until:
-                return False
+                return None
             _never.wait(max(0.0, min(until, self._deaf_until) - boot()))
 
     def _deafen(self, error: BaseException, timeout: float) -> None:
@@ -105,7 +107,7 @@ class Listener:
         while self._late:
             self._late.pop().close()
 
-    def _hear(self, until: float) -> bool:
+    def _hear(self, until: float) -> Hint | None:
         """Work that came before the mark was notified to nobody: hence *look once more* when the mark is new.
 
         From then on the mark stays, through quiet waits and through hints: what comes between two waits is in our
@@ -118,27 +120,27 @@ class Listener:
         if left < needed:
             self._mark(connection, max(MARKED_FOR, needed))
             if left <= 0:
-                return True
+                return ANYWHERE
         return self._listen(connection.driver, until)
 
-    def _listen(self, driver: psycopg.Connection[Any], until: float) -> bool:
+    def _listen(self, driver: psycopg.Connection[Any], until: float) -> Hint | None:
         """Without psycopg's own wait, which wakes up every tenth of a second. Several hints are one."""
         poller = select.poll()
         poller.register(driver.pgconn.socket, select.POLLIN)
-        while not self._take_hints(driver):
+        while (hint := self._take_hints(driver)) is None:
             if not poller.poll(max(0.0, until - boot()) * 1000):
-                return False
-        return True
+                return None
+        return hint
 
-    def _take_hints(self, driver: psycopg.Connection[Any]) -> bool:
+    def _take_hints(self, driver: psycopg.Connection[Any]) -> Hint | None:
         driver.pgconn.consume_input()
-        heard, self._heard = self._heard, False
-        while driver.pgconn.notifies() is not None:
-            heard = True
-        return heard
+        words, self._words = self._words, set()
+        while (notification := driver.pgconn.notifies()) is not None:
+            words.add(notification.extra)
+        return Hint.heard(words)
 
-    def _note(self, _: psycopg.Notify) -> None:
-        self._heard = True
+    def _note(self, notification: psycopg.Notify) -> None:
+        self._words.add(notification.payload.encode())
 
     def _mark(self, connection: PooledConnection, seconds: float) -> None:
         marked_at = boot()

@@ -37,6 +37,7 @@ from unstuck.store.drivers.sqlite_session import SqliteTransaction, is_busy, pat
 from unstuck.store.drivers.sqlite_writer import Task, Writer
 from unstuck.store.drivers.statements import Statements, UnknownStatement
 from unstuck.store.drivers.wake import Wake
+from unstuck.store.hint import ANYWHERE, Hint
 
 OLDEST_SQLITE = (3, 38, 0)  # RETURNING and ->>
 MIGRATE_WITHIN = 60.0
@@ -97,11 +98,11 @@ class SqliteDatabase:
         )
 
     def once(
-        self, statement: str, /, *, stop_after: float | None = None, hint: bool = False, **values: Any
+        self, statement: str, /, *, stop_after: float | None = None, hint: Hint | None = None, **values: Any
     ) -> list[Row]:
         rows = self.write(lambda t: t.all(statement, **values), stop_after=stop_after)
-        if hint:
-            self.hint()
+        if hint is not None:
+            self.hint(hint)
         return rows
 
     def read(self, work: Callable[[Transaction], T], within: float | None = None) -> T:
@@ -129,16 +130,18 @@ class SqliteDatabase:
     def before_timers(self) -> None:
         self.check_clock()
 
-    def hint(self) -> None:
-        self.wake.hint()
+    def hint(self, hint: Hint = ANYWHERE) -> None:
+        self.wake.hint(hint)
 
-    def wait(self, timeout: float) -> bool:
+    def wait(self, timeout: float) -> Hint | None:
         if not self._waiting.acquire(blocking=False):
-            return pause(timeout)  # one waiter per process hears hints; others go by their timeout
+            pause(timeout)  # one waiter per process hears hints; others go by their timeout
+            return None
         try:
             return self.wake.wait(timeout)
         except OSError:
-            return pause(timeout)
+            pause(timeout)
+            return None
         finally:
             self._waiting.release()
 

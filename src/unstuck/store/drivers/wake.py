@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from unstuck.chance import SystemChance
+from unstuck.store.hint import ANYWHERE, Hint
 
 
 class Wake:
@@ -25,7 +26,7 @@ class Wake:
         self._socket: socket.socket | None = None
         self._address: Path | None = None
 
-    def hint(self) -> None:
+    def hint(self, hint: Hint = ANYWHERE) -> None:
         """One datagram to whoever is idle; nobody idle costs one listing of an empty folder."""
         waiting = self.waiting()
         if not waiting:
@@ -34,7 +35,7 @@ class Wake:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
                 for name in waiting:
-                    self._poke(sender, self._folder / name)
+                    self._poke(sender, self._folder / name, hint)
         except OSError:
             pass  # no descriptor left: whoever waits polls anyway
 
@@ -44,18 +45,19 @@ class Wake:
         except OSError:
             return []
 
-    def wait(self, timeout: float) -> bool:
+    def wait(self, timeout: float) -> Hint | None:
         """Hints that came since the last wait count too, so nothing slips between a look and the sleep after it. The
         first wait answers at once: before it nobody could hint to us, so there may be something to look at."""
         if self._socket is None:
             self._listen()
-            return True
+            return ANYWHERE
         listening = self._socket
         poller = select.poll()  # select() refuses descriptors above 1023
         poller.register(listening, select.POLLIN)
-        heard = bool(poller.poll(max(0.0, timeout) * 1000))
-        self._forget_pending(listening)
-        return heard
+        poller.poll(max(0.0, timeout) * 1000)
+        words = self._take_hints(listening)
+        # Where two wait there may have been no room for a third, which could have named another route.
+        return Hint.heard(words) if len(words) < 2 else ANYWHERE
 
     def close(self) -> None:
         if self._socket is not None:
@@ -89,17 +91,18 @@ class Wake:
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
             raise PermissionError(f"{self._folder} belongs to somebody else")
 
-    def _poke(self, sender: socket.socket, address: Path) -> None:
+    def _poke(self, sender: socket.socket, address: Path, hint: Hint) -> None:
         try:
-            sender.sendto(b"!", str(address))
+            sender.sendto(hint.word.encode() or b"!", str(address))
         except ConnectionRefusedError:
             address.unlink(missing_ok=True)  # its process died without taking it away
         except OSError:
             pass  # a full buffer means it is being woken already
 
-    def _forget_pending(self, listening: socket.socket) -> None:
+    def _take_hints(self, listening: socket.socket) -> list[bytes]:
+        words: list[bytes] = []
         try:
             while True:
-                listening.recv(16)
+                words.append(listening.recv(32))
         except OSError:
-            pass
+            return words

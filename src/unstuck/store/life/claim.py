@@ -93,7 +93,8 @@ class Claims:
         policies = self._name_ids.policies(self._database, {row["policy"] for row in whole})
         routes = self._name_ids.routes(self._database, {row["route"] for row in whole})
         jobs = [claimed_of(row, claim, routes[row["route"]], policies[row["policy"]]) for row in whole]
-        return Claimed(jobs, opening.held, [AttemptRef(row["id"], row["token"], claim) for row in rest])
+        left_out = [AttemptRef(row["id"], row["token"], claim) for row in rest]
+        return Claimed(jobs, opening.held, left_out, opening.in_parts)
 
     def _try_again(self, opening: _Opening, shares: list[Share]) -> list[Share]:
         """Some of what was set aside, each alone; what is left to claim then. Once one comes home the next are tried
@@ -164,6 +165,8 @@ class _Opening:
         self.rows: list[Row] = []
         #: Routes that got no room because another transaction holds one of their limits.
         self.held: frozenset[int] = frozenset()
+        #: Whether some of it could not be opened at once.
+        self.in_parts = False
 
     def take(self, shares: list[Share]) -> None:
         """All of them limited, or none."""
@@ -233,6 +236,7 @@ class _Opening:
     ) -> None:
         """By routes first, unless they are few and failures slow; then, of those that failed, by jobs. Without an
         error, because there was a slow one lately: each job by itself from the start."""
+        self.in_parts = True
         before = len(self.rows)
         failed: Collection[Share] = shares
         try:

@@ -21,6 +21,7 @@ from unstuck.model.policy import LONGEST
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.guard import audit, breaker
+from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.order import caps
 from unstuck.store.order.name_ids import Numbers
 from unstuck.store.port import EVERY, Submitted
@@ -50,6 +51,7 @@ class Plain(NamedTuple):
     facts: Mapping[str, Any]
     #: One for all of them, or one for each.
     routes: list[int]
+    hint: Hint
     until: int
     seen: int | None
 
@@ -64,7 +66,7 @@ class Plain(NamedTuple):
         facts |= {"priority": first.priority, "policy": numbers.policy(first)}
         routes = [numbers.route(pattern) for pattern in patterns]
         until = numbers.as_of + span(LIFE)
-        return cls(first, facts, routes, until, numbers.seen if numbers.terms else None)
+        return cls(first, facts, routes, Hint.at(routes), until, numbers.seen if numbers.terms else None)
 
     def routes_of(self, count: int) -> list[int]:
         return self.routes if len(self.routes) == count else self.routes * count
@@ -75,13 +77,13 @@ def at_once(database: Database, jobs: Sequence[NewJob], plain: Plain) -> list[Su
     if database.one_table_per_statement:
         stored = database.write(lambda t: plainly(t, jobs, plain))
         if stored is not None:
-            database.hint()
+            database.hint(plain.hint)
         return stored
     uids, count = ids_of(jobs), len(jobs)
     earliest, latest = database.expected_now()
     [row] = database.once(
         "submit_at_once",
-        hint=True,
+        hint=plain.hint,
         uids=uids,
         routes=plain.routes_of(count),
         payloads=payloads_of(jobs),
@@ -127,7 +129,7 @@ def alone(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[
     facts: dict[str, int | None] = {"earliest": earliest, "latest": min(latest, numbers.as_of + span(LIFE))}
     facts["seen"] = numbers.seen if numbers.terms else None
     columns = [_columns(place, job, numbers) for place, job in enumerate(jobs)]
-    rows = database.once("submit_jobs", hint=True, rows=packed(columns), alone=1, **facts)
+    rows = database.once("submit_jobs", hint=ANYWHERE, rows=packed(columns), alone=1, **facts)
     born = dict.fromkeys((row["uid"] for row in rows), True)
     return [Submitted(uid, born.pop(uid, False)) for uid in ids_of(jobs)] if born else None
 

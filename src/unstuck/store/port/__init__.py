@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.flow import FlowPort
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
@@ -75,6 +76,7 @@ from unstuck.store.port.worker import (
 )
 
 __all__ = [
+    "ANYWHERE",
     "ATTEMPTS_PAGE",
     "BY_CODE",
     "EVERY",
@@ -96,6 +98,7 @@ __all__ = [
     "FeedPage",
     "FlowPort",
     "GuardPort",
+    "Hint",
     "Holder",
     "InboxStand",
     "Ingested",
@@ -149,8 +152,9 @@ class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, Re
         """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""
         ...
 
-    def wait_for_work(self, timeout: float) -> bool:
-        """Sleep until somebody hints at new work, or the timeout; True for a hint."""
+    def wait_for_work(self, timeout: float) -> Hint | None:
+        """Sleep until somebody hints at new work, or the timeout (None). All that was hinted since the wait before is
+        in it; what was not hinted at all, it may be anywhere."""
         ...
 
     def stay_awake(self) -> None:

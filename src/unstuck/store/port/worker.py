@@ -75,17 +75,20 @@ class Share:
 class Claimed(list[ClaimedJob]):
     """The jobs that a claim opened. `held`: routes that gave nothing because another claim holds one of their limits;
     ask again soon. `left_out`: attempts that were opened too, whose payloads could not be read in time or were too
-    large together; they were given back, and a smaller claim gets them."""
+    large together; they were given back, and a smaller claim gets them. `in_parts`: something went wrong, and there
+    may be more than it brought."""
 
     def __init__(
         self,
         jobs: Iterable[ClaimedJob] = (),
         held: frozenset[int] = frozenset(),
         left_out: Sequence[AttemptRef] = (),
+        in_parts: bool = False,
     ) -> None:
         super().__init__(jobs)
         self.held = held
         self.left_out = tuple(left_out)
+        self.in_parts = in_parts
 
 
 @dataclass(slots=True)

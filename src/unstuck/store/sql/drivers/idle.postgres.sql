@@ -11,5 +11,5 @@ DELETE FROM unstuck_idle WHERE listener = :listener
 
 -- name: notify_idle
 -- NOTIFY takes a lock over all commits of the cluster: only when somebody listens is it worth that.
-SELECT pg_notify('unstuck', '')
+SELECT pg_notify('unstuck', CAST(:word AS TEXT))
   FROM (SELECT 1 FROM unstuck_idle WHERE until > unstuck_now() LIMIT 1) AS somebody
