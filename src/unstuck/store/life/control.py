@@ -42,11 +42,13 @@ _REQUEST_OF = {Move.CANCEL: RequestKind.CANCEL, Move.INTERRUPT: RequestKind.INTE
 class Control:
     """One person's verb on one job, inside one transaction."""
 
-    def __init__(self, name_ids: NameIds, tenant: str, uid: str, by: str) -> None:
+    def __init__(self, name_ids: NameIds, tenant: str, uid: str, by: str, bulk: int | None = None) -> None:
+        """`bulk`: the number of the bulk that this is part of, for the history."""
         self._name_ids = name_ids
         self._tenant = tenant
         self._uid = uid
         self._by = clean_text(by, 200)
+        self._bulk = bulk
 
     # --- cancel, interrupt ---------------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ class Control:
         running = t.one("lock_running", job=row["number"])
         if running is None:
             return AGAIN
-        request(t, running, kind, reason, self._by)
+        request(t, running, kind, reason, self._by, self._bulk)
         return self._record(t)
 
     def _stop_at_rest(self, t: Transaction, row: Row, move: Move, target: JobState, reason: str | None) -> None:
@@ -242,14 +244,17 @@ class Control:
     ) -> None:
         kind = EVENT_OF[what] if isinstance(what, Move) else what
         run = row["run"] if run is None else run
-        changes.tell(row["number"], row["event_count"] + 1, now, kind, run, row["token"], {"by": self._by, **data})
+        facts = {"by": self._by, "bulk": self._bulk, **data}
+        changes.tell(row["number"], row["event_count"] + 1, now, kind, run, row["token"], facts)
 
     def _record(self, t: Transaction) -> JobRecord:
         row = self._look(t)
         return job_of(row, self._name_ids.policy(t, row["policy"]))
 
 
-def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None, by: str) -> None:
+def request(
+    t: Transaction, running: Row, kind: RequestKind, reason: str | None, by: str, bulk: int | None = None
+) -> None:
     """Write a request into a running row that is locked, unless one as strong is there already."""
     pending = RequestKind(running["request"]) if running["request"] else None
     if pending is kind or stronger(pending, kind) is not kind:
@@ -257,7 +262,7 @@ def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None,
     told = clean_text(reason, MAX_MESSAGE) if reason else None
     t.run("request", job=running["job"], kind=kind.value, reason=told, by=by)
     changes = Changes()
-    facts = {"by": by, "request": kind.value, "reason": told}
+    facts = {"by": by, "bulk": bulk, "request": kind.value, "reason": told}
     changes.tell(
         running["job"],
         running["event_count"] + 1,

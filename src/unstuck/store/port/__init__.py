@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
 from unstuck.store.port.flow import FlowPort
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
@@ -83,6 +84,8 @@ __all__ = [
     "Asked",
     "AttemptOutput",
     "Beat",
+    "BulkRecord",
+    "BulksPort",
     "Claimed",
     "ClockStand",
     "Due",
@@ -105,6 +108,7 @@ __all__ = [
     "LimitPart",
     "LockHolder",
     "NameKind",
+    "NewBulk",
     "NewChild",
     "NewStep",
     "NewWorker",
@@ -140,7 +144,7 @@ __all__ = [
 ]
 
 
-class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, Protocol):
+class Store(WorkerPort, JobsPort, BulksPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, Protocol):
     """All the verbs."""
 
     def probe(self) -> None:

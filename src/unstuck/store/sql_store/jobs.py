@@ -147,8 +147,7 @@ class SqlJobs(SqlVerbs):
         return None if row is None else str(row["value"])
 
     def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
-        names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
-        if not lookup.can_exist(*names):
+        if not lookup.can_match(tenant, filter):
             return JobPage(())
         return self._database.read(lambda t: lookup.page(t, self._name_ids, tenant, filter, limit, after))
 
