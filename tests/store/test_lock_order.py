@@ -161,8 +161,9 @@ class Story:
     def _ask(self) -> None:
         if self.jobs:
             job = self.dice.choice(self.jobs)
-            verb = self.dice.choice(["cancel", "interrupt", "resume", "run_now", "skip", "release"])
-            getattr(self.store, verb)(TENANT, job, "ada")
+            verb = self.dice.choice(["cancel", "interrupt", "resume", "run_now", "skip", "release", "reprioritise"])
+            priority = [self.dice.randint(-3, 3)] if verb == "reprioritise" else []
+            getattr(self.store, verb)(TENANT, job, *priority, "ada")
 
     def _bulk(self) -> BulkRecord:
         verb, filter = self.dice.choice(list(BulkVerb)), JobFilter(workflow=WORKFLOW)

@@ -120,6 +120,7 @@ class Control:
         self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
         rest = rest_of(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
         changes.rests.append({**rest, "failures": 0, "losses": 0, "suspects": 0, "alone": 0})
+        t.run("forget_appointment", job=row["number"])
         if row["is_blocker"]:
             t.run("unblock_target", target=row["target_number"], job=row["number"])
         self._queue(changes, row, now, expires_at)
@@ -156,9 +157,57 @@ class Control:
         expires_at = None if stay is None else now + span(stay)
         keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
         changes.rests.append(rest_of(row, state, available_at=now, expires_at=expires_at, **keep))
+        t.run("forget_appointment", job=row["number"])
         self._queue(changes, row, now, expires_at)
         changes.write(t)
         return self._record(t)
+
+    # --- reprioritise ---------------------------------------------------------------------------------------------
+
+    def reprioritise(self, t: Transaction, priority: int) -> JobRecord | Again:
+        """Another place in the queue, wherever it waits; nothing to do for a job that has this priority already."""
+        row = self._locked(t)
+        state = JobState(row["state"])
+        if state is JobState.RUNNING or state.is_final:
+            raise IllegalMove(self._uid, state, "reprioritise", MOVES[state])
+        if row["priority"] == priority:
+            return self._record(t)
+        changes = Changes()
+        if state is JobState.QUEUED and not self._move_in_queue(changes, t, row, priority):
+            return AGAIN
+        self._tell(changes, row, EventKind.REPRIORITISED, moment(t), {"priority": priority, "was": row["priority"]})
+        keep = {name: row[name] for name in ("expires_at", "error_type", "error_message")}
+        changes.rests.append(rest_of(row, state, **keep))
+        t.run("reprioritise", job=row["number"], priority=priority)
+        changes.write(t)
+        return self._record(t)
+
+    def _move_in_queue(self, changes: Changes, t: Transaction, row: Row, priority: int) -> bool:
+        """Out of the place that its old priority gave it, and into its new one. The head of a target that has begun,
+        or comes back, keeps its turn; a fresh one steps back into the line, and whoever is first there goes."""
+        job, target = row["number"], row["target_number"]
+        if timer := t.one("take_whole_timer", due_at=row["available_at"], job=job):
+            changes.timers.append(dict(timer))
+            return True
+        place = {"target": target, "place": place_of(priority), "job": job, "route": row["route"]}
+        if target is not None and t.run("take_line", target=target, place=FIRST, first=FIRST, job=job) == 1:
+            changes.line.append({**place, "place": FIRST})
+            return True
+        if target is not None and self._take_line(t, row):
+            changes.line.append(place)
+            # As of any newcomer: an unclaimed head of lower priority must yield.
+            changes.inbox.append({"target": target, "job": None})
+            return True
+        if t.run("take_ready", route=row["route"], rank=row["rank"], job=job) != 1:
+            return False
+        (head,) = t.all("ready_heads", targets=[target]) if row["is_head"] else [None]
+        if head is None or head["head_place"] <= FIRST:
+            changes.ready.append(job)
+        else:
+            changes.passes.append({"target": target, "job": job})
+            changes.line.append(place)
+            changes.touched.add(target)
+        return True
 
     # --- skip -----------------------------------------------------------------------------------------------------
 

@@ -80,6 +80,14 @@ class SqlJobs(SqlVerbs):
         self._database.hint()
         return record
 
+    def reprioritise(self, tenant: str, job: str, priority: int, by: str) -> JobRecord:
+        submit.check_priority(priority)
+        record = self._control(
+            tenant, job, by, "reprioritise", lambda verb, t: verb.reprioritise(t, priority), priority=priority
+        )
+        self._database.hint()
+        return record
+
     def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
         if not lookup.can_exist(tenant, job):
             raise UnknownJob(clean_text(job, MAX_NAME))
