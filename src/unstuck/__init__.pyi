@@ -10,6 +10,7 @@ from unstuck.model.errors import AmbiguousJob as AmbiguousJob
 from unstuck.model.errors import AmbiguousWorker as AmbiguousWorker
 from unstuck.model.errors import ApprovalRejected as ApprovalRejected
 from unstuck.model.errors import BudgetExceeded as BudgetExceeded
+from unstuck.model.errors import BulkEnded as BulkEnded
 from unstuck.model.errors import Cancelled as Cancelled
 from unstuck.model.errors import ChildrenFailed as ChildrenFailed
 from unstuck.model.errors import Conflict as Conflict
@@ -31,6 +32,7 @@ from unstuck.model.errors import NotPermitted as NotPermitted
 from unstuck.model.errors import NotQuarantined as NotQuarantined
 from unstuck.model.errors import NotStorable as NotStorable
 from unstuck.model.errors import NotWaiting as NotWaiting
+from unstuck.model.errors import OtherCount as OtherCount
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
@@ -41,6 +43,7 @@ from unstuck.model.errors import StoreError as StoreError
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TargetDeadlock as TargetDeadlock
 from unstuck.model.errors import TooManyQueued as TooManyQueued
+from unstuck.model.errors import UnknownBulk as UnknownBulk
 from unstuck.model.errors import UnknownJob as UnknownJob
 from unstuck.model.errors import UnknownNotification as UnknownNotification
 from unstuck.model.errors import UnknownProcess as UnknownProcess
@@ -72,6 +75,7 @@ __all__ = [
     "ApprovalRejected",
     "AttemptRecord",
     "BudgetExceeded",
+    "BulkEnded",
     "Cancelled",
     "ChildEnd",
     "ChildRef",
@@ -101,6 +105,7 @@ __all__ = [
     "NotQuarantined",
     "NotStorable",
     "NotWaiting",
+    "OtherCount",
     "OutcomeUnknown",
     "Policy",
     "Reason",
@@ -114,6 +119,7 @@ __all__ = [
     "StoreUnavailable",
     "TargetDeadlock",
     "TooManyQueued",
+    "UnknownBulk",
     "UnknownJob",
     "UnknownNotification",
     "UnknownProcess",

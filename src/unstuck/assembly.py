@@ -170,6 +170,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.clock import MachineClock
     from unstuck.janitor.alerts import AlertsDuty
     from unstuck.janitor.body_marks import BodyMarksDuty
+    from unstuck.janitor.bulks import BulksDuty
     from unstuck.janitor.children import ChildrenDuty
     from unstuck.janitor.guard import GuardDuty
     from unstuck.janitor.inbox import InboxDuty
@@ -195,6 +196,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         WaitsDuty(store, times),
         InboxDuty(store, times),
         ChildrenDuty(store, times),
+        BulksDuty(store, times),
     ]
     keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
     keeping += [GuardDuty(store, times), LimitsDuty(store, times), OrphansDuty(store, times)]

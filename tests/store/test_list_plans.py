@@ -50,13 +50,17 @@ READS: list[tuple[str, dict[str, Any], int]] = [
     ("counts", {"routes": OURS, "tenant": "much", "queue": None, "workflow": None, "ceiling": CEILING}, 2 * CEILING),
     ("counts", {"routes": KEYED, "tenant": "keyed", "queue": None, "workflow": None, "ceiling": CEILING}, 1500),
     ("counts_everywhere", {"ceiling": CEILING}, 3 * CEILING),
-    (
-        "list_rows",
-        {
-            "numbers": list(range(1000, 1060)), "most": 50, "tenant": "much", "states": ",FAILED,", "workflow": None,
-            "queue": None, "error_type": None, "target": None, "tag": None, "since": None, "before": None, "way": -1,
-        },
-        60,
+    *(
+        (
+            name,
+            {
+                "numbers": list(range(1000, 1060)), "most": 50, "tenant": "much", "states": ",FAILED,",
+                "workflow": None, "queue": None, "error_type": None, "target": None, "tag": None, "since": None,
+                "before": None, "way": -1,
+            },
+            60,
+        )
+        for name in ("list_rows", "list_matching")
     ),
 ]  # fmt: skip
 BIG = {"unstuck_ready", "unstuck_jobs", "unstuck_done", "unstuck_timers", "unstuck_line", "unstuck_tags"}

@@ -12,6 +12,7 @@ from tests.conftest import StoreClock
 from tests.store.test_fold import OUTCOMES
 from tests.support.builders import TENANT, a_job, a_worker, boom, chance, claim_all
 from tests.support.lock_steps import LockWatch, locks_of
+from unstuck.model.bulk import BulkVerb
 from unstuck.model.errors import UnstuckError
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.lifecycle import RequestKind
@@ -20,7 +21,7 @@ from unstuck.model.waits import Answer, Wait, WaitKind
 from unstuck.store.database import Database
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.lock_order import ORDER, RANK, UNDER
-from unstuck.store.port import AttemptOutput, Limit, NewChild, NewStep, Pause, Report
+from unstuck.store.port import AttemptOutput, BulkRecord, JobFilter, Limit, NewBulk, NewChild, NewStep, Pause, Report
 from unstuck.store.sql_store import SqlStore
 
 only_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -116,11 +117,12 @@ class Story:
         store.decide(TENANT, decided, Answer.APPROVED, "ada")
         store.blacklist_add(TENANT, WORKFLOW, "it gets stuck", "ada")
         store.blacklist_remove(TENANT, WORKFLOW, "ada")
+        store.cancel_bulk(TENANT, self._bulk().number, "ada")
 
     def run(self, steps: int) -> None:
         verbs: list[Callable[[], object]] = [
             self._submit, self._claim, self._claim, self._settle, self._settle, self._settle, self._ask, self._ask,
-            self._flow, self._answer, self._order, self._guard, self._time, self._beat, self._ingest,
+            self._carry, self._flow, self._answer, self._order, self._guard, self._time, self._beat, self._ingest,
         ]  # fmt: skip
         for _ in range(steps):
             try:
@@ -159,8 +161,17 @@ class Story:
     def _ask(self) -> None:
         if self.jobs:
             job = self.dice.choice(self.jobs)
-            verb = self.dice.choice(["cancel", "interrupt", "resume", "run_now", "skip", "release"])
-            getattr(self.store, verb)(TENANT, job, "ada")
+            verb = self.dice.choice(["cancel", "interrupt", "resume", "run_now", "skip", "release", "reprioritise"])
+            priority = [self.dice.randint(-3, 3)] if verb == "reprioritise" else []
+            getattr(self.store, verb)(TENANT, job, *priority, "ada")
+
+    def _bulk(self) -> BulkRecord:
+        verb, filter = self.dice.choice(list(BulkVerb)), JobFilter(workflow=WORKFLOW)
+        return self.store.start_bulk(NewBulk(chance.nonce(), TENANT, verb, filter, "ada"))
+
+    def _carry(self) -> None:
+        self._bulk()
+        self.store.carry_bulks()
 
     def _flow(self) -> None:
         if not self.held:

@@ -101,6 +101,7 @@ _SENTENCES = {
     EventKind.REDRIVEN: "redriven",
     EventKind.REQUESTED: "asked to stop",
     EventKind.HURRIED: "made due at once",
+    EventKind.REPRIORITISED: "given another priority",
     EventKind.SKIPPED: "skipped: its target moves on without it",
     EventKind.UNHELD: "no longer held; still waits for other jobs",
 }

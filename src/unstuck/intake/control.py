@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unstuck.intake.submit import check_priority
 from unstuck.model.errors import IllegalMove, OutcomeUnknown, UnknownJob
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.lifecycle import MOVES, JobState, Move
@@ -64,6 +65,26 @@ class JobVerbs:
         if Move.RESUME in MOVES[record.state]:
             return self.resume(job, from_start=True, by=who)
         raise IllegalMove(job, record.state, Move.RETRY, MOVES[record.state])
+
+    def run_now(self, job: str, *, by: str | None = None) -> JobRecord:
+        """A job that waits for its time (a delay, `at=`, a retry) is due now; one that is due stays as it is.
+        IllegalMove for one that is not QUEUED."""
+        before, who = self._get(job), self._who(by)
+        return self._ask(
+            job,
+            lambda: self._store.run_now(self._tenant, job, who),
+            lambda after: after.token > before.token or after.available_at < before.available_at,
+        )
+
+    def reprioritise(self, job: str, priority: int, *, by: str | None = None) -> JobRecord:
+        """Another priority for a job that waits, wherever it does; its age stays. IllegalMove if it runs or has
+        ended."""
+        who, wanted = self._who(by), check_priority(priority)
+        return self._ask(
+            job,
+            lambda: self._store.reprioritise(self._tenant, job, wanted, who),
+            lambda after: after.priority == wanted,
+        )
 
     def release(self, job: str, *, force: bool = False, by: str | None = None) -> JobRecord:
         """Let a held job go on; with `force` it no longer waits for other jobs either."""

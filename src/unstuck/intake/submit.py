@@ -90,11 +90,7 @@ class Options:
 
     def problems(self) -> list[str]:
         checks = [
-            (_whole(self.priority) is None, f"priority={quoted(self.priority)} is not a whole number"),
-            (
-                abs(_whole(self.priority) or 0) > HIGHEST_PRIORITY,
-                f"priority={quoted(self.priority)} is not between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}",
-            ),
+            *_priority_problems(self.priority),
             (self.delay is not None and self.at is not None, "delay= and at= exclude each other"),
             (not _is_delay(self.delay), f"delay={quoted(self.delay)} is not a number of seconds of 0 or more"),
             (
@@ -201,6 +197,24 @@ def _is_instant(value: Any) -> bool:
     except InvalidInput:
         return False
     return bool(value.utcoffset() is not None)
+
+
+def _priority_problems(priority: Any) -> list[tuple[bool, str]]:
+    return [
+        (_whole(priority) is None, f"priority={quoted(priority)} is not a whole number"),
+        (
+            abs(_whole(priority) or 0) > HIGHEST_PRIORITY,
+            f"priority={quoted(priority)} is not between -{HIGHEST_PRIORITY} and {HIGHEST_PRIORITY}",
+        ),
+    ]
+
+
+def check_priority(priority: Any) -> int:
+    """By the same rule as the option of a job."""
+    for is_wrong, problem in _priority_problems(priority):
+        if is_wrong:
+            raise InvalidInput(problem)
+    return int(priority)
 
 
 class Pattern(NamedTuple):

@@ -58,6 +58,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "orders": Oldest(lambda *part: store.forget_orders(ORDERS_KEPT, *part)),
         "stucks": Oldest(lambda *part: store.forget_stucks(times.retention, *part)),
         "audit": Oldest(lambda *part: store.forget_audit(AUDIT_KEPT, *part)),
+        "bulks": Oldest(lambda *part: store.forget_bulks(times.retention, *part)),
         "unclaimed_events": Oldest(store.forget_unclaimed_events),
         "routes": Oldest(OldNames(store, "routes", times.retention, clock).forget),
         "targets": Oldest(OldNames(store, "targets", times.retention, clock).forget),

@@ -9,7 +9,7 @@ UnstuckError
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
-├── UnknownSetting, UnknownNotification
+├── UnknownSetting, UnknownNotification, UnknownBulk
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
 ├── NotQuarantined         nothing to try again: nothing of the job was set aside
 ├── AmbiguousJob           a prefix that names several jobs
@@ -18,6 +18,8 @@ UnstuckError
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
 │   ├── NotBlocking        a skip of a job that blocks no target
+│   ├── BulkEnded          a cancel of a bulk that has ended
+│   ├── OtherCount         a bulk about other jobs than its asker expects
 │   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
@@ -266,6 +268,12 @@ class UnknownNotification(UnstuckError):
         self.number = number
 
 
+class UnknownBulk(UnstuckError):
+    def __init__(self, number: object) -> None:
+        super().__init__(f"there is no bulk {told(number)}; `unstuck bulks` shows the ones there are")
+        self.number = number
+
+
 class NotBlacklisted(UnstuckError):
     def __init__(self, workflow: str, hint: str = "`unstuck blacklist list` shows what is") -> None:
         super().__init__(f"workflow {told(workflow)} is not on the blacklist; {hint}")
@@ -341,6 +349,25 @@ class NotBlocking(Conflict):
         )
         self.job = job
         self.target = target
+
+
+class BulkEnded(Conflict):
+    def __init__(self, number: int, state: str) -> None:
+        super().__init__(f"bulk {number} is {state}: there is nothing left to cancel")
+        self.number = number
+        self.state = state
+
+
+class OtherCount(Conflict):
+    """Nothing was started: the jobs that match are not as many as the caller has seen."""
+
+    def __init__(self, expected: int, found: int, *, is_exact: bool) -> None:
+        super().__init__(
+            f"{expected} jobs were expected, and {'' if is_exact else 'at least '}{found} match; "
+            "nothing was started, count again"
+        )
+        self.expected = expected
+        self.found = found
 
 
 class WorkflowBlacklisted(Conflict):

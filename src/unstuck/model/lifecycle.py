@@ -165,6 +165,7 @@ class EventKind(StrEnum):
     REDRIVEN = "redriven"
     REQUESTED = "requested"
     HURRIED = "hurried"
+    REPRIORITISED = "reprioritised"
     SKIPPED = "skipped"
     UNHELD = "unheld"
 

@@ -99,9 +99,11 @@ def check_known(t: Transaction, jobs: Sequence[NewJob]) -> None:
 # --- release by a person ------------------------------------------------------------------------------------------
 
 
-def release(t: Transaction, name_ids: NameIds, tenant: str, uid: str, by: str, force: bool) -> tuple[JobRecord, bool]:
+def release(
+    t: Transaction, name_ids: NameIds, tenant: str, uid: str, by: str, force: bool, bulk: int | None = None
+) -> tuple[JobRecord, bool]:
     """Lift its hold; unless it still waits for others, it is QUEUED. Also: whether an idle worker should look for
-    work."""
+    work. `bulk`: the number of the bulk that this is part of, for the history."""
     t.one("lock_job", job=job_row(t, tenant, uid)["number"])
     row = job_row(t, tenant, uid)  # again: the first look may be as old as the wait for the lock was long
     target_of(uid, JobState(row["state"]), Move.RELEASE)
@@ -115,7 +117,7 @@ def release(t: Transaction, name_ids: NameIds, tenant: str, uid: str, by: str, f
             "to run it without them, force its release"
         )
     changes, now = Changes(), moment(t)
-    facts = {"by": clean_text(by, 200), "force": force or None}
+    facts = {"by": clean_text(by, 200), "bulk": bulk, "force": force or None}
     if open_ones:
         changes.tell(row["number"], row["event_count"] + 1, now, EventKind.UNHELD, row["run"], row["token"], facts)
         changes.rests.append(rest_of(row, JobState.PENDING))

@@ -42,11 +42,13 @@ _REQUEST_OF = {Move.CANCEL: RequestKind.CANCEL, Move.INTERRUPT: RequestKind.INTE
 class Control:
     """One person's verb on one job, inside one transaction."""
 
-    def __init__(self, name_ids: NameIds, tenant: str, uid: str, by: str) -> None:
+    def __init__(self, name_ids: NameIds, tenant: str, uid: str, by: str, bulk: int | None = None) -> None:
+        """`bulk`: the number of the bulk that this is part of, for the history."""
         self._name_ids = name_ids
         self._tenant = tenant
         self._uid = uid
         self._by = clean_text(by, 200)
+        self._bulk = bulk
 
     # --- cancel, interrupt ---------------------------------------------------------------------------------------
 
@@ -76,7 +78,7 @@ class Control:
         running = t.one("lock_running", job=row["number"])
         if running is None:
             return AGAIN
-        request(t, running, kind, reason, self._by)
+        request(t, running, kind, reason, self._by, self._bulk)
         return self._record(t)
 
     def _stop_at_rest(self, t: Transaction, row: Row, move: Move, target: JobState, reason: str | None) -> None:
@@ -118,6 +120,7 @@ class Control:
         self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
         rest = rest_of(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
         changes.rests.append({**rest, "failures": 0, "losses": 0, "suspects": 0, "alone": 0})
+        t.run("forget_appointment", job=row["number"])
         if row["is_blocker"]:
             t.run("unblock_target", target=row["target_number"], job=row["number"])
         self._queue(changes, row, now, expires_at)
@@ -154,9 +157,57 @@ class Control:
         expires_at = None if stay is None else now + span(stay)
         keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
         changes.rests.append(rest_of(row, state, available_at=now, expires_at=expires_at, **keep))
+        t.run("forget_appointment", job=row["number"])
         self._queue(changes, row, now, expires_at)
         changes.write(t)
         return self._record(t)
+
+    # --- reprioritise ---------------------------------------------------------------------------------------------
+
+    def reprioritise(self, t: Transaction, priority: int) -> JobRecord | Again:
+        """Another place in the queue, wherever it waits; nothing to do for a job that has this priority already."""
+        row = self._locked(t)
+        state = JobState(row["state"])
+        if state is JobState.RUNNING or state.is_final:
+            raise IllegalMove(self._uid, state, "reprioritise", MOVES[state])
+        if row["priority"] == priority:
+            return self._record(t)
+        changes = Changes()
+        if state is JobState.QUEUED and not self._move_in_queue(changes, t, row, priority):
+            return AGAIN
+        self._tell(changes, row, EventKind.REPRIORITISED, moment(t), {"priority": priority, "was": row["priority"]})
+        keep = {name: row[name] for name in ("expires_at", "error_type", "error_message")}
+        changes.rests.append(rest_of(row, state, **keep))
+        t.run("reprioritise", job=row["number"], priority=priority)
+        changes.write(t)
+        return self._record(t)
+
+    def _move_in_queue(self, changes: Changes, t: Transaction, row: Row, priority: int) -> bool:
+        """Out of the place that its old priority gave it, and into its new one. The head of a target that has begun,
+        or comes back, keeps its turn; a fresh one steps back into the line, and whoever is first there goes."""
+        job, target = row["number"], row["target_number"]
+        if timer := t.one("take_whole_timer", due_at=row["available_at"], job=job):
+            changes.timers.append(dict(timer))
+            return True
+        place = {"target": target, "place": place_of(priority), "job": job, "route": row["route"]}
+        if target is not None and t.run("take_line", target=target, place=FIRST, first=FIRST, job=job) == 1:
+            changes.line.append({**place, "place": FIRST})
+            return True
+        if target is not None and self._take_line(t, row):
+            changes.line.append(place)
+            # As of any newcomer: an unclaimed head of lower priority must yield.
+            changes.inbox.append({"target": target, "job": None})
+            return True
+        if t.run("take_ready", route=row["route"], rank=row["rank"], job=job) != 1:
+            return False
+        (head,) = t.all("ready_heads", targets=[target]) if row["is_head"] else [None]
+        if head is None or head["head_place"] <= FIRST:
+            changes.ready.append(job)
+        else:
+            changes.passes.append({"target": target, "job": job})
+            changes.line.append(place)
+            changes.touched.add(target)
+        return True
 
     # --- skip -----------------------------------------------------------------------------------------------------
 
@@ -242,14 +293,17 @@ class Control:
     ) -> None:
         kind = EVENT_OF[what] if isinstance(what, Move) else what
         run = row["run"] if run is None else run
-        changes.tell(row["number"], row["event_count"] + 1, now, kind, run, row["token"], {"by": self._by, **data})
+        facts = {"by": self._by, "bulk": self._bulk, **data}
+        changes.tell(row["number"], row["event_count"] + 1, now, kind, run, row["token"], facts)
 
     def _record(self, t: Transaction) -> JobRecord:
         row = self._look(t)
         return job_of(row, self._name_ids.policy(t, row["policy"]))
 
 
-def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None, by: str) -> None:
+def request(
+    t: Transaction, running: Row, kind: RequestKind, reason: str | None, by: str, bulk: int | None = None
+) -> None:
     """Write a request into a running row that is locked, unless one as strong is there already."""
     pending = RequestKind(running["request"]) if running["request"] else None
     if pending is kind or stronger(pending, kind) is not kind:
@@ -257,7 +311,7 @@ def request(t: Transaction, running: Row, kind: RequestKind, reason: str | None,
     told = clean_text(reason, MAX_MESSAGE) if reason else None
     t.run("request", job=running["job"], kind=kind.value, reason=told, by=by)
     changes = Changes()
-    facts = {"by": by, "request": kind.value, "reason": told}
+    facts = {"by": by, "bulk": bulk, "request": kind.value, "reason": told}
     changes.tell(
         running["job"],
         running["event_count"] + 1,

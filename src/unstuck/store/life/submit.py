@@ -314,8 +314,7 @@ def check(jobs: Sequence[NewJob]) -> None:
     """Before anything is written: both databases refuse the same things with the same words."""
     is_clean = are_clean(jobs)
     for job in patterns_of(jobs) if is_clean else jobs:
-        if not -MAX_PRIORITY <= job.priority <= MAX_PRIORITY:
-            raise InvalidInput(f"priority {job.priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
+        check_priority(job.priority)
         if not 0 <= job.delay <= LONGEST:
             raise InvalidInput(f"a delay of {job.delay} seconds is not between 0 and {LONGEST:g}")
         if len(job.after) > MOST_AFTER:
@@ -328,6 +327,11 @@ def check(jobs: Sequence[NewJob]) -> None:
             check_text(job.payload, "the payload")
             for name in (job.id, *_names(job)):
                 check_text(name, "a name")
+
+
+def check_priority(priority: int) -> None:
+    if not -MAX_PRIORITY <= priority <= MAX_PRIORITY:
+        raise InvalidInput(f"priority {priority} is not between -{MAX_PRIORITY} and {MAX_PRIORITY}")
 
 
 def are_clean(jobs: Sequence[NewJob]) -> bool:

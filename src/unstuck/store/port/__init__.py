@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
+from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
 from unstuck.store.port.flow import FlowPort
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
@@ -87,6 +88,8 @@ __all__ = [
     "Asked",
     "AttemptOutput",
     "Beat",
+    "BulkRecord",
+    "BulksPort",
     "Claimed",
     "ClockStand",
     "Due",
@@ -110,6 +113,7 @@ __all__ = [
     "LimitPart",
     "LockHolder",
     "NameKind",
+    "NewBulk",
     "NewChild",
     "NewStep",
     "NewWorker",
@@ -145,7 +149,7 @@ __all__ = [
 ]
 
 
-class Store(WorkerPort, JobsPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, Protocol):
+class Store(WorkerPort, JobsPort, BulksPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, Protocol):
     """All the verbs."""
 
     def probe(self) -> None:

@@ -86,6 +86,11 @@ class JobsPort(Protocol):
         """Make a QUEUED job that waits for its time due now."""
         ...
 
+    def reprioritise(self, tenant: str, job: str, priority: int, by: str) -> JobRecord:
+        """Give a job that waits another priority, and the place in its queue and line that goes with it; it keeps its
+        age. IllegalMove for one that runs or has ended."""
+        ...
+
     def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
         """Lift the hold of a PENDING job; one that also waits for others to end does so unless forced."""
         ...

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import WorkerRecord
@@ -20,12 +21,16 @@ BUDGET = 20_000
 BATCH = 1000
 #: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little.
 SLACK = timedelta(seconds=60)
-_BEYOND = 1 << 62
+BEYOND = 1 << 62
 
 
 def can_exist(*names: str | None) -> bool:
     """False for what no database can hold (NUL, lone surrogates): submit refused it, so there is nothing to find."""
     return all(name is None or ("\x00" not in name and _has_bytes(name)) for name in names)
+
+
+def can_match(tenant: str, filter: JobFilter) -> bool:
+    return can_exist(tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
 
 
 def _has_bytes(text: str) -> bool:
@@ -45,26 +50,51 @@ def job_row(t: Transaction, tenant: str, uid: str) -> Row:
 
 
 def page(t: Transaction, name_ids: NameIds, tenant: str, filter: JobFilter, limit: int, after: str | None) -> JobPage:
-    """Candidates in batches, until the page is full, or the sources are empty, or the budget is spent."""
-    numbers = _candidates(t, tenant, filter, after)
+    rows, last = _look(t, "list_rows", tenant, filter, limit, _candidates(t, tenant, filter, after))
+    jobs = tuple(job_of(row, name_ids.policy(t, row["policy"])) for row in rows)
+    return JobPage(jobs, next=None if last is None else str(last))
+
+
+class Matching(NamedTuple):
+    """Numbers of jobs, and how far was looked; None: to the end."""
+
+    jobs: list[int]
+    looked_to: int | None
+
+
+def matching(
+    t: Transaction, tenant: str, filter: JobFilter, limit: int, after: int = 0, upto: int = BEYOND
+) -> Matching:
+    """The oldest first, above `after` and up to `upto`; as bounded as a page."""
+    oldest_first = replace(filter, newest_first=False)
+    numbers = takewhile(lambda number: number <= upto, _candidates(t, tenant, oldest_first, str(after)))
+    rows, last = _look(t, "list_matching", tenant, oldest_first, limit, numbers)
+    return Matching([row["number"] for row in rows], last)
+
+
+def still_matching(t: Transaction, tenant: str, filter: JobFilter, jobs: Sequence[int]) -> list[Row]:
+    """Of these jobs: number, uid and state."""
+    return t.all("list_matching", numbers=list(jobs), most=len(jobs), **_wanted(tenant, filter))
+
+
+def _look(
+    t: Transaction, statement: str, tenant: str, filter: JobFilter, limit: int, numbers: Iterator[int]
+) -> tuple[list[Row], int | None]:
+    """Candidates in batches, until the page is full, or the sources are empty, or the budget is spent. The number
+    from which to go on; None: there are no more."""
     wanted = _wanted(tenant, filter)
     rows: list[Row] = []
     looked = 0
     size = min(limit + 1, BATCH, BUDGET)
     while batch := list(islice(numbers, size)):
-        rows += t.all("list_rows", numbers=batch, most=limit + 1 - len(rows), **wanted)
+        rows += t.all(statement, numbers=batch, most=limit + 1 - len(rows), **wanted)
         looked += len(batch)
         if len(rows) > limit:
-            return _page_of(t, name_ids, rows[:limit], rows[limit - 1]["number"])
+            return rows[:limit], rows[limit - 1]["number"]
         if looked >= BUDGET:
-            return _page_of(t, name_ids, rows, batch[-1])
+            return rows, batch[-1]
         size = min(BATCH, BUDGET - looked)
-    return _page_of(t, name_ids, rows, None)
-
-
-def _page_of(t: Transaction, name_ids: NameIds, rows: list[Row], last: int | None) -> JobPage:
-    jobs = tuple(job_of(row, name_ids.policy(t, row["policy"])) for row in rows)
-    return JobPage(jobs, next=None if last is None else str(last))
+    return rows, None
 
 
 def workers(t: Transaction, after: int, limit: int, ended_within: float | None) -> list[WorkerRecord]:
@@ -78,7 +108,7 @@ def workers(t: Transaction, after: int, limit: int, ended_within: float | None) 
 def _candidates(t: Transaction, tenant: str, filter: JobFilter, after: str | None) -> Iterator[int]:
     """From the cursor, or where the wanted time begins, to where that time ends."""
     lowest = 0 if filter.since is None else _number_at(t, filter.since - SLACK) - 1
-    highest = _BEYOND if filter.before is None else _number_at(t, filter.before + SLACK)
+    highest = BEYOND if filter.before is None else _number_at(t, filter.before + SLACK)
     start, way = (highest, -1) if filter.newest_first else (lowest, 1)
     if after is not None:
         start = way * max(way * start, way * _number_of(after))

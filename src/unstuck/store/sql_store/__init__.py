@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unstuck.store.drivers import migrations
 from unstuck.store.hint import Hint
+from unstuck.store.sql_store.bulks import SqlBulks
 from unstuck.store.sql_store.flow import SqlFlow
 from unstuck.store.sql_store.guard import SqlGuard
 from unstuck.store.sql_store.jobs import SqlJobs
@@ -13,7 +14,7 @@ from unstuck.store.sql_store.sweeps import SqlSweeps
 from unstuck.store.sql_store.worker import SqlWorker
 
 
-class SqlStore(SqlWorker, SqlJobs, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRead):
+class SqlStore(SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRead):
     """Safe to share between threads; as safe across a fork as its database is."""
 
     def wait_for_work(self, timeout: float) -> Hint | None:

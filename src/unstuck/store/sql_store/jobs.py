@@ -80,6 +80,14 @@ class SqlJobs(SqlVerbs):
         self._database.hint()
         return record
 
+    def reprioritise(self, tenant: str, job: str, priority: int, by: str) -> JobRecord:
+        submit.check_priority(priority)
+        record = self._control(
+            tenant, job, by, "reprioritise", lambda verb, t: verb.reprioritise(t, priority), priority=priority
+        )
+        self._database.hint()
+        return record
+
     def release(self, tenant: str, job: str, by: str, *, force: bool = False) -> JobRecord:
         if not lookup.can_exist(tenant, job):
             raise UnknownJob(clean_text(job, MAX_NAME))
@@ -147,8 +155,7 @@ class SqlJobs(SqlVerbs):
         return None if row is None else str(row["value"])
 
     def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
-        names = (tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
-        if not lookup.can_exist(*names):
+        if not lookup.can_match(tenant, filter):
             return JobPage(())
         return self._database.read(lambda t: lookup.page(t, self._name_ids, tenant, filter, limit, after))
 

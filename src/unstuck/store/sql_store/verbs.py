@@ -12,6 +12,7 @@ from unstuck.store.database import Database, T, Transaction
 from unstuck.store.flow.sweep import FlowSweep
 from unstuck.store.guard.blacklist_duty import BlacklistDuty
 from unstuck.store.life.beats import Beats
+from unstuck.store.life.bulks import BulkSweep
 from unstuck.store.life.claim import Claims
 from unstuck.store.life.inbox import Inbox
 from unstuck.store.life.recovery import Recovery
@@ -40,6 +41,7 @@ class SqlVerbs:
         self._timers = Timers(transactions)
         self._flow_sweep = FlowSweep(transactions)
         self._blacklist_duty = BlacklistDuty(transactions)
+        self._bulk_sweep = BulkSweep(transactions)
         #: Of each worker, the code version that it registered last.
         self._versions: dict[int, str] = {}
 

@@ -636,6 +636,48 @@ CREATE TABLE unstuck_quarantine (
 );
 CREATE INDEX unstuck_quarantine_item ON unstuck_quarantine (item);
 
+-- A verb over all the jobs that a filter wants. filter: as it was when somebody asked (JSON); upto: the newest job at that time, younger ones do not count.
+-- cursor: jobs up to here have been looked at; those that matched stand in unstuck_bulk_jobs until they are done, refused or seen to have moved on.
+-- key: what makes a repeated start the same bulk. reasons: the first refusals (JSON).
+CREATE TABLE unstuck_bulks (
+    id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key        TEXT NOT NULL UNIQUE,
+    tenant     TEXT NOT NULL,
+    verb       TEXT NOT NULL CHECK (verb IN ('cancel', 'interrupt', 'resume', 'retry', 'release', 'skip')),
+    filter     TEXT NOT NULL,
+    reason     TEXT,
+    from_start SMALLINT NOT NULL DEFAULT 0,
+    force      SMALLINT NOT NULL DEFAULT 0,
+    by         TEXT NOT NULL,
+    expected   BIGINT,
+    state      TEXT NOT NULL DEFAULT 'RUNNING' CHECK (state IN ('RUNNING', 'DONE', 'CANCELLED', 'FAILED')),
+    began_at   BIGINT NOT NULL,
+    carried_at BIGINT NOT NULL,
+    ended_at   BIGINT,
+    ended_by   TEXT,
+    error      TEXT,
+    upto       BIGINT NOT NULL,
+    cursor     BIGINT NOT NULL DEFAULT 0,
+    matched    BIGINT NOT NULL DEFAULT 0,
+    done       BIGINT NOT NULL DEFAULT 0,
+    refused    BIGINT NOT NULL DEFAULT 0,
+    moved_on   BIGINT NOT NULL DEFAULT 0,
+    reasons    TEXT NOT NULL DEFAULT '[]'
+) WITH (fillfactor = 50);
+-- All that a janitor's turn reads where nothing is to be done.
+CREATE INDEX unstuck_bulks_running ON unstuck_bulks (id) WHERE state = 'RUNNING';
+CREATE INDEX unstuck_bulks_ended ON unstuck_bulks (ended_at) WHERE ended_at IS NOT NULL;
+
+-- Jobs of a bulk that are still to be moved. held_at: when somebody else first held one of its rows; tried_at: when last, 0: never.
+CREATE TABLE unstuck_bulk_jobs (
+    bulk     BIGINT NOT NULL,
+    job      BIGINT NOT NULL,
+    held_at  BIGINT,
+    tried_at BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (bulk, job)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX unstuck_bulk_jobs_tried ON unstuck_bulk_jobs (bulk, tried_at, job);
+
 -- `moved`: the `ahead` that every appointment has been moved for. boot and anchor are SQLite's.
 CREATE TABLE unstuck_clock (
     one      SMALLINT PRIMARY KEY CHECK (one = 1),

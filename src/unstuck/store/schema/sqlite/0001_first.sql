@@ -599,6 +599,48 @@ CREATE TABLE unstuck_quarantine (
 );
 CREATE INDEX unstuck_quarantine_item ON unstuck_quarantine (item);
 
+-- A verb over all the jobs that a filter wants. filter: as it was when somebody asked (JSON); upto: the newest job at that time, younger ones do not count.
+-- cursor: jobs up to here have been looked at; those that matched stand in unstuck_bulk_jobs until they are done, refused or seen to have moved on.
+-- key: what makes a repeated start the same bulk. reasons: the first refusals (JSON).
+CREATE TABLE unstuck_bulks (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    key        TEXT NOT NULL UNIQUE,
+    tenant     TEXT NOT NULL,
+    verb       TEXT NOT NULL CHECK (verb IN ('cancel', 'interrupt', 'resume', 'retry', 'release', 'skip')),
+    filter     TEXT NOT NULL,
+    reason     TEXT,
+    from_start INTEGER NOT NULL DEFAULT 0,
+    force      INTEGER NOT NULL DEFAULT 0,
+    by         TEXT NOT NULL,
+    expected   INTEGER,
+    state      TEXT NOT NULL DEFAULT 'RUNNING' CHECK (state IN ('RUNNING', 'DONE', 'CANCELLED', 'FAILED')),
+    began_at   INTEGER NOT NULL,
+    carried_at INTEGER NOT NULL,
+    ended_at   INTEGER,
+    ended_by   TEXT,
+    error      TEXT,
+    upto       INTEGER NOT NULL,
+    cursor     INTEGER NOT NULL DEFAULT 0,
+    matched    INTEGER NOT NULL DEFAULT 0,
+    done       INTEGER NOT NULL DEFAULT 0,
+    refused    INTEGER NOT NULL DEFAULT 0,
+    moved_on   INTEGER NOT NULL DEFAULT 0,
+    reasons    TEXT NOT NULL DEFAULT '[]'
+);
+-- All that a janitor's turn reads where nothing is to be done.
+CREATE INDEX unstuck_bulks_running ON unstuck_bulks (id) WHERE state = 'RUNNING';
+CREATE INDEX unstuck_bulks_ended ON unstuck_bulks (ended_at) WHERE ended_at IS NOT NULL;
+
+-- Jobs of a bulk that are still to be moved. held_at: when somebody else first held one of its rows; tried_at: when last, 0: never.
+CREATE TABLE unstuck_bulk_jobs (
+    bulk     INTEGER NOT NULL,
+    job      INTEGER NOT NULL,
+    held_at  INTEGER,
+    tried_at INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (bulk, job)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_bulk_jobs_tried ON unstuck_bulk_jobs (bulk, tried_at, job);
+
 -- The engine's time does not leap with the host's clock: it is BOOTTIME and an anchor that the first process of a boot sets. `ahead` is how far it
 -- is from that clock; distances (leases, delays, limits) live in the engine's time and need nothing; an appointment is an instant of the clock, and
 -- moves. `moved`: the `ahead` that every appointment has been moved for.

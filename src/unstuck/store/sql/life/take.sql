@@ -13,6 +13,11 @@ DELETE FROM unstuck_ready WHERE route = :route AND rank = :rank AND job = :job
 -- name: take_timer
 DELETE FROM unstuck_timers WHERE kind = :kind AND due_at = :due_at AND job = :job
 
+-- name: take_whole_timer
+-- By somebody who puts it back: a sweep whose snapshot is older than that does not find the new one.
+DELETE FROM unstuck_timers WHERE kind = 'start' AND due_at = :due_at AND job = :job
+RETURNING kind, due_at, job, route, appointed
+
 -- name: take_timers
 DELETE FROM unstuck_timers {matching :rows (due_at BIGINT, job BIGINT)} AND kind = :kind
 RETURNING {returned job}
