@@ -76,14 +76,22 @@ def test_an_operation_has_a_method_and_its_twin(operation: Operation[Any, Any]) 
 
 
 def test_pythons_face_is_as_the_table_says() -> None:
-    file = Path(__file__).parents[2] / "docs" / "draw_faces.py"
-    spec = importlib.util.spec_from_file_location("draw_faces", file)
+    for face, text in script("draw_faces").draw().items():
+        assert face.read_text() == text, f"{face.name} is old: run python docs/draw_faces.py"
+
+
+def test_the_reference_is_as_the_code_says() -> None:
+    drawn = script("draw_reference")
+    assert drawn.PAGE.read_text() == drawn.draw(), "it is old: run python docs/draw_reference.py"
+
+
+def script(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "docs" / f"{name}.py")
     assert spec
     assert spec.loader
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    for face, text in script.draw().items():
-        assert face.read_text() == text, f"{face.name} is old: run python docs/draw_faces.py"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- who may ask ----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ApprovalsNoun,
         AuditNoun,
         BlacklistNoun,
+        BulksNoun,
         EventsNoun,
         LimitsNoun,
         NotificationsNoun,
@@ -52,6 +53,13 @@ class Face(Engine):
         from unstuck.app.nouns import BlacklistNoun
 
         return BlacklistNoun(self)
+
+    @property
+    def bulks(self) -> BulksNoun:
+        """One verb over all the jobs that a filter wants, carried out by the workers."""
+        from unstuck.app.nouns import BulksNoun
+
+        return BulksNoun(self)
 
     @property
     def events(self) -> EventsNoun:

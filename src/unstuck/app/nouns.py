@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from unstuck.app.noun import Noun
+from unstuck.observe.lookup import State
 from unstuck.observe.stream import AsyncStream, Stream
 from unstuck.operations import (
     approvals,
     audit,
     blacklist,
+    bulks,
     events,
     limits,
     notifications,
@@ -28,6 +30,7 @@ from unstuck.operations import (
 )
 from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
 from unstuck.views import Page
+from unstuck.views.bulks import BulkView, CountView
 from unstuck.views.flow import ApprovalView, FeedEventView, SentView, WaitView
 from unstuck.views.gates import (
     LimitChange,
@@ -194,6 +197,182 @@ class BlacklistNoun(Noun):
     ) -> Page[BlacklistView]:
         """`history` for coroutines."""
         return await self._aask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
+
+
+class BulksNoun(Noun):
+    """One verb over all the jobs that a filter wants, carried out by the workers."""
+
+    __slots__ = ()
+
+    def count(
+        self,
+        *,
+        state: State | Iterable[State] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        tenant: str | None = None,
+    ) -> CountView:
+        """How many jobs a filter wants, before a bulk of them is started. Counting ends somewhere: the number is
+        exact, or there are at least so many."""
+        return self._ask(
+            bulks.count,
+            tenant,
+            None,
+            state=state,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+        )
+
+    async def acount(
+        self,
+        *,
+        state: State | Iterable[State] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        tenant: str | None = None,
+    ) -> CountView:
+        """`count` for coroutines."""
+        return await self._aask(
+            bulks.count,
+            tenant,
+            None,
+            state=state,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+        )
+
+    def start(
+        self,
+        verb: str,
+        *,
+        state: State | Iterable[State] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        reason: str | None = None,
+        from_start: bool = False,
+        force: bool = False,
+        expected: int | None = None,
+        everything: bool = False,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> BulkView:
+        """Cancel, interrupt, resume, retry, release or skip all the jobs that a filter wants. It is durable when
+        this returns, and workers carry it out; jobs submitted from now on do not count. `expected`: how many
+        were counted, and OtherCount if others match. A filter that wants every job is refused unless
+        `everything` is said."""
+        return self._ask(
+            bulks.start,
+            tenant,
+            by,
+            verb,
+            state=state,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+            reason=reason,
+            from_start=from_start,
+            force=force,
+            expected=expected,
+            everything=everything,
+        )
+
+    async def astart(
+        self,
+        verb: str,
+        *,
+        state: State | Iterable[State] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        reason: str | None = None,
+        from_start: bool = False,
+        force: bool = False,
+        expected: int | None = None,
+        everything: bool = False,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> BulkView:
+        """`start` for coroutines."""
+        return await self._aask(
+            bulks.start,
+            tenant,
+            by,
+            verb,
+            state=state,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+            reason=reason,
+            from_start=from_start,
+            force=force,
+            expected=expected,
+            everything=everything,
+        )
+
+    def list(
+        self, *, state: str | None = None, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[BulkView]:
+        """The bulks of a tenant, the newest first."""
+        return self._ask(bulks.list_, tenant, None, state=state, after=after, limit=limit)
+
+    async def alist(
+        self, *, state: str | None = None, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[BulkView]:
+        """`list` for coroutines."""
+        return await self._aask(bulks.list_, tenant, None, state=state, after=after, limit=limit)
+
+    def get(self, number: int, *, tenant: str | None = None) -> BulkView:
+        """How far one is, and the first jobs that it was refused for."""
+        return self._ask(bulks.get, tenant, None, number)
+
+    async def aget(self, number: int, *, tenant: str | None = None) -> BulkView:
+        """`get` for coroutines."""
+        return await self._aask(bulks.get, tenant, None, number)
+
+    def cancel(self, number: int, *, tenant: str | None = None, by: str | None = None) -> BulkView:
+        """It does nothing more; what it has done stays done."""
+        return self._ask(bulks.cancel, tenant, by, number)
+
+    async def acancel(self, number: int, *, tenant: str | None = None, by: str | None = None) -> BulkView:
+        """`cancel` for coroutines."""
+        return await self._aask(bulks.cancel, tenant, by, number)
 
 
 class EventsNoun(Noun):

@@ -33,6 +33,7 @@ COMMANDS = [
         "list, show, history, steps, partials, tree, wait, logs, cancel, resume, …",
         "Look and act",
     ),
+    CommandEntry("bulks", "bulks", "verbs over many jobs at once: how far they are; cancel them", "Look and act"),
     CommandEntry("approvals", "approvals", "what jobs ask of people: list, approve, reject", "Look and act"),
     CommandEntry(
         "events", "events", "what happens to all jobs, in order: list, follow; send one to a job", "Look and act"

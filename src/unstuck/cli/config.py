@@ -7,6 +7,7 @@ from typing import Annotated
 from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import repeated, settings_of
+from unstuck.meanings import MEANINGS
 
 app = options.group("The settings in effect: defaults < preset < file < environment < flags.")
 
@@ -14,6 +15,7 @@ app = options.group("The settings in effect: defaults < preset < file < environm
 @app.command()
 def show(
     sources: Annotated[bool, option("--sources", help="also where each value came from")] = False,
+    meaning: Annotated[bool, option("--meaning", help="also what each means")] = False,
     changed: Annotated[bool, option("--changed", help="only what is not a default")] = False,
     preset: Annotated[str | None, option("--preset", metavar="NAME", help="as if this were chosen")] = None,
     app_name: options.AppName = None,
@@ -36,8 +38,11 @@ def show(
             }
         )
         return
-    headers = ["SETTING", "VALUE", "SOURCE"] if sources else ["SETTING", "VALUE"]
-    rows = [(name, _text(value), source)[: len(headers)] for name, (value, source) in found.items()]
+    headers = ["SETTING", "VALUE", *(["SOURCE"] if sources else []), *(["MEANING"] if meaning else [])]
+    rows = [
+        (name, _text(value), *([source] if sources else []), *([MEANINGS[name]] if meaning else []))
+        for name, (value, source) in found.items()
+    ]
     output.table(headers, rows, empty="every setting has its default")
     output.note("a worker that starts with these gives them to the jobs of its workflows; what those get now:")
     output.note(f"  unstuck workflows list NAME{repeated(settings, 'database')}")

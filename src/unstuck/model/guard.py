@@ -119,6 +119,7 @@ LIMITED: Final = ("keys", "queues", "tenants", "workflows", "workflow_keys")
 VERBS: Final = (
     *(f"jobs.{verb}" for verb in ("cancel", "interrupt", "release", "replay", "resolve", "resume", "retry", "skip")),
     *(f"approvals.{verb}" for verb in ("approve", "reject")),
+    *(f"bulks.{verb}" for verb in ("start", "cancel")),
     "events.send",
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
     "settings.set",

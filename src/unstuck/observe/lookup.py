@@ -103,7 +103,7 @@ class Lookup:
     ) -> JobPage:
         _check_limit(limit)
         wanted = JobFilter(
-            states=tuple(as_shown(s) for s in _states(state)),
+            states=tuple(as_shown(s) for s in each_state(state)),
             workflow=check_wording(workflow, "workflow"),
             queue=check_wording(queue, "queue"),
             error_type=check_wording(error_type, "error_type"),
@@ -259,7 +259,7 @@ def _cursor(after: Any) -> str | None:
     return cursor
 
 
-def _states(given: Any) -> tuple[Any, ...]:
+def each_state(given: Any) -> tuple[Any, ...]:
     if isinstance(given, str):
         return (given,)
     if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):

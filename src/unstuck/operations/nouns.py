@@ -5,6 +5,7 @@ from __future__ import annotations
 from unstuck.operations import approvals as approvals
 from unstuck.operations import audit as audit
 from unstuck.operations import blacklist as blacklist
+from unstuck.operations import bulks as bulks
 from unstuck.operations import events as events
 from unstuck.operations import limits as limits
 from unstuck.operations import notifications as notifications

@@ -1,0 +1,268 @@
+"""Draws docs/reference.md from the table of operations, the views, the settings and the errors.
+
+`python docs/draw_reference.py` after changing one of them; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from itertools import groupby
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from unstuck import config
+from unstuck.cli import exits
+from unstuck.config import PRESETS, Settings
+from unstuck.meanings import MEANINGS
+from unstuck.model import errors
+from unstuck.model.errors import UnstuckError
+from unstuck.model.lifecycle import EventKind
+from unstuck.model.policy import Policy
+from unstuck.model.times import Times
+from unstuck.operations.nouns import OPERATIONS
+from unstuck.operations.table import INCLUDED, Operation, Role
+from unstuck.views import Page, View
+
+PAGE = Path(__file__).with_name("reference.md")
+
+HEAD = """\
+# Reference
+
+Drawn from the code by `docs/draw_reference.py`; a test compares the two. The guides tell how things are used:
+[enqueue](enqueue.md), [context](context.md), [flow](flow.md), [order](order.md), [guard](guard.md),
+[ladder](ladder.md), [feed](feed.md), [trouble](trouble.md). Reasons that keep a job waiting: [why](why.md).
+States and moves: [lifecycle](lifecycle.md).
+"""
+
+OPERATIONS_HEAD = """\
+## What can be asked
+
+Each of these is one operation: a method of `app`, and the command that asks the same. In coroutines every method
+has a twin with an `a` in front (`await app.queues.apause("io")`). What is about a tenant's things takes `tenant=`
+(left out: the app's own); where it says *or all*, `tenant="*"` means all of them. What changes something takes
+`by=`, who asks. Lists answer a `Page`: iterate it; `page.next` is the
+cursor that `after=` takes to go on. Durations are seconds, or texts like `"5m"`.
+
+Who has the database's password is a platform-admin.
+"""
+
+VIEWS_HEAD = """\
+## What is answered
+
+The views, as Python returns them and `--json` prints them. Instants are UTC; in JSON they are RFC 3339 with
+milliseconds. Additions may come, changes do not.
+"""
+
+SETTINGS_HEAD = """\
+## Settings
+
+The same names in `unstuck.toml`, as `UNSTUCK_NAME` in the environment, as a flag of the commands that use them and
+in `App(…)`; those of a job's policy also in `@app.workflow(…)`. Durations are seconds, or texts like `"5m"`.
+Defaults < preset < file < environment < code < flags. `unstuck config show --sources` says what holds and why.
+Values that cannot keep the engine's promises together are refused at the start, with the reason.
+"""
+
+WHOSE = {"one": "one tenant's", "any": "one tenant's or all", "own": "all, or the app's tenant's"}
+
+EVENTS = {
+    EventKind.SUBMITTED: "it was accepted",
+    EventKind.RELEASED: "it no longer waits for others, or for a person",
+    EventKind.CLAIMED: "a worker took it: an attempt began",
+    EventKind.GIVEN_BACK: "a worker gave it back before it began",
+    EventKind.COMPLETED: "its result is stored",
+    EventKind.RETRIED: "an attempt failed, and another one follows",
+    EventKind.LOST: "its worker or process was lost, and it runs again",
+    EventKind.FAILED: "it failed for good",
+    EventKind.STUCK: "it ignored its request to stop for the whole grace",
+    EventKind.TIMED_OUT: "it was stopped after its time limit, or expired",
+    EventKind.CANCELLED: "it was cancelled",
+    EventKind.INTERRUPTED: "it was paused",
+    EventKind.PARKED: "it waits for an event, a decision, its children or a time",
+    EventKind.WOKEN: "what it waited for came, or its time was over",
+    EventKind.HELD: "its workflow was blacklisted, and its policy holds it",
+    EventKind.BURIED: "it became a dead letter: no handler code ever ran",
+    EventKind.RESUMED: "a person let it go on, in a new run",
+    EventKind.RESOLVED: "a person supplied its result",
+    EventKind.REDRIVEN: "a dead letter was let go on",
+    EventKind.REQUESTED: "somebody asked it to stop, or its time was over; it runs until it obeys",
+    EventKind.HURRIED: "a person made it due now",
+    EventKind.REPRIORITISED: "a person gave it another priority",
+    EventKind.SKIPPED: "a person let its target move on past it",
+    EventKind.UNHELD: "what its old body held is free again",
+}
+
+
+def draw() -> str:
+    """The whole page."""
+    parts = [HEAD, _operations(), _views(), _settings(), _presets(), _errors(), _events(), _exits(), _retention()]
+    return "\n".join(parts)
+
+
+def _operations() -> str:
+    roles = "; ".join(
+        f"**{role}** includes {', '.join(sorted(INCLUDED[role] - {role})) or 'no other'}" for role in reversed(Role)
+    )
+    lines = [*_wrapped(OPERATIONS_HEAD), *_wrapped(f"A *role* includes others: {roles}."), ""]
+    found = sorted(OPERATIONS.values(), key=lambda operation: operation.noun)
+    for noun, operations in groupby(found, lambda operation: operation.noun):
+        of_noun = [*operations]
+        module = sys.modules[of_noun[0].function.__module__]
+        lines += [f"### {noun}", "", *_wrapped((module.__doc__ or "").strip().split("\n\n")[0]), ""]
+        for operation in of_noun:
+            lines += [*_told_of(operation), ""]
+    return "\n".join(lines)
+
+
+def _told_of(operation: Operation[Any, Any]) -> list[str]:
+    entry = operation.entry
+    answers = inspect.signature(operation.function).return_annotation.replace("Source[", "Stream[")
+    whose = {"one": "one tenant's", "any": "one tenant's or all", "own": "all, or the app's tenant's"}.get(
+        entry.whose
+    )
+    facts = [f"`unstuck {operation.command}`", f"role {entry.role}", *([whose] if whose else [])]
+    facts += [f"audited as `{entry.audited}`"] if entry.audited else []
+    raised = ["raises " + ", ".join(f"`{error.__name__}`" for error in entry.errors)] if entry.errors else []
+    return [
+        *_wrapped(f"**`app.{operation.noun}.{operation.verb}({_arguments(operation)})`** → `{answers}`"),
+        *_wrapped(f"{' '.join((operation.__doc__ or '').split())} ({'; '.join([*facts, *raised])})"),
+    ]
+
+
+def _wrapped(text: str) -> list[str]:
+    return [line for part in text.strip().split("\n\n") for line in [*wrap(part, 116, break_long_words=False), ""]][
+        :-1
+    ]
+
+
+def _arguments(operation: Operation[Any, Any]) -> str:
+    parameters = [*inspect.signature(operation.function).parameters.values()][1:]
+    words = [p.name if p.default is p.empty else f"{p.name}=" for p in parameters]
+    return ", ".join(words)
+
+
+def _views() -> str:
+    lines = [VIEWS_HEAD]
+    for view in sorted(_all_views(), key=lambda each: each.__name__):
+        text = " ".join(inspect.cleandoc(view.__doc__ or "").split())
+        lines += [*_wrapped(f"**{view.__name__}**{f': {text}' if _own_doc(view) else ''}"), ""]
+        lines += [*_wrapped(", ".join(f"`{name}: {_type(view, name)}`" for name in view.__struct_fields__)), ""]
+    return "\n".join(lines)
+
+
+def _all_views() -> list[type[View]]:
+    found, todo = [], [View]
+    while todo:
+        for child in todo.pop().__subclasses__():
+            todo.append(child)
+            if child is not Page:
+                found.append(child)
+    return found
+
+
+def _own_doc(view: type[View]) -> bool:
+    return "__doc__" in vars(view) and bool(view.__doc__)
+
+
+def _type(view: type[View], name: str) -> str:
+    return next(
+        vars(kind)["__annotations__"][name] for kind in view.__mro__ if name in vars(kind).get("__annotations__", {})
+    )
+
+
+def _settings() -> str:
+    defaults = Settings()
+    lines = [SETTINGS_HEAD, "| setting | default | | meaning |", "| --- | --- | --- | --- |"]
+    for name in sorted(config.NAMES, key=lambda each: list(MEANINGS).index(each)):
+        kind = "of a job" if hasattr(Policy(), name) else "of the engine" if hasattr(Times(), name) else ""
+        lines.append(f"| `{name}` | {_value(name, defaults.value(name))} | {kind} | {MEANINGS[name]} |")
+    lines += ["", *_wrapped(f"What is refused: {'; '.join(_inequalities())}."), ""]
+    return "\n".join(lines)
+
+
+def _inequalities() -> list[str]:
+    return [
+        "`lease` < 2·`beat` + `store_call` + `margin` + `slack`",
+        "`margin` < `kill_grace` + `pulse` + `slack`",
+        "`store_call` ≥ `beat`",
+        "`sweep` > `lease`/2",
+        "`poll` > `sweep`",
+        "`unresponsive` < 5·`pulse`",
+        "`frozen` < `unresponsive`",
+        "`offer_ack` ≥ `lease`/2",
+        "`timeout` > `max_timeout`",
+        "`drain` > `stop_time` − `kill_grace`",
+    ]
+
+
+def _value(name: str, value: Any) -> str:
+    if name == "processes":
+        return "one per core"
+    if value is None or value == ():
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else f"`{value}`"
+
+
+def _presets() -> str:
+    lines = ["## Presets", "", "| preset | sets |", "| --- | --- |"]
+    for name, values in PRESETS.items():
+        lines.append(f"| `{name}` | {', '.join(f'`{key}={value}`' for key, value in values.items())} |")
+    return "\n".join([*lines, ""])
+
+
+def _errors() -> str:
+    lines = ["## Errors", "", "All are importable from `unstuck`. The message says what to do.", ""]
+    lines += ["| error | is a | exit code | |", "| --- | --- | --- | --- |"]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, UnstuckError)]
+    told = _told()
+    for kind in kinds:
+        parent = kind.__bases__[0].__name__
+        code = exits.code_of(kind.__new__(kind))
+        lines.append(f"| `{kind.__name__}` | `{parent}` | {code} | {_cell(told.get(kind.__name__, ''))} |")
+    return "\n".join([*lines, ""])
+
+
+def _told() -> dict[str, str]:
+    """What the tree at the head of `model/errors.py` says about each."""
+    found = {}
+    for line in (errors.__doc__ or "").splitlines():
+        name, _, text = line.strip(" │├└─").partition("  ")
+        if text:
+            found[name] = text.strip()
+    return found
+
+
+def _events() -> str:
+    lines = ["## Events", "", "The kinds of events in a job's history and in the feed.", ""]
+    lines += ["| kind | meaning |", "| --- | --- |", *(f"| `{kind}` | {EVENTS[kind]} |" for kind in EventKind)]
+    return "\n".join([*lines, ""])
+
+
+def _exits() -> str:
+    source = inspect.getsource(exits).splitlines()
+    found = [line.partition("  # ") for line in source if line[:1].isupper() and "  # " in line]
+    rows = [f"| {assigned.split(' = ')[1]} | {_cell(text)} |" for assigned, _, text in found if " = " in assigned]
+    return "\n".join(["## Exit codes", "", "| code | meaning |", "| --- | --- |", *rows, ""])
+
+
+def _retention() -> str:
+    times = Times()
+    rows = [
+        ("an ended job, with its history, attempts, output, steps, waits, partial results", "retention"),
+        ("an idempotency key", "key_retention"),
+        ("a place in the feed", "feed_retention"),
+        ("an event that was sent and that nobody waits for", None),
+    ]
+    lines = ["## How long things are kept", "", "| what | how long |", "| --- | --- |"]
+    for what, name in rows:
+        lines.append(f"| {what} | {f'`{name}`: {getattr(times, name) / 3600:g} h' if name else '24 h'} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(draw())

@@ -1,0 +1,48 @@
+"""Which jobs are meant, as every command about many jobs spells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from unstuck.cli import options
+from unstuck.cli.parser import option
+
+
+@dataclass(frozen=True)
+class JobFilterFlags:
+    state: Annotated[
+        list[str] | None, option("--state", "-s", metavar="STATE", help="only these, e.g. BLOCKED; may be repeated")
+    ] = None
+    workflow: Annotated[str | None, option("--workflow", "-w", metavar="NAME", help="only of this workflow")] = None
+    queue: Annotated[str | None, option("--queue", "-q", metavar="NAME", help="only of this queue")] = None
+    target: Annotated[str | None, option("--target", metavar="NAME", help="only on this target")] = None
+    tag: Annotated[str | None, option("--tag", metavar="TAG", help="only with this tag")] = None
+    error: Annotated[
+        str | None, option("--error", "--error-type", metavar="NAME", help="only of this error, e.g. ExecutionStuck")
+    ] = None
+    older: Annotated[
+        float | None,
+        option("--older", read=options.seconds, metavar="DURATION", help="submitted longer ago than, e.g. 10m"),
+    ] = None
+    newer: Annotated[
+        float | None, option("--newer", read=options.seconds, metavar="DURATION", help="submitted within, e.g. 1h")
+    ] = None
+
+    def asked(self, now: datetime) -> dict[str, Any]:
+        """As operations take it."""
+        return {
+            "state": tuple(self.state or ()),
+            "workflow": self.workflow,
+            "queue": self.queue,
+            "target": self.target,
+            "tag": self.tag,
+            "error_type": self.error,
+            "before": _ago(now, self.older),
+            "since": _ago(now, self.newer),
+        }
+
+
+def _ago(now: datetime, seconds: float | None) -> datetime | None:
+    return None if seconds is None else now - timedelta(seconds=seconds)
