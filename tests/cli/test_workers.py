@@ -385,7 +385,7 @@ def test_a_job_without_a_stack_is_a_conflict_and_an_unknown_one_not_found(unstuc
 def test_show_and_history_tell_how_an_attempt_got_stuck(unstuck: Command, stuck: ClaimedJob) -> None:
     """A25: state, error, duration and stack in the job's record and in its history."""
     shown = ask(unstuck, "jobs", "show", stuck.id).out
-    assert "STUCK  ignored its cancel" in shown
+    assert "STUCK  ignored its request to stop" in shown
     attempt = next(line for line in shown.splitlines() if line.startswith("  #1"))
     assert attempt.endswith(f"on w1: STUCK after 5 ms: ExecutionStuck: {MESSAGE}")
     assert "lines before; --all shows all" in shown

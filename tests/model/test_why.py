@@ -248,7 +248,7 @@ SAID: dict[Code, tuple[str, str | None]] = {
         "in 6s at the latest",
         None,
     ),
-    Code.STUCK: ("it ignored its cancel for 10 s; process 4121 on worker ada drains", "unstuck stack job-7"),
+    Code.STUCK: ("it ignored its request to stop for 10 s; process 4121 on worker ada drains", "unstuck stack job-7"),
     Code.ENDED: ("FAILED with ValueError: no 38s ago", "unstuck jobs resume job-7"),
     Code.DEAD: ("dead letter and was never run: SignatureInvalid: key k3", "unstuck jobs show job-7"),
 }

@@ -93,7 +93,7 @@ def test_the_hold_names_the_executor_and_not_its_supervisor(store: SqlStore) -> 
     assert hold is not None
     assert (hold.job, hold.worker, hold.pid) == (attempt.id, "ada", 4121)
     reason = stuck_reason(store, attempt.id)
-    assert reason.sentence == "it ignored its cancel for 10 s; process 4121 on worker ada drains"
+    assert reason.sentence == "it ignored its request to stop for 10 s; process 4121 on worker ada drains"
     assert reason.details["pid"] == 4121
 
 

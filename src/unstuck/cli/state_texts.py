@@ -46,7 +46,9 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
         case JobState.COMPLETED:
             return "its result is stored" + (", after its time limit" if record.late else "")
         case JobState.FAILED if record.held:
-            return f"ignored its cancel; its process is being ended. Where it was: {_command('stack', record)}"
+            return (
+                f"ignored its request to stop; its process is being ended. Where it was: {_command('stack', record)}"
+            )
         case JobState.FAILED if record.error_type == ErrorType.EXECUTION_STUCK:
             return f"it got stuck. Where it was: {_command('stack', record)}; {_again(record)}"
         case JobState.FAILED if record.error_type == ErrorType.BUDGET_EXCEEDED:

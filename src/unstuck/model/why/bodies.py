@@ -44,7 +44,7 @@ def stuck(view: WhyView) -> Iterator[Finding]:
         if _is_kept(view, mark)
         else f"worker {worker} fell silent before {process} was seen to be gone; any other lifts this"
     )
-    yield _marked(view, mark, f"it ignored its cancel for {job.policy.grace:g} s; {ending}")
+    yield _marked(view, mark, f"it ignored its request to stop for {job.policy.grace:g} s; {ending}")
 
 
 def _is_kept(view: WhyView, mark: BodyMark) -> bool:
