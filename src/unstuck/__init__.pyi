@@ -15,7 +15,9 @@ from unstuck.model.errors import Cancelled as Cancelled
 from unstuck.model.errors import ChildrenFailed as ChildrenFailed
 from unstuck.model.errors import Conflict as Conflict
 from unstuck.model.errors import ErrorType as ErrorType
+from unstuck.model.errors import EventConflict as EventConflict
 from unstuck.model.errors import Fail as Fail
+from unstuck.model.errors import IdConflict as IdConflict
 from unstuck.model.errors import IllegalMove as IllegalMove
 from unstuck.model.errors import InvalidArguments as InvalidArguments
 from unstuck.model.errors import InvalidInput as InvalidInput
@@ -84,8 +86,10 @@ __all__ = [
     "Context",
     "Decision",
     "ErrorType",
+    "EventConflict",
     "EventRecord",
     "Fail",
+    "IdConflict",
     "IllegalMove",
     "InvalidArguments",
     "InvalidInput",

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.intake.test_flow import Forgetful
 from tests.support.builders import TENANT, a_job, record, submitted
 from unstuck.intake.bulks import BulkVerbs
 from unstuck.model.bulk import BulkState, BulkVerb
-from unstuck.model.errors import InvalidInput, OutcomeUnknown, UnknownBulk
+from unstuck.model.errors import InvalidInput, UnknownBulk
 from unstuck.model.lifecycle import JobState
-from unstuck.store.port import BulkRecord, JobFilter, NewBulk
+from unstuck.store.port import JobFilter
 from unstuck.store.sql_store import SqlStore
 
 QUEUED = JobFilter(states=(JobState.QUEUED,))
@@ -101,30 +102,10 @@ def test_what_is_not_there_is_unknown(bulks: BulkVerbs) -> None:
 
 
 def test_a_lost_answer_starts_no_second_bulk_and_a_cancel_is_repeated(store: SqlStore) -> None:
-    class Forgetful:
-        """The real store, whose first answer to each verb is lost behind the commit."""
-
-        lost = 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        def start_bulk(self, bulk: NewBulk) -> BulkRecord:
-            return self._lose_first(store.start_bulk(bulk), 0)
-
-        def cancel_bulk(self, tenant: str, number: int, by: str) -> BulkRecord:
-            return self._lose_first(store.cancel_bulk(tenant, number, by), 1)
-
-        def _lose_first(self, answer: BulkRecord, which: int) -> BulkRecord:
-            if self.lost == which:
-                self.lost += 1
-                raise OutcomeUnknown("the answer was lost")
-            return answer
-
-    asked: Any = Forgetful()
-    bulks = BulkVerbs(asked, by="ada")
-
-    bulk = bulks.start(BulkVerb.CANCEL, QUEUED)
+    forgetful: Any = Forgetful(store, "start_bulk")
+    bulk = BulkVerbs(forgetful).start(BulkVerb.CANCEL, QUEUED)
     assert [found.number for found in store.bulks(TENANT)] == [bulk.number]
-    assert bulks.cancel(bulk.number).state is BulkState.CANCELLED
-    assert asked.lost == 2
+
+    forgetful = Forgetful(store, "cancel_bulk")
+    assert BulkVerbs(forgetful).cancel(bulk.number).state is BulkState.CANCELLED
+    assert len(store.audit(verb="bulks")) == 2

@@ -20,7 +20,7 @@ from unstuck.model.errors import (
     WorkflowBlacklisted,
 )
 from unstuck.model.lifecycle import JobState
-from unstuck.model.waits import Answer, Wait, WaitKind
+from unstuck.model.waits import Answer, Signalled, Wait, WaitKind
 from unstuck.store.sql_store import SqlStore
 
 NOBODY = "01900000-0000-7000-8000-000000000000"
@@ -230,6 +230,16 @@ def test_an_event_whose_answer_was_lost_is_not_sent_twice(store: SqlStore, stage
         FlowVerbs(forgetful).signal("paid", job=job)
     assert "may have been sent" in lost.value.__notes__[0]
     assert len(store.audit(verb="events")) == 1
+
+
+def test_an_event_with_an_id_is_sent_again_when_its_answer_was_lost(store: SqlStore, stage: Stage) -> None:
+    """It counts once, so nobody has to look first."""
+    job = stage.awaits("paid")
+    forgetful: Any = Forgetful(store, "signal")
+    assert FlowVerbs(forgetful).signal("paid", 3, job=job, id="evt-1") == Signalled(job, 0, is_repeat=True)
+    assert len(store.audit(verb="events")) == 1
+    with pytest.raises(InvalidInput, match="id"):
+        FlowVerbs(store).signal("paid", job=job, id=" ")
 
 
 # --- replay -------------------------------------------------------------------------------------------------------

@@ -46,17 +46,21 @@ class FlowVerbs:
         *,
         job: str | None = None,
         topic: str | None = None,
+        id: str | None = None,
         by: str | None = None,
     ) -> Signalled:
-        """Answer one wait for this event, or leave it for one that comes. UnknownJob; NotWaiting for an ended job."""
+        """Answer one wait for this event, or leave it for one that comes. UnknownJob; NotWaiting for an ended job.
+        The same event under the same `id` counts once, however often it is sent."""
         name, who = check_name(event, "event"), self._who(by)
         if (job is None) == (topic is None):
             raise InvalidInput("an event is sent to a job or to a topic: name one of the two")
         where = None if topic is None else check_name(topic, "topic")
-        text = _payload(name, payload)
+        text, ident = _payload(name, payload), None if id is None else check_name(id, "id")
         try:
-            return self._store.signal(self._tenant, name, text, who, job=job, topic=where)
+            return self._store.signal(self._tenant, name, text, who, job=job, topic=where, id=ident)
         except OutcomeUnknown as lost:
+            if ident is not None:
+                return self._store.signal(self._tenant, name, text, who, job=job, topic=where, id=ident)
             # Sent twice it would answer two waits: whether that is worse than never is for the caller to say.
             lost.add_note(f"event {name} may have been sent: look what the job does before you send it again")
             raise

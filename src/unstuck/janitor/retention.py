@@ -60,6 +60,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "audit": Oldest(lambda *part: store.forget_audit(AUDIT_KEPT, *part)),
         "bulks": Oldest(lambda *part: store.forget_bulks(times.retention, *part)),
         "unclaimed_events": Oldest(store.forget_unclaimed_events),
+        "event_ids": Oldest(store.forget_event_ids),
         "routes": Oldest(OldNames(store, "routes", times.retention, clock).forget),
         "targets": Oldest(OldNames(store, "targets", times.retention, clock).forget),
         "workflows": Oldest(lambda *part: store.forget_workflows(times.retention, *part)),

@@ -24,6 +24,8 @@ UnstuckError
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
 │   ├── KeyConflict        the idempotency key belongs to a job with another body
+│   ├── IdConflict         the id that the caller chose belongs to another job
+│   ├── EventConflict      the id of an event was sent before, with another event
 │   ├── NotAsked           a decision by a person whom the approval's `who` does not name
 │   └── NotWaiting         a decision on an approval that is not open, an event for a job that has ended
 ├── TargetDeadlock         a child on a target that its waiting parent keeps
@@ -422,6 +424,23 @@ class KeyConflict(Conflict):
         )
         self.key = key
         self.job = job
+
+
+class IdConflict(Conflict):
+    """Of a job with another workflow or other arguments, and of another tenant's: which, it does not say."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"the id {job} belongs to another job; use another id for another job")
+        self.job = job
+
+
+class EventConflict(Conflict):
+    def __init__(self, id: str) -> None:
+        super().__init__(
+            f"an event with the id {told(id)!r} was sent there before, with another name or payload; "
+            "use another id for another event"
+        )
+        self.id = id
 
 
 class NotAsked(Conflict):

@@ -175,10 +175,12 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Signalled:
-    """What became of an event: `job` whose wait it answered, None while it is kept for a wait that may come."""
+    """What became of an event: `job` whose wait it answered, None while it is kept for a wait that may come.
+    `is_repeat`: its id was known, and this is what became of it the first time."""
 
     job: str | None
     number: int
+    is_repeat: bool = False
 
 
 def timeout_message(record: WaitRecord, limit: float, missing: tuple[str, ...] = ()) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from unstuck.model.children import MOST_CHILDREN
-from unstuck.model.errors import InvalidInput, NotAsked, NotWaiting, told
+from unstuck.model.errors import EventConflict, InvalidInput, NotAsked, NotWaiting, told
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
@@ -68,8 +68,9 @@ def check(wait: Wait) -> None:
         raise InvalidInput(f"it waits for more than {MOST_CHILDREN} children, or asks more than {MOST_ASKED} people")
 
 
-def check_event(event: str, payload: str, topic: str | None) -> None:
+def check_event(event: str, payload: str, topic: str | None, id: str | None = None) -> None:
     _check_text(event, "the event's name", MAX_NAME)
+    _check_text(id or "", "the event's id", MAX_NAME)
     _check_text(topic or "", "the topic", MAX_NAME)
     _check_text(payload, "the event's payload", MAX_PAYLOAD)
 
@@ -221,11 +222,41 @@ def named(wait: Row) -> dict[str, Any]:
 
 
 def signal(
-    t: Transaction, tenant: str, event: str, payload: str, by: str, job: str | None, topic: str | None
+    t: Transaction,
+    tenant: str,
+    event: str,
+    payload: str,
+    by: str,
+    job: str | None,
+    topic: str | None,
+    id: str | None = None,
 ) -> Signalled:
-    """The oldest wait for it is answered; else it stays unclaimed, under this number; 0 if it was answered."""
+    """The oldest wait for it is answered; else it stays unclaimed, under this number; 0 if it was answered. An `id`
+    that is known says what became of the event then, and nothing is written; EventConflict if it was another."""
     address = address_of(job or "", topic)
     _hold_address(t, tenant, address)
+    if id is None:
+        return _send(t, tenant, address, event, payload, by, job)
+    place = {"tenant": tenant, "address": address, "id": id}
+    fingerprint = hashlib.sha256(f"{len(event)}:{event}{payload}".encode()).hexdigest()
+    known = t.one("known_event_id", **place)
+    if known is not None:
+        if known["fingerprint"] != fingerprint:
+            raise EventConflict(id)
+        return Signalled(known["job"], known["number"], is_repeat=True)
+    sent = _send(t, tenant, address, event, payload, by, job)
+    t.run(
+        "keep_event_id",
+        **place,
+        fingerprint=fingerprint,
+        job=sent.job,
+        number=sent.number,
+        life=span(UNCLAIMED_LIFE),
+    )
+    return sent
+
+
+def _send(t: Transaction, tenant: str, address: str, event: str, payload: str, by: str, job: str | None) -> Signalled:
     by = clean_text(by, MAX_NAME)
     while True:
         # Again after each miss: a wait that went while we reached for it may have gone with its run.

@@ -12,10 +12,19 @@ class FlowPort(Protocol):
     """What jobs wait for, and what they leave between their attempts."""
 
     def signal(
-        self, tenant: str, event: str, payload: str, by: str, *, job: str | None = None, topic: str | None = None
+        self,
+        tenant: str,
+        event: str,
+        payload: str,
+        by: str,
+        *,
+        job: str | None = None,
+        topic: str | None = None,
+        id: str | None = None,
     ) -> Signalled:
         """Send an event to a job or a topic: it answers one wait, or is kept for one until its time has passed.
-        UnknownJob; NotWaiting for a job that has ended."""
+        UnknownJob; NotWaiting for a job that has ended. The same `id` again, to the same job or topic and for as long
+        as events are kept, is the same event and counts once; EventConflict for another event under it."""
         ...
 
     def decide(

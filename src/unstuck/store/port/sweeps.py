@@ -180,6 +180,10 @@ class SweepsPort(Protocol):
         """Children whose parent was cancelled, or failed, are cancelled unless they were to be left."""
         ...
 
+    def forget_event_ids(self, batch: int = 1000, past: int = 0) -> int:
+        """Ids of events whose time is over: sent again, they are new events."""
+        ...
+
     def forget_unclaimed_events(self, batch: int = 1000, past: int = 0) -> int:
         """Events that nobody waited for in time."""
         ...

@@ -16,18 +16,29 @@ from unstuck.store.sql_store.verbs import SqlVerbs
 
 class SqlFlow(SqlVerbs):
     def signal(
-        self, tenant: str, event: str, payload: str, by: str, *, job: str | None = None, topic: str | None = None
+        self,
+        tenant: str,
+        event: str,
+        payload: str,
+        by: str,
+        *,
+        job: str | None = None,
+        topic: str | None = None,
+        id: str | None = None,
     ) -> Signalled:
         if (job is None) == (topic is None):
             raise InvalidInput("an event is sent to a job or to a topic: one of the two")
         if job is not None and not lookup.can_exist(tenant, job):
             raise UnknownJob(clean_text(job, MAX_NAME))
-        waits.check_event(event, payload, topic)
+        waits.check_event(event, payload, topic, id)
 
         def work(t: Transaction) -> tuple[Signalled, bool]:
-            sent = waits.signal(t, tenant, event, payload, by, job, topic)
-            subject = job if topic is None else f"topic {topic}"
-            audit.note(t, by, "events.send", subject or "", tenant, {"event": event, "answers": sent.job})
+            sent = waits.signal(t, tenant, event, payload, by, job, topic, id)
+            if not sent.is_repeat:
+                subject = job if topic is None else f"topic {topic}"
+                audit.note(
+                    t, by, "events.send", subject or "", tenant, {"event": event, "answers": sent.job, "id": id}
+                )
             return sent, sent.job is not None
 
         return self._transactions.waking(work)

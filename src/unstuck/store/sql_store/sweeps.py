@@ -97,6 +97,9 @@ class SqlSweeps(SqlVerbs):
     def tend_children(self, batch: int = 100, *, enough: Enough = never) -> int:
         return self._flow_sweep.tend_children(batch, enough)
 
+    def forget_event_ids(self, batch: int = 1000, past: int = 0) -> int:
+        return self._database.write(lambda t: t.run("forget_event_ids", batch=batch, past=past))
+
     def forget_unclaimed_events(self, batch: int = 1000, past: int = 0) -> int:
         return self._database.write(lambda t: t.run("forget_unclaimed_events", batch=batch, past=past))
 

@@ -580,6 +580,20 @@ CREATE TABLE unstuck_unclaimed_events (
 CREATE INDEX unstuck_unclaimed_events_address ON unstuck_unclaimed_events (tenant, address, event, id);
 CREATE INDEX unstuck_unclaimed_events_expires ON unstuck_unclaimed_events (expires_at);
 
+-- Ids that senders gave their events: the same one again, to the same job or topic, changes nothing while it is kept. job, number: what became of the
+-- event. Written under the address's lock.
+CREATE TABLE unstuck_event_ids (
+    tenant      TEXT NOT NULL,
+    address     TEXT COLLATE "C" NOT NULL,
+    id          TEXT COLLATE "C" NOT NULL,
+    fingerprint TEXT NOT NULL,
+    job         TEXT,
+    number      BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL,
+    PRIMARY KEY (tenant, address, id)
+);
+CREATE INDEX unstuck_event_ids_expires ON unstuck_event_ids (expires_at);
+
 -- Who spawned whom. on_end: what a failed parent's end does to it. left_at: its parent ended so, and it is to be cancelled.
 CREATE TABLE unstuck_children (
     child   BIGINT PRIMARY KEY,

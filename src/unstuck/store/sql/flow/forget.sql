@@ -25,6 +25,12 @@ DELETE FROM unstuck_unclaimed_events
  WHERE id {among} SELECT id FROM unstuck_unclaimed_events WHERE expires_at <= (SELECT unstuck_now())
                         ORDER BY expires_at LIMIT :batch OFFSET :past {lock FOR UPDATE SKIP LOCKED}{end}
 
+-- name: forget_event_ids
+-- One that somebody is just renewing is not waited for.
+DELETE FROM unstuck_event_ids
+ WHERE {row} {among} SELECT {row} FROM unstuck_event_ids WHERE expires_at <= (SELECT unstuck_now())
+                        ORDER BY expires_at LIMIT :batch OFFSET :past {lock FOR UPDATE SKIP LOCKED}{end}
+
 -- name: forget_unclaimed_of_jobs
 -- By the jobs' own names, while they are still there.
 DELETE FROM unstuck_unclaimed_events

@@ -5,6 +5,18 @@ INSERT INTO unstuck_unclaimed_events (tenant, address, event, payload, run, by, 
 VALUES (:tenant, :address, :event, :payload, CAST(:run AS BIGINT), :by, unstuck_now(), unstuck_now() + CAST(:life AS BIGINT))
 RETURNING id
 
+-- name: known_event_id
+SELECT fingerprint, job, number
+  FROM unstuck_event_ids
+ WHERE tenant = :tenant AND address = :address AND id = :id AND expires_at > (SELECT unstuck_now())
+
+-- name: keep_event_id
+-- The address is locked: who is in the way is one whose time is over.
+INSERT INTO unstuck_event_ids (tenant, address, id, fingerprint, job, number, expires_at)
+VALUES (:tenant, :address, :id, :fingerprint, :job, :number, unstuck_now() + CAST(:life AS BIGINT))
+ON CONFLICT (tenant, address, id) DO UPDATE
+   SET fingerprint = excluded.fingerprint, job = excluded.job, number = excluded.number, expires_at = excluded.expires_at
+
 -- name: take_unclaimed_event
 -- The address is locked, so nobody else takes an event from it; one that is being forgotten is passed by.
 DELETE FROM unstuck_unclaimed_events
