@@ -48,6 +48,7 @@ _ROOMS = {
         "UnknownBulk",
         "UnknownJob",
         "UnknownNotification",
+        "UnknownOrder",
         "UnknownProcess",
         "UnknownSetting",
         "UnknownTarget",
