@@ -50,6 +50,7 @@ _ROOMS = {
         "UnknownBulk",
         "UnknownJob",
         "UnknownNotification",
+        "UnknownOrder",
         "UnknownProcess",
         "UnknownSetting",
         "UnknownTarget",

@@ -48,6 +48,7 @@ from unstuck.model.errors import TooManyQueued as TooManyQueued
 from unstuck.model.errors import UnknownBulk as UnknownBulk
 from unstuck.model.errors import UnknownJob as UnknownJob
 from unstuck.model.errors import UnknownNotification as UnknownNotification
+from unstuck.model.errors import UnknownOrder as UnknownOrder
 from unstuck.model.errors import UnknownProcess as UnknownProcess
 from unstuck.model.errors import UnknownSetting as UnknownSetting
 from unstuck.model.errors import UnknownTarget as UnknownTarget
@@ -126,6 +127,7 @@ __all__ = [
     "UnknownBulk",
     "UnknownJob",
     "UnknownNotification",
+    "UnknownOrder",
     "UnknownProcess",
     "UnknownSetting",
     "UnknownTarget",

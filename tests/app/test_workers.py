@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import a_worker, claim_all, settle
 from tests.support.tables import ask
 from tests.support.troubles import execute
-from unstuck import App, NoAnswer, NoStack, UnknownProcess, UnknownWorker
+from unstuck import App, InvalidInput, NoAnswer, NoStack, UnknownOrder, UnknownProcess, UnknownWorker
 from unstuck.model.settlement import ErrorInfo, Raised
 
 
@@ -16,17 +16,48 @@ def test_workers_are_listed_recycled_and_drained(store_url: str) -> None:
         ada = a_worker(app.store, "ada", info={"executors": [{"pid": 4121}]})
 
         order = app.workers.recycle(4121)
-        assert (order.worker, order.by, order.subject) == (ada.number, "shop", "4121")
+        assert (order.worker, order.worker_number, order.given_by) == ("ada", ada.number, "shop")
+        with pytest.raises(NoAnswer):
+            app.workers.answer(order.number, timeout=0)
         app.store.answer_order(order.number, "process 4121 is draining; 0 jobs finish first")
-        assert app.workers.answer(order).answer == "process 4121 is draining; 0 jobs finish first"
+        assert app.workers.answer(order.number).answer == "process 4121 is draining; 0 jobs finish first"
+        assert app.workers.kill(4121, by="kim").kind == "kill"
 
-        assert [order.worker for order in app.workers.drain(by="kim")] == [ada.number]
-        assert [order.worker for order in app.workers.drain("ada")] == [ada.number]
-        assert [worker.name for worker in app.workers.list()] == ["ada"]
+        [drained] = app.workers.drain(every=True, by="kim")
+        assert (drained.worker, drained.given_by) == ("ada", "kim")
+        assert [order.number for order in app.workers.drain("ada")] == [drained.number], "it is asked no second time"
+        [worker] = app.workers.list()
+        assert (worker.name, worker.state, [process.pid for process in worker.processes]) == ("ada", "active", [4121])
         with pytest.raises(UnknownProcess):
             app.workers.recycle(1)
         with pytest.raises(UnknownWorker):
             app.workers.drain("bob")
+
+
+def test_an_order_to_nobody_in_particular_and_an_answer_to_no_order_are_refused(store_url: str) -> None:
+    with App(store_url) as app:
+        with pytest.raises(InvalidInput, match="say which worker"):
+            app.workers.drain()
+        with pytest.raises(InvalidInput, match="say which worker"):
+            app.workers.drain("ada", every=True)
+        for number in (7, -1, 10**30):
+            with pytest.raises(UnknownOrder):
+                app.workers.answer(number)
+        for nonsense in ("7", True, None):
+            with pytest.raises(InvalidInput):
+                app.workers.answer(nonsense)  # type: ignore[arg-type]
+        for cursor in ("many", "-1", "9" * 30):
+            with pytest.raises(InvalidInput, match="cursor"):
+                app.workers.list(after=cursor)
+
+
+def test_an_app_asks_whether_all_is_well(store_url: str) -> None:
+    with App(store_url) as app:
+        found = app.health.check()
+        assert (found.healthy, {check.name: check.ok for check in found.checks}["workers"]) == (False, False)
+        assert app.health.check(need_workers=False).healthy
+        a_worker(app.store, "ada", info={"ready": True})
+        assert app.health.check(worker="ada").checks[-1].detail == "ada is ready, running 0"
 
 
 def test_whoever_is_silent_for_as_long_as_the_app_says_is_offline(store_url: str) -> None:

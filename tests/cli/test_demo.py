@@ -27,6 +27,7 @@ from unstuck.model.job import WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.observe.flow import Approval
 from unstuck.store.port import Store
+from unstuck.views.workers import WorkerView
 
 
 def tagged(folder: Path) -> list[str]:
@@ -208,7 +209,10 @@ def test_the_window_shows_who_is_stuck_and_which_process_goes(width: int, height
         info={"executors": [fresh, worn]},
     )  # fmt: skip
     text = drawn(
-        DemoSnapshot(now, {}, (worker,), (), ()), width, height, _hints("sqlite:///demo.db", None, body["job"])
+        DemoSnapshot(now, {}, (WorkerView.of(worker, now),), (), ()),
+        width,
+        height,
+        _hints("sqlite:///demo.db", None, body["job"]),
     )
     lines = text.splitlines()
     assert len(lines) == height

@@ -18,12 +18,12 @@ from tests.store.test_why import by_hand, serve
 from tests.support.builders import TENANT, a_worker, claimed, record, submitted
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
-from unstuck.cli import worker_info
 from unstuck.model.job import WorkerRecord
 from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.drivers.leaps import Witness
 from unstuck.store.port import Pause
 from unstuck.store.sql_store import SqlStore
+from unstuck.views.workers import roles
 
 MINUTE = 60_000_000
 SETTLE = {"name": "settle", "failing_for": 40.0, "failures": 12, "error": "RuntimeError: column gone"}
@@ -130,9 +130,9 @@ def test_nonsense_in_a_role_breaks_nothing() -> None:
     info = {"roles": said}
     now = datetime(2026, 1, 1, tzinfo=UTC)
     worker = WorkerRecord(1, "i", "w", "h", "b", "n", 1, 1, "active", (), "1", now, now, now, info=info)
-    found = worker_info.roles(worker, now)
+    found = roles(worker, now)
     assert len(found) == 20
-    assert {(role.name, role.failing_for, role.failures) for role in found} == {("?", 0.0, 0)}
+    assert {(role.name, role.failing_ms, role.failures) for role in found} == {("?", 0, 0)}
     assert all("\n" not in role.error and len(role.error) <= 300 for role in found)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from tests.cli.command import Answer, Command
 from tests.support.builders import a_worker, begin, claimed, settle
-from unstuck.cli import worker_info
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.port import Store, WorkerOrder
+from unstuck.views.workers import BodyView, WorkerView
 
 PROCESS_KEYS = {
     "pid", "state", "generation", "alone", "memory", "jobs_done", "running", "reason", "silent_ms", "jobs",
@@ -171,8 +171,9 @@ def test_what_a_worker_of_another_version_says_hides_nothing_else() -> None:
     worker = WorkerRecord(
         1, "i", "w", "h", "b", "n", 1, 1, "active", (), "1", now, now, now + timedelta(seconds=30), info=info
     )
-    assert [(p.pid, p.state, p.running) for p in worker_info.processes(worker, now)] == [(7, "?", 2), (0, "?", 0)]
-    [gone] = worker_info.recycled(worker)
+    seen = WorkerView.of(worker, now)
+    assert [(p.pid, p.state, p.running) for p in seen.processes] == [(7, "?", 2), (0, "?", 0)]
+    [gone] = seen.recycled
     assert (gone.pid, gone.at) == (0, None)
 
 
@@ -180,16 +181,16 @@ def test_grace_runs_out_between_two_beats_of_the_living_and_stands_still_with_th
     now = datetime(2026, 1, 1, tzinfo=UTC)
     info = {"executors": [a_process(7, jobs=[a_body("j", asked="cancel", grace_left=6.0)])]}
 
-    def seen(lease_until: datetime) -> worker_info.Body:
+    def seen(lease_until: datetime) -> BodyView:
         worker = WorkerRecord(
             1, "i", "w", "h", "b", "n", 1, 1, "active", (), "1", now, now, lease_until, info=info
         )  # fmt: skip
-        [process] = worker_info.processes(worker, now + timedelta(seconds=4))
-        return process.bodies[0]
+        [process] = WorkerView.of(worker, now + timedelta(seconds=4)).processes
+        return process.jobs[0]
 
     living, lost = seen(now + timedelta(seconds=30)), seen(now + timedelta(seconds=1))
-    assert (living.seconds, living.trouble) == (7.0, "cancel asked, 2 s of grace left")
-    assert (lost.seconds, lost.trouble) == (3.0, "cancel asked, 6 s of grace left")
+    assert (living.elapsed_ms, living.trouble) == (7000, "cancel asked, 2 s of grace left")
+    assert (lost.elapsed_ms, lost.trouble) == (3000, "cancel asked, 6 s of grace left")
 
 
 # --- recycle and drain --------------------------------------------------------------------------------------------
@@ -202,6 +203,15 @@ def test_a_process_is_recycled_by_its_pid(unstuck: Command, store: Store, w1: Wo
     assert answer.word == "w1: process 4121 is draining; 3 jobs finish first"
     [order] = heard
     assert (order.kind, order.subject, order.by) == ("recycle", "4121", "kim")
+
+
+def test_a_process_is_killed_by_its_pid(unstuck: Command, store: Store, w1: WorkerRecord) -> None:
+    with answering(store, w1, lambda o: (f"process {o.subject} is killed; 3 of its jobs go back", False)) as heard:
+        answer = ask(unstuck, "workers", "kill", "4121", "--by", "kim")
+    assert answer.word == "w1: process 4121 is killed; 3 of its jobs go back"
+    [order] = heard
+    assert (order.kind, order.subject, order.by) == ("kill", "4121", "kim")
+    assert unstuck("workers", "kill", "99").code == 3
 
 
 def test_a_pid_that_nobody_has_is_not_found_and_names_those_there_are(unstuck: Command, w1: WorkerRecord) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
@@ -17,7 +18,7 @@ from unstuck.store.sql_store import SqlStore
 DAY = 86400.0
 
 
-def names(found: list[WorkerRecord]) -> list[str]:
+def names(found: Iterable[WorkerRecord]) -> list[str]:
     return [worker.name for worker in found]
 
 

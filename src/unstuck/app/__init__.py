@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from unstuck.app.draft import Draft, name_of
 from unstuck.app.face import Face
 from unstuck.app.job import Job
-from unstuck.app.workers import Workers
 from unstuck.app.workflow import Call, Calls, Decorator, Submit, Workflow
 from unstuck.chance import SystemChance
 from unstuck.intake.arguments import Unresolved
@@ -31,7 +30,7 @@ from unstuck.observe.why import why
 if TYPE_CHECKING:
     from unstuck.store.port import Store
 
-__all__ = ["App", "Call", "Decorator", "Job", "Stats", "Workers", "Workflow"]
+__all__ = ["App", "Call", "Decorator", "Job", "Stats", "Workflow"]
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -196,11 +195,6 @@ class App(Face):
 
     def stats(self, *, tenant: str | None = None) -> Stats:
         return self.lookup(tenant).stats()
-
-    @property
-    def workers(self) -> Workers:
-        """Who runs the jobs, and what may be asked of them: list, recycle, drain."""
-        return Workers(self)
 
     def _handle(self, record: JobRecord) -> Job[Any]:
         job: Job[Any] = Job(self, record.id, record.tenant, returns=self._returns(record.workflow))

@@ -82,7 +82,8 @@ class Engine:
 
         settings = self.config
         own = settings.tenant if "tenant" in settings.origins else None
-        return Caller(self.store, self.name, own, settings.times).about(tenant, by)
+        where = config.masked(settings.database)
+        return Caller(self.store, self.name, own, settings.times, database=where).about(tenant, by)
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.config

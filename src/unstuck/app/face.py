@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         BlacklistNoun,
         BulksNoun,
         EventsNoun,
+        HealthNoun,
         LimitsNoun,
         NotificationsNoun,
         PausesNoun,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         SettingsNoun,
         TargetsNoun,
         TenantsNoun,
+        WorkersNoun,
         WorkflowsNoun,
     )
 
@@ -67,6 +69,13 @@ class Face(Engine):
         from unstuck.app.nouns import EventsNoun
 
         return EventsNoun(self)
+
+    @property
+    def health(self) -> HealthNoun:
+        """One look at everything, for people and for probes."""
+        from unstuck.app.nouns import HealthNoun
+
+        return HealthNoun(self)
 
     @property
     def limits(self) -> LimitsNoun:
@@ -123,6 +132,13 @@ class Face(Engine):
         from unstuck.app.nouns import TenantsNoun
 
         return TenantsNoun(self)
+
+    @property
+    def workers(self) -> WorkersNoun:
+        """Who runs the jobs, in which processes, and what may be ordered of them."""
+        from unstuck.app.nouns import WorkersNoun
+
+        return WorkersNoun(self)
 
     @property
     def workflows(self) -> WorkflowsNoun:

@@ -18,6 +18,7 @@ from unstuck.operations import (
     blacklist,
     bulks,
     events,
+    health,
     limits,
     notifications,
     pauses,
@@ -26,6 +27,7 @@ from unstuck.operations import (
     settings,
     targets,
     tenants,
+    workers,
     workflows,
 )
 from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
@@ -55,6 +57,8 @@ from unstuck.views.guard import (
     QuarantineView,
     SettingView,
 )
+from unstuck.views.health import HealthView
+from unstuck.views.workers import OrderView, WorkerView
 
 
 class ApprovalsNoun(Noun):
@@ -465,6 +469,23 @@ class EventsNoun(Noun):
         return await self._aask(events.send, tenant, by, event, payload, job=job, topic=topic)
 
 
+class HealthNoun(Noun):
+    """One look at everything, for people and for probes."""
+
+    __slots__ = ()
+
+    def check(self, *, need_workers: bool = True, worker: str | None = None, tenant: str | None = None) -> HealthView:
+        """Database reachable, schema current, workers alive, nothing in trouble. With `worker` only: this one is
+        active and ready. With `need_workers=False` a database without a worker is healthy, too."""
+        return self._ask(health.check, tenant, None, need_workers=need_workers, worker=worker)
+
+    async def acheck(
+        self, *, need_workers: bool = True, worker: str | None = None, tenant: str | None = None
+    ) -> HealthView:
+        """`check` for coroutines."""
+        return await self._aask(health.check, tenant, None, need_workers=need_workers, worker=worker)
+
+
 class LimitsNoun(Noun):
     """How many run at once, start in a time, or wait. Those of keys are set here, others with their noun."""
 
@@ -858,6 +879,59 @@ class TenantsNoun(Noun):
     async def aunlimit(self, name: str, *, by: str | None = None) -> LimitChange:
         """`unlimit` for coroutines."""
         return await self._aask(tenants.unlimit, None, by, name)
+
+
+class WorkersNoun(Noun):
+    """Who runs the jobs, in which processes, and what may be ordered of them."""
+
+    __slots__ = ()
+
+    def list(self, *, ended: bool = False, after: Cursor | None = None, limit: int = 500) -> Page[WorkerView]:
+        """The workers, each with its processes and the jobs in them; with `ended` also those that left, or fell
+        silent more than an hour ago."""
+        return self._ask(workers.list_, None, None, ended=ended, after=after, limit=limit)
+
+    async def alist(self, *, ended: bool = False, after: Cursor | None = None, limit: int = 500) -> Page[WorkerView]:
+        """`list` for coroutines."""
+        return await self._aask(workers.list_, None, None, ended=ended, after=after, limit=limit)
+
+    def recycle(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
+        """Replace a process. It takes no more jobs, those in it finish and are stored, then it ends; a new one
+        starts. Name the worker where two hosts have that pid."""
+        return self._ask(workers.recycle, None, by, pid, worker=worker)
+
+    async def arecycle(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
+        """`recycle` for coroutines."""
+        return await self._aask(workers.recycle, None, by, pid, worker=worker)
+
+    def kill(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
+        """End a process now. The jobs in it go back to the queue at no cost; a new one starts. Name the worker
+        where two hosts have that pid."""
+        return self._ask(workers.kill, None, by, pid, worker=worker)
+
+    async def akill(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
+        """`kill` for coroutines."""
+        return await self._aask(workers.kill, None, by, pid, worker=worker)
+
+    def drain(self, worker: str | None = None, *, every: bool = False, by: str | None = None) -> Page[OrderView]:
+        """Stop a worker, or with `every` all there are, in order: it takes nothing new, what runs may finish, then
+        it ends. An order for each."""
+        return self._ask(workers.drain, None, by, worker, every=every)
+
+    async def adrain(
+        self, worker: str | None = None, *, every: bool = False, by: str | None = None
+    ) -> Page[OrderView]:
+        """`drain` for coroutines."""
+        return await self._aask(workers.drain, None, by, worker, every=every)
+
+    def answer(self, order: int, *, timeout: Duration = 5.0) -> OrderView:
+        """An order, by its number, with its worker's answer; NoAnswer when the time is over first. The order
+        stands all the same."""
+        return self._ask(workers.answer, None, None, order, timeout=timeout)
+
+    async def aanswer(self, order: int, *, timeout: Duration = 5.0) -> OrderView:
+        """`answer` for coroutines."""
+        return await self._aask(workers.answer, None, None, order, timeout=timeout)
 
 
 class WorkflowsNoun(Noun):

@@ -180,14 +180,13 @@ def _queues(session: Session, prefix: str) -> list[str]:
 
 
 def _workers(session: Session, prefix: str) -> list[str]:
-    return [worker.name for worker, state in session.workers() if state != "gone"]
+    return [worker.name for worker in session.lookup.workers() if worker.state != "gone"]
 
 
 def _pids(session: Session, prefix: str) -> list[str]:
-    from unstuck.cli import worker_info
+    from unstuck.operations import workers
 
-    living = [worker for worker, state in session.workers() if state in worker_info.ALIVE]
-    return [str(process.pid) for worker in living for process in worker_info.processes(worker)]
+    return [str(process.pid) for worker in workers.list_(session.caller) for process in worker.processes]
 
 
 #: By the name of an option or argument: what the database knows, at least those values that begin with the prefix.

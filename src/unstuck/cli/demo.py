@@ -196,11 +196,9 @@ def _activation() -> str:
 
 def _a_process(snapshot: DemoSnapshot) -> int | None:
     """A worker that runs jobs."""
-    from unstuck.cli.worker_info import processes
-
     for worker in snapshot.workers:
-        for process in processes(worker):
-            if process.state == "active" and not process.is_alone and process.pid:
+        for process in worker.processes:
+            if process.state == "active" and not process.alone and process.pid:
                 return process.pid
     return None
 

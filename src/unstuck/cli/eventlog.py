@@ -8,6 +8,7 @@ from typing import Any
 
 from unstuck import clock
 from unstuck.cli.excerpt import told
+from unstuck.cli.job_lines import clock_text, job_line
 from unstuck.cli.output import count, indented, rfc3339, visible
 from unstuck.model.guard import EVERY
 from unstuck.telemetry import Subscriber
@@ -15,7 +16,6 @@ from unstuck.telemetry import Subscriber
 #: How people read the common events; any other is told by its name and facts.
 SENTENCES = {
     "acquired": "{worker} took {jobs} at once, the first is {workflow} {job}",
-    "job_ended": "{workflow} {job}  {state}{took}",
     "beat": "the lease was renewed for {lease:g} s; {held} in hand",
     "cancellation_requested": "Cancellation requested for {job}: {reason}",
     "executor_died": "process {executor} (pid {pid}) died: {status}",
@@ -93,7 +93,7 @@ def human_log(say: Say, *, colour: bool, verbose: bool) -> Subscriber:
     def write(name: str, facts: dict[str, object]) -> None:
         if not verbose and name in ROUTINE:
             return
-        at = clock.wall().astimezone().strftime("%H:%M:%S")
+        at = clock_text()
         text = indented(visible(sentence(name, facts)), len(at) + 2)
         if colour and is_loud(name):
             text = f"\x1b[31m{text}\x1b[0m"
@@ -154,6 +154,7 @@ COMPOSED: dict[str, Callable[[dict[str, Any]], str]] = {
     "worker_started": _started,
     "imported": _imported,
     "import_failed": _import_failed,
+    "job_ended": lambda facts: job_line(facts, whole=True),
     "left_behind": _left_behind,
     "ordered": _ordered,
     "shutting_down": _shutting_down,

@@ -33,7 +33,7 @@ def code_of(error: BaseException) -> int:
         ((errors.InvalidInput, errors.AmbiguousJob), USAGE),
         ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker, errors.UnknownProcess), NOT_FOUND),
         ((errors.UnknownTarget, errors.UnknownTenant, errors.UnknownSetting), NOT_FOUND),
-        ((errors.UnknownNotification, errors.UnknownBulk), NOT_FOUND),
+        ((errors.UnknownNotification, errors.UnknownBulk, errors.UnknownOrder), NOT_FOUND),
         ((errors.NotBlacklisted, errors.NotQuarantined), NOT_FOUND),
         ((errors.Conflict, errors.TooManyQueued), CONFLICT),
         (errors.StoreError, UNREACHABLE),

@@ -28,10 +28,10 @@ from unstuck.model.errors import (
     UnknownWorkflowName,
     UnstuckError,
 )
-from unstuck.model.job import JobRecord, WorkerRecord, WorkflowRecord
+from unstuck.model.job import JobRecord, WorkflowRecord
 from unstuck.model.spelling import given
 from unstuck.model.waits import BY_SHELL
-from unstuck.observe.lookup import WORKERS_SHOWN, Lookup, every_worker, seen_state
+from unstuck.observe.lookup import Lookup
 from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class Session:
         """Whose shell this is, about the tenant that flags or environment name."""
         from unstuck.operations.table import Caller
 
-        return Caller(self.store, _who(), self.own, self.settings.times)
+        repeats = repeated(self.settings, "database")
+        where = self.shown_database
+        return Caller(self.store, _who(), self.own, self.settings.times, database=where, repeats=repeats)
 
     @cached_property
     def control(self) -> JobVerbs:
@@ -109,13 +111,6 @@ class Session:
 
         outlook = Outlook(lambda: why(self.store, self.tenant, job, self.settings.times), output.note)
         return wait_for_end(lambda: outlook.of(self.job(job)), timeout) or self.job(job)
-
-    def workers(self, ended_within: float | None = WORKERS_SHOWN) -> Iterator[tuple[WorkerRecord, str]]:
-        """Each worker with its state as others see it: active, draining, lost, offline (silent too long), gone.
-        Without those that ended longer ago than this."""
-        now, offline = self.now(), self.settings.times.offline
-        for worker in every_worker(self.store, ended_within):
-            yield worker, seen_state(worker, now, offline)
 
     def submit(self, asked: CheckedRequest) -> tuple[str, bool]:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""

@@ -20,17 +20,16 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from unstuck.cli import worker_info
 from unstuck.cli.output import rfc3339
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
-from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord, WorkflowRecord
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkflowRecord
 from unstuck.model.job import shown_state as shown_state
 from unstuck.model.parts import Part
 from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
-from unstuck.model.why.facts import AwaitedJob, FailingRole
+from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.flow import Approval, Branch
 from unstuck.observe.logs import LogPiece
-from unstuck.store.port import Limit, Pause, Quarantined, TargetRecord, WorkerOrder
+from unstuck.store.port import Limit, Pause, Quarantined, TargetRecord
 
 
 def job(record: JobRecord, now: datetime) -> dict[str, Any]:
@@ -157,93 +156,6 @@ def target(record: TargetRecord) -> dict[str, Any]:
         "waiting": record.waiting,
         "held": record.held,
         "pause": pause(record.pause) if record.pause else None,
-    }
-
-
-def worker(record: WorkerRecord, state: str, now: datetime) -> dict[str, Any]:
-    """`roles`, `processes`, `recycled` are ours to keep stable; `info` is what it said of itself, as it said it. Only
-    who is alive has processes."""
-    processes = worker_info.processes(record, now) if state in worker_info.ALIVE else []
-    return {
-        "name": record.name,
-        "incarnation": record.incarnation,
-        "state": state,
-        "host": record.host,
-        "pid": record.pid,
-        "queues": list(record.queues),
-        "code_version": record.code_version,
-        "running": record.running,
-        "started_at": rfc3339(record.started_at),
-        "heartbeat_at": rfc3339(record.heartbeat_at),
-        "lease_until": rfc3339(record.lease_until),
-        "ready": worker_info.is_ready(record, state),
-        "roles": [role(each) for each in worker_info.roles(record, now)],
-        "processes": [process(each) for each in processes],
-        "recycled": [recycled(each) for each in worker_info.recycled(record)],
-        "info": record.info,
-    }
-
-
-def role(found: FailingRole) -> dict[str, Any]:
-    """What a worker cannot do beside running jobs, as of this moment."""
-    return {
-        "name": found.name,
-        "failing_ms": round(found.failing_for * 1000),
-        "failures": found.failures,
-        "error": found.error,
-    }
-
-
-def process(found: worker_info.ProcessView) -> dict[str, Any]:
-    return {
-        "pid": found.pid,
-        "state": found.state,
-        "generation": found.generation,
-        "alone": found.is_alone,
-        "memory": found.memory,
-        "jobs_done": found.jobs_done,
-        "running": found.running,
-        "reason": found.reason,
-        "silent_ms": round(found.silent_for * 1000),
-        "jobs": [body(each) for each in found.bodies],
-    }
-
-
-def body(found: worker_info.Body) -> dict[str, Any]:
-    """A job in a process; the times are those of this moment, not of the last beat."""
-    left = found.grace_left
-    return {
-        "job": found.job,
-        "workflow": found.workflow,
-        "elapsed_ms": round(found.seconds * 1000),
-        "on": found.on,
-        "request": found.asked,
-        "grace_left_ms": None if left is None else round(left * 1000),
-        "stuck": found.is_stuck,
-    }
-
-
-def recycled(found: worker_info.GoneProcess) -> dict[str, Any]:
-    return {
-        "pid": found.pid,
-        "generation": found.generation,
-        "jobs_done": found.jobs_done,
-        "reason": found.reason,
-        "at": rfc3339(found.at),
-    }
-
-
-def order(record: WorkerOrder, worker: str) -> dict[str, Any]:
-    return {
-        "number": record.number,
-        "kind": record.kind,
-        "worker": worker,
-        "subject": record.subject,
-        "given_at": rfc3339(record.given_at),
-        "given_by": record.by,
-        "done_at": rfc3339(record.done_at),
-        "refused": record.is_refused,
-        "answer": record.answer,
     }
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unstuck.cli import options, output, shapes, worker_info
+from unstuck.cli import options, output, shapes
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import Conflict, NoStack
 from unstuck.model.job import AttemptRecord, JobRecord
+from unstuck.views.workers import where_is
 
 if TYPE_CHECKING:
     from unstuck.intake.workers import Stack
@@ -57,7 +58,7 @@ class Sample:
 def _asked(session: Session, ident: str, timeout: float) -> Sample:
     from unstuck.intake import workers as doors
 
-    found = worker_info.where_is(session.store.live_workers(), ident)
+    found = where_is(session.store.live_workers(), ident)
     shown = doors.stack(session.store, session.tenant, ident, session.who(), timeout)
     sample = _sample(session, ident, shown)
     return replace(sample, pid=found[1].pid) if found and shown.is_live else sample

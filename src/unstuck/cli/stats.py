@@ -10,7 +10,7 @@ from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput
 from unstuck.model.lifecycle import JobState
 from unstuck.model.spelling import given
-from unstuck.observe.lookup import CEILING, Stats
+from unstuck.observe.lookup import ALIVE, CEILING, Stats
 from unstuck.store.port import Tally, TallyBy
 
 app = options.single()
@@ -58,7 +58,7 @@ def _grouping(tenant: bool, queue: bool, workflow: bool, all_tenants: bool, watc
 
 def _print(session: Session, all_tenants: bool, as_json: bool, *, one_line: bool) -> None:
     found = session.lookup.stats(all_tenants=all_tenants)
-    alive = [w for w, state in session.workers() if state in ("active", "draining")]
+    alive = [w for w in session.lookup.workers() if w.state in ALIVE]
     running = sum(w.running for w in alive)
     if as_json:
         output.emit_json(

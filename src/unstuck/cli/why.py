@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from unstuck.cli import options, output
-from unstuck.cli.checks import leapt
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, is_postgres, opened
 from unstuck.model.errors import StoreError
 from unstuck.model.why import Reason, Why
+from unstuck.operations.checks import leapt
 
 app = options.single()
 
@@ -59,7 +59,8 @@ def _note_outage(session: Session, found: Why) -> None:
 
 def _note_leap(session: Session, found: Why) -> None:
     """A leap of the clock, said where a job waits for a time: its hour on the clock on the wall has changed."""
-    if any(reason.until is not None for reason in found.reasons) and (told := leapt(session, found.at)) is not None:
+    waits_for_a_time = any(reason.until is not None for reason in found.reasons)
+    if waits_for_a_time and (told := leapt(session.caller, found.at)) is not None:
         output.note(f"Note that {told}. See: unstuck health")
 
 

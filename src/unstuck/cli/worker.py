@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from unstuck import telemetry
 from unstuck.cli import options, output
 from unstuck.cli.eventlog import human_log, json_log
+from unstuck.cli.job_lines import JobLines
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import is_postgres, prepare_database, settings_of, told_by
@@ -70,7 +71,7 @@ class WorkerFlags:
         str | None, option("--log-format", metavar="auto|human|json", help="on stderr; json without a terminal")
     ] = None
     verbose: Annotated[
-        bool, option("--verbose", "-v", help="also a line per job, and the routine of every sweep")
+        bool, option("--verbose", "-v", help="also a line for every job, and the routine of every sweep")
     ] = False
     check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False
@@ -122,11 +123,15 @@ def worker(flags: WorkerFlags) -> int:
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
     log = json_log(writer.say, writer.mention) if as_json else human
     telemetry.subscribe(log, every_job=flags.verbose)
+    lines = JobLines(lambda line: writer.mention(lambda: line), colour=colour)
+    if sys.stderr.isatty() and not (as_json or flags.verbose):
+        telemetry.watch_jobs(lines)
     if flags.stop_with_stdin:
         _stop_when_stdin_ends(supervisor)
     try:
         return supervisor.run()
     finally:
+        lines.finish()
         writer.finish()
 
 

@@ -26,7 +26,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import AttemptRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_wording
-from unstuck.store.port import Holder, Store, WorkerOrder
+from unstuck.store.port import Holder, OrderKind, Store, WorkerOrder
 
 #: How often an answer is looked for: soon at first, since a worker reads its orders every second or so.
 _SOON = 0.02
@@ -49,18 +49,27 @@ class Stack:
     at: datetime
 
 
-# --- recycle, drain -----------------------------------------------------------------------------------------------
+# --- recycle, kill, drain -----------------------------------------------------------------------------------------
 
 
 def recycle(store: Store, pid: int, by: str | None = None, worker: str | None = None) -> WorkerOrder:
     """Ask the worker of this executor process to let it finish its jobs and replace it."""
+    return _order_process(store, "recycle", pid, by, worker)
+
+
+def kill(store: Store, pid: int, by: str | None = None, worker: str | None = None) -> WorkerOrder:
+    """Ask the worker of this executor process to end it now and replace it; the jobs in it go back, uncharged."""
+    return _order_process(store, "kill", pid, by, worker)
+
+
+def _order_process(store: Store, kind: OrderKind, pid: int, by: str | None, worker: str | None) -> WorkerOrder:
     wanted, who = _pid(pid), _who(by)
     live = _live(store)
     asked = live if worker is None else [_named(live, worker)]
     owners = [one for one in asked if wanted in _pids(one)]
     match owners:
         case [owner]:
-            return store.give_order(owner.number, "recycle", str(wanted), who)
+            return store.give_order(owner.number, kind, str(wanted), who)
         case []:
             raise _no_process(wanted, asked)
         case _:

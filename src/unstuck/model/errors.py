@@ -9,7 +9,7 @@ UnstuckError
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
-├── UnknownSetting, UnknownNotification, UnknownBulk
+├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
 ├── NotQuarantined         nothing to try again: nothing of the job was set aside
 ├── AmbiguousJob           a prefix that names several jobs
@@ -273,6 +273,12 @@ class UnknownNotification(UnstuckError):
 class UnknownBulk(UnstuckError):
     def __init__(self, number: object) -> None:
         super().__init__(f"there is no bulk {told(number)}; `unstuck bulks` shows the ones there are")
+        self.number = number
+
+
+class UnknownOrder(UnstuckError):
+    def __init__(self, number: object) -> None:
+        super().__init__(f"there is no order {told(number)} to a worker; those that were answered are soon forgotten")
         self.number = number
 
 

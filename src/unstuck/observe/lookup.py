@@ -25,6 +25,8 @@ _SHOWN = 5
 PATIENCE = 10
 #: Seconds for which a worker that ended is news.
 WORKERS_SHOWN = 3600.0
+#: States of a worker that beats.
+ALIVE = ("active", "draining")
 WORKERS_PAGE = 500
 
 State = JobState | Shown | str
@@ -101,7 +103,7 @@ class Lookup:
         limit: int = 50,
         after: str | None = None,
     ) -> JobPage:
-        _check_limit(limit)
+        check_limit(limit)
         wanted = JobFilter(
             states=tuple(as_shown(s) for s in each_state(state)),
             workflow=check_wording(workflow, "workflow"),
@@ -181,7 +183,7 @@ class Lookup:
 
     def targets(self, *, blocked: bool = False, after: str = "", limit: int = 100) -> list[TargetRecord]:
         """By name, above `after`; with `blocked` only what a job blocks, the longest blocked first."""
-        _check_limit(limit)
+        check_limit(limit)
         after = _text(after, "after")
         if blocked and after:
             self.target(after)  # a name that is none would end the list in silence
@@ -196,18 +198,19 @@ class Lookup:
         facts = self._store.gate_facts(self._tenant, job)
         return () if facts is None else facts.dependencies
 
-    def workers(self, ended_within: float | None = WORKERS_SHOWN) -> list[WorkerRecord]:
-        """Each with its state as others see it. Those that ended longer ago than this are left out; None: all whose
-        rows are kept."""
+    def workers(self, ended_within: float | None = WORKERS_SHOWN, after: int = 0) -> Iterator[WorkerRecord]:
+        """Each with its state as others see it, by number, above `after`. Those that ended longer ago than this are
+        left out; None: all whose rows are kept."""
         now = self._store.now()
-        return [self._as_seen(worker, now) for worker in every_worker(self._store, ended_within)]
+        for worker in every_worker(self._store, ended_within, after):
+            yield replace(worker, state=seen_state(worker, now, self._offline))
 
     def stats(self, *, all_tenants: bool = False) -> Stats:
         seen = [worker.state for worker in self.workers()]
         found = self._store.tally(None if all_tenants else self._tenant, CEILING)
         return Stats(
             states=found.states,
-            workers=sum(state in ("active", "draining") for state in seen),
+            workers=sum(state in ALIVE for state in seen),
             offline=seen.count("offline"),
             scheduled=found.scheduled,
             blocked=found.blocked,
@@ -219,9 +222,6 @@ class Lookup:
         """The same numbers per tenant, or per queue or workflow of this tenant; by name, above `after`."""
         return self._store.tallies(by, self._tenant, after=after, limit=limit, ceiling=CEILING)
 
-    def _as_seen(self, worker: WorkerRecord, now: datetime) -> WorkerRecord:
-        return replace(worker, state=seen_state(worker, now, self._offline))
-
 
 def seen_state(worker: WorkerRecord, now: datetime, offline: float) -> str:
     """As others see it: active, draining, lost (its lease is over), offline (silent for so long), gone (it left)."""
@@ -232,15 +232,14 @@ def seen_state(worker: WorkerRecord, now: datetime, offline: float) -> str:
     return worker.state if worker.lease_until > now else "lost"
 
 
-def every_worker(store: Store, ended_within: float | None) -> Iterator[WorkerRecord]:
+def every_worker(store: Store, ended_within: float | None, after: int = 0) -> Iterator[WorkerRecord]:
     """Page by page: a crash loop leaves thousands of them."""
-    after = 0
     while page := store.workers(after, WORKERS_PAGE, ended_within=ended_within):
         yield from page
         after = page[-1].number
 
 
-def _check_limit(limit: Any) -> None:
+def check_limit(limit: Any) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_JOBS:
         raise InvalidInput(f"limit={quoted(limit)} is not a whole number between 1 and {MOST_JOBS}")
 

@@ -7,6 +7,7 @@ from unstuck.operations import audit as audit
 from unstuck.operations import blacklist as blacklist
 from unstuck.operations import bulks as bulks
 from unstuck.operations import events as events
+from unstuck.operations import health as health
 from unstuck.operations import limits as limits
 from unstuck.operations import notifications as notifications
 from unstuck.operations import pauses as pauses
@@ -15,5 +16,6 @@ from unstuck.operations import queues as queues
 from unstuck.operations import settings as settings
 from unstuck.operations import targets as targets
 from unstuck.operations import tenants as tenants
+from unstuck.operations import workers as workers
 from unstuck.operations import workflows as workflows
 from unstuck.operations.table import OPERATIONS as OPERATIONS

@@ -75,6 +75,9 @@ class Caller:
     role: Role = PLATFORM_ADMIN
     #: The only tenant that this caller may see; None: any.
     bound: str | None = None
+    #: Where the store is, as people may see it, and what a command that is shown to them must repeat to reach it.
+    database: str = "the database"
+    repeats: str = ""
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""

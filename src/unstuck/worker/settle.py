@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unstuck.clock import Clock
@@ -25,7 +25,7 @@ from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.model.trouble import Trouble
 from unstuck.model.why.facts import settle_of
 from unstuck.store.port import HELD, Report, Settled, Store, Verdict
-from unstuck.telemetry import emit, wants_every_job
+from unstuck.telemetry import emit, emit_jobs, wants_jobs
 from unstuck.worker.body_marks import BodyMarkLifter
 from unstuck.worker.handler_output import HandlerOutputWriter
 from unstuck.worker.ledger import Ledger
@@ -240,11 +240,11 @@ class Settler:
                 if self._is_worth_saying(aside, answer.problem):
                     refused[answer.ref.job] = answer.problem
                     self._say_set_aside(aside, answer.problem)
-        self._end(final)
+        self._end(final, reports)
         if refused:
             self._record(refused)
 
-    def _end(self, final: list[Settled]) -> None:
+    def _end(self, final: list[Settled], reports: Mapping[AttemptRef, Report]) -> None:
         """The database has the last word about these."""
         refs = [answer.ref for answer in final]
         if self._doubts:
@@ -252,8 +252,9 @@ class Settler:
                 for ref in refs:
                     self._doubts.pop(ref, None)
         self._output.forget(refs)
-        if wants_every_job():
-            self._tell(final)
+        if wants_jobs():
+            ended = [answer for answer in final if answer.state is not None]
+            emit_jobs("job_ended", ended, lambda answer: self._told_of(answer, reports[answer.ref]))
         for answer in final:
             if answer.verdict is Verdict.FENCED:
                 emit("fenced", job=self._id_of(answer.ref), token=answer.ref.token)
@@ -271,20 +272,18 @@ class Settler:
         holding = self._ledger.settling(ref)
         return f"number {ref.job}" if holding is None else holding.job.id
 
-    def _tell(self, final: list[Settled]) -> None:
-        now = self._clock.boot()
-        for answer in final:
-            if answer.state is not None and (holding := self._ledger.settling(answer.ref)) is not None:
-                job, began = holding.job, holding.started_at
-                took = "" if began is None else f" after {now - began:.3g} s"
-                emit(
-                    "job_ended",
-                    level=logging.DEBUG,
-                    job=job.id,
-                    workflow=job.workflow,
-                    state=str(answer.state),
-                    took=took,
-                )
+    def _told_of(self, answer: Settled, report: Report) -> dict[str, object]:
+        """How an attempt ended, for the log; `state` is where its job went."""
+        holding = self._ledger.settling(answer.ref)
+        error: ErrorInfo | None = getattr(report.outcome, "error", None)
+        return {
+            "job": self._id_of(answer.ref),
+            "workflow": holding.job.workflow if holding else None,
+            "state": str(answer.state),
+            "duration_ms": report.duration_ms,
+            "error_type": error.type if error else None,
+            "error_message": error.message if error else None,
+        }
 
     # --- what cannot be written ---------------------------------------------------------------------------------
     def _set_aside(self, report: Report, problem: str) -> _Aside:

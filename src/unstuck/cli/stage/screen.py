@@ -17,10 +17,10 @@ from unstuck.cli import output
 from unstuck.cli.output import STYLES, duration
 from unstuck.cli.output import size as size_text
 from unstuck.cli.stage.snapshot import Blocked, Change, DemoSnapshot, RunningRow
-from unstuck.cli.worker_info import Body, GoneProcess, ProcessView, processes, recycled
 from unstuck.model.guard import BlacklistEntry, how_to_lift
 from unstuck.model.lifecycle import JobState
 from unstuck.observe.flow import Approval
+from unstuck.views.workers import BodyView, GoneProcess, ProcessView
 
 SHOWN = (
     (JobState.QUEUED, "wait for a free slot or for their time"),
@@ -113,9 +113,9 @@ def _workers(snapshot: DemoSnapshot) -> RenderableType:
     for worker in snapshot.workers:
         lines.append(_line((worker.name, "bold"), (f"  {worker.state}", "green"), f"  pid {worker.pid}"))
         # Processes that drain stand first: they are the news, and the place is small.
-        seen = sorted(processes(worker, snapshot.now), key=lambda process: process.state != "draining")
+        seen = sorted(worker.processes, key=lambda process: process.state != "draining")
         lines.extend(_process(process) for process in seen)
-        lines.extend(_gone(process) for process in reversed(recycled(worker)) if _is_news(process, snapshot))
+        lines.extend(_gone(process) for process in reversed(worker.recycled) if _is_news(process, snapshot))
     return Group(*lines)
 
 
@@ -132,13 +132,13 @@ def _process(process: ProcessView) -> Text:
     """A short line: the panel is narrow, and a draining process has more to tell than a busy one."""
     head = f"  pid {process.pid or '?'}"
     if process.state == "draining":
-        stuck = sum(body.is_stuck for body in process.bodies)
+        stuck = sum(body.stuck for body in process.jobs)
         inside = (
             f"{stuck} stuck, {process.running - stuck} ok" if stuck else f"{process.running} left: {process.reason}"
         )
         return _line(head, ("  draining", "yellow"), f"  {inside}")
     style = {"active": "green", "starting": "cyan"}.get(process.state, "dim")
-    silent = f"  silent {process.silent_for:.0f} s" if process.silent_for >= 1 else ""
+    silent = f"  silent {process.silent_ms / 1000:.0f} s" if process.silent_ms >= 1000 else ""
     return _line(
         head,
         (f"  {process.state}", style),
@@ -155,8 +155,8 @@ def _now(snapshot: DemoSnapshot, size: tuple[int, int]) -> RenderableType:
     """What is stuck stands first: it is about to be news. Then what waits for a person; in a low window in turns."""
     width, height = size
     id_length = 18 if width < NARROW else 36
-    found = [(p, body) for w in snapshot.workers for p in processes(w, snapshot.now) for body in p.bodies]
-    stuck = [_stuck(process, body) for process, body in found if body.is_stuck]
+    found = [(p, body) for w in snapshot.workers for p in w.processes for body in p.jobs]
+    stuck = [_stuck(process, body) for process, body in found if body.stuck]
     barred = [_barred(entry, width) for entry in snapshot.barred]
     asked = [_asked(approval, id_length) for approval in snapshot.asked[:1]]
     waiting = [*barred[:1], *asked, *(_blocked(blocked, snapshot) for blocked in snapshot.blocked)]
@@ -166,7 +166,7 @@ def _now(snapshot: DemoSnapshot, size: tuple[int, int]) -> RenderableType:
     return Group(*[*stuck, *waiting][: 1 if height < LOW else 3], _running(snapshot, bodies, id_length))
 
 
-def _stuck(process: ProcessView, body: Body) -> Text:
+def _stuck(process: ProcessView, body: BodyView) -> Text:
     return _line(
         ("STUCK", STYLES["STUCK"]),
         f"  {body.workflow} in pid {process.pid}: unstuck stack {body.job[:18]}",
@@ -198,7 +198,7 @@ def _blocked(blocked: Blocked, snapshot: DemoSnapshot) -> Text:
     )
 
 
-def _running(snapshot: DemoSnapshot, bodies: dict[str, Body], id_length: int) -> RenderableType:
+def _running(snapshot: DemoSnapshot, bodies: dict[str, BodyView], id_length: int) -> RenderableType:
     if not snapshot.running:
         return Text("nothing this very moment", "dim")
     grid = Table.grid(padding=(0, 2), expand=True)
@@ -218,7 +218,7 @@ def _running(snapshot: DemoSnapshot, bodies: dict[str, Body], id_length: int) ->
     return grid
 
 
-def _progress(job: RunningRow, body: Body | None) -> Text:
+def _progress(job: RunningRow, body: BodyView | None) -> Text:
     if job.record.request:
         # Its worker says more, but only with its next beat.
         return Text((body.trouble if body else "") or f"asked to stop ({job.record.request})", "yellow")

@@ -10,10 +10,11 @@ from unstuck.cli.shapes import loads, shown_state
 from unstuck.cli.state_texts import explain
 from unstuck.model.errors import ErrorType
 from unstuck.model.guard import BlacklistEntry, refusal
-from unstuck.model.job import JobRecord, WorkerRecord
+from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.observe.flow import Approval, approvals
 from unstuck.store.port import JobFilter, Store, TargetRecord
+from unstuck.views.workers import WorkerView
 
 RECENT = 150
 
@@ -48,7 +49,7 @@ class Blocked:
 class DemoSnapshot:
     now: datetime
     counts: dict[JobState, int]
-    workers: tuple[WorkerRecord, ...]
+    workers: tuple[WorkerView, ...]
     running: tuple[RunningRow, ...]
     news: tuple[Change, ...]
     blocked: tuple[Blocked, ...] = ()
@@ -92,7 +93,7 @@ class Watcher:
         return DemoSnapshot(
             now=now,
             counts=self.store.counts(self.tenant),
-            workers=tuple(self.store.live_workers()),
+            workers=tuple(WorkerView.of(worker, now) for worker in self.store.live_workers()),
             running=self._running(),
             news=fresh,
             blocked=self._blocked(),

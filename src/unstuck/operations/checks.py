@@ -1,4 +1,4 @@
-"""What `unstuck health` asks beside the obvious: is one thing in trouble, although everything answers?
+"""What `health.check` asks beside the obvious: is one thing in trouble, although everything answers?
 
 Each check is one bounded question, and silent while all is well. Fatal is what keeps jobs from ending although
 a worker lives that could end them: a database that cannot be written, a role that fails on every worker, a rescue
@@ -8,21 +8,24 @@ that no worker carries out. The rest concerns single things, and warns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from unstuck import clock
-from unstuck.cli import output, worker_info
-from unstuck.cli.session import Session
 from unstuck.model.errors import StoreError, UnknownJob
-from unstuck.model.job import JobRecord, WorkerRecord
+from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.spelling import ending_session
 from unstuck.model.times import Times
 from unstuck.model.why import Why
 from unstuck.model.why.codes import Code
-from unstuck.model.why.facts import FailingRole, settle_of
+from unstuck.model.why.facts import settle_of
+from unstuck.model.wording import age, count, duration
+from unstuck.observe.why import holding
+from unstuck.observe.why import why as ask_why
+from unstuck.operations.table import Caller
 from unstuck.store.port import ClockStand, JobFilter, Overdue
+from unstuck.views.health import CheckView
+from unstuck.views.workers import RoleView, WorkerView
 
 #: Seconds. Our own transactions are over in milliseconds, the slowest within a store call.
 HOLDS_TOO_LONG = 2.0
@@ -58,14 +61,8 @@ TROUBLES = frozenset(
 _TIDY = ("janitor/alerts", "janitor/retention", "janitor/unread", "claim/weights", settle_of(0)[:-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One question and its answer; only `fatal` ones decide the exit code."""
-
-    name: str
-    ok: bool
-    detail: str
-    fatal: bool = True
+def answered(name: str, ok: bool, detail: str, *, fatal: bool = True) -> CheckView:
+    return CheckView(name=name, ok=ok, detail=detail, fatal=fatal)
 
 
 def late(times: Times) -> float:
@@ -76,35 +73,33 @@ def late(times: Times) -> float:
 # --- the database -------------------------------------------------------------------------------------------------
 
 
-def locks(session: Session) -> Iterator[Check]:
+def locks(caller: Caller) -> Iterator[CheckView]:
     """First of all: it reads no table of ours, and explains why the other checks cannot."""
-    from unstuck.observe.why import holding
-
-    held = session.store.lock_holders(HOLDS_TOO_LONG)
+    held = caller.store.lock_holders(HOLDS_TOO_LONG)
     if held:
-        more = f" (and {output.count(len(held) - 1, 'session')} more)" if len(held) > 1 else ""
+        more = f" (and {count(len(held) - 1, 'session')} more)" if len(held) > 1 else ""
         remedy = f"end its transaction, or as the last resort: {ending_session(held[0].session.pid)}"
-        yield Check("locks", False, f"{holding(held[0])}{more}; {remedy}", fatal=False)
+        yield answered("locks", False, f"{holding(held[0])}{more}; {remedy}", fatal=False)
 
 
-def writes(session: Session) -> Iterator[Check]:
+def writes(caller: Caller) -> Iterator[CheckView]:
     """Reads may go on while nothing can be written: SQLite has one writer, and who it is stands in the error."""
     before = clock.boot()
     try:
-        session.store.probe()
+        caller.store.probe()
     except StoreError as error:
-        waited = output.duration(clock.boot() - before)
-        yield Check("writes", False, f"nothing could be written for {waited}: {error}")
+        waited = duration(clock.boot() - before)
+        yield answered("writes", False, f"nothing could be written for {waited}: {error}")
 
 
-def leaps(session: Session, now: datetime) -> Iterator[Check]:
+def leaps(caller: Caller, now: datetime) -> Iterator[CheckView]:
     """As long as it is news, or the times that we show are not the clock's."""
-    if (told := leapt(session, now)) is not None:
-        yield Check("clock", False, told, fatal=False)
+    if (told := leapt(caller, now)) is not None:
+        yield answered("clock", False, told, fatal=False)
 
 
-def leapt(session: Session, now: datetime) -> str | None:
-    stand = session.store.clock_stand()
+def leapt(caller: Caller, now: datetime) -> str | None:
+    stand = caller.store.clock_stand()
     if stand.leapt_at is None:
         return None
     is_news = (now - stand.leapt_at).total_seconds() < LEAP_IS_NEWS
@@ -113,7 +108,7 @@ def leapt(session: Session, now: datetime) -> str | None:
     where = "forward" if stand.leap > 0 else "back"
     often = f", the last of {stand.leaps:,} leaps" if stand.leaps > 1 else ""
     told = (
-        f"the database's clock leapt {_length(stand.leap)} {where} {output.age(stand.leapt_at, now)}"
+        f"the database's clock leapt {_length(stand.leap)} {where} {age(stand.leapt_at, now)}"
         f" (noticed by {stand.noticed}{often}); nobody was charged, delays and leases keep their distance"
         f"{_creeping(stand)}"
     )
@@ -132,26 +127,26 @@ def _creeping(stand: ClockStand) -> str:
 
 def _length(seconds: float) -> str:
     """How far it leapt; what was measured over a network is not exact."""
-    return output.duration(abs(seconds) if abs(seconds) < 10 else round(abs(seconds)))
+    return duration(abs(seconds) if abs(seconds) < 10 else round(abs(seconds)))
 
 
 # --- the engine ---------------------------------------------------------------------------------------------------
 
 
-def roles(alive: Sequence[WorkerRecord], now: datetime) -> Iterator[Check]:
+def roles(alive: Sequence[WorkerView]) -> Iterator[CheckView]:
     """What workers say that they cannot do."""
-    failing = {worker.name: worker_info.roles(worker, now) for worker in alive}
+    failing = {worker.name: worker.roles for worker in alive}
     told = [(name, role) for name, found in failing.items() for role in found]
     if not told:
         return
     everywhere = {role.name for _, role in told if all(_fails(found, role.name) for found in failing.values())}
     for_good = {name for name in everywhere if _moves_jobs(name)}
-    told.sort(key=lambda each: (each[1].name not in for_good, each[1].name not in everywhere, -each[1].failing_for))
+    told.sort(key=lambda each: (each[1].name not in for_good, each[1].name not in everywhere, -each[1].failing_ms))
     name, role = told[0]
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
     where = "every worker" if role.name in everywhere and len(alive) > 1 else f"worker {name}"
-    detail = f"{role.name} has failed on {where} for {output.duration(role.failing_for)}: {role.error}{more}"
-    yield Check("roles", False, f"{detail}: unstuck workers", fatal=bool(for_good))
+    detail = f"{role.name} has failed on {where} for {duration(role.failing_ms / 1000)}: {role.error}{more}"
+    yield answered("roles", False, f"{detail}: unstuck workers", fatal=bool(for_good))
 
 
 def _moves_jobs(role: str) -> bool:
@@ -159,8 +154,8 @@ def _moves_jobs(role: str) -> bool:
     return not role.startswith(_TIDY)
 
 
-def _fails(found: Sequence[FailingRole], name: str) -> bool:
-    return any(role.name == name and role.failing_for >= FAILS_TOO_LONG for role in found)
+def _fails(found: Sequence[RoleView], name: str) -> bool:
+    return any(role.name == name and role.failing_ms >= FAILS_TOO_LONG * 1000 for role in found)
 
 
 _LATE = {
@@ -172,53 +167,51 @@ _LATE = {
 }
 
 
-def sweeps(session: Session, now: datetime) -> Iterator[Check]:
-    times = session.settings.times
-    found = session.store.overdue(late(times), times.kill_grace + times.lease)
+def sweeps(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    times = caller.times
+    found = caller.store.overdue(late(times), times.kill_grace + times.lease)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        yield Check("sweeps", False, f"{_told(session, found[0], now)}{more}: unstuck workers")
+        yield answered("sweeps", False, f"{_told(caller, found[0], now)}{more}: unstuck workers")
 
 
-def _told(session: Session, found: Overdue, now: datetime) -> str:
+def _told(caller: Caller, found: Overdue, now: datetime) -> str:
     """Another tenant's job is not named."""
-    job = found.job if found.job and session.own in (None, found.tenant) else "of another tenant"
-    return _LATE[found.what].format(job=job, worker=found.worker, ago=output.age(found.due_at, now))
+    job = found.job if found.job and caller.own in (None, found.tenant) else "of another tenant"
+    return _LATE[found.what].format(job=job, worker=found.worker, ago=age(found.due_at, now))
 
 
-def inbox(session: Session, now: datetime) -> Iterator[Check]:
-    stand, times = session.store.inbox_stand(FULL_INBOX), session.settings.times
+def inbox(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    stand, times = caller.store.inbox_stand(FULL_INBOX), caller.times
     if stand.since_at is None:
         return
     is_old = (now - stand.since_at).total_seconds() > late(times)
     if is_old or stand.entries >= FULL_INBOX:
         number = f"{stand.entries:,}{'+' if stand.entries >= FULL_INBOX else ''}"
-        said = (
-            f"{number} {'entry' if stand.entries == 1 else 'entries'}, the oldest {output.age(stand.since_at, now)}"
-        )
-        yield Check("inbox", False, f"{said}: targets and dependants wait to be looked at", fatal=False)
+        said = f"{number} {'entry' if stand.entries == 1 else 'entries'}, the oldest {age(stand.since_at, now)}"
+        yield answered("inbox", False, f"{said}: targets and dependants wait to be looked at", fatal=False)
 
 
 # --- single things ------------------------------------------------------------------------------------------------
 
 
-def quarantine(session: Session, now: datetime) -> Iterator[Check]:
-    found = session.store.quarantined(session.own, limit=LOOK)
+def quarantine(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    found = caller.store.quarantined(caller.own, limit=LOOK)
     if found:
         first = min(found, key=lambda each: each.since_at)
         what = f"target {first.target}" if first.duty == "target" else f"job {first.job}"
-        oldest = f"{what} ({first.duty}) {output.age(first.since_at, now)}: {_line(first.error)}"
-        yield Check(
+        oldest = f"{what} ({first.duty}) {age(first.since_at, now)}: {_line(first.error)}"
+        yield answered(
             "quarantine", False, f"{_many(len(found))} set aside, first {oldest}: unstuck quarantine", fatal=False
         )
 
 
-def notifications(session: Session, now: datetime) -> Iterator[Check]:
-    found = session.store.notifications(session.own, limit=LOOK)
+def notifications(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    found = caller.store.notifications(caller.own, limit=LOOK)
     if found:
-        newest = f"{found[0].title} {output.age(found[0].at, now)}"
+        newest = f"{found[0].title} {age(found[0].at, now)}"
         detail = f"{_many(len(found))} that nobody took note of, the newest: {newest}: unstuck notifications"
-        yield Check("notifications", False, detail, fatal=False)
+        yield answered("notifications", False, detail, fatal=False)
 
 
 def _many(number: int) -> str:
@@ -233,27 +226,27 @@ def _line(text: str) -> str:
 # --- the queue ----------------------------------------------------------------------------------------------------
 
 
-def queue(session: Session, has_room: bool, now: datetime) -> Check:
+def queue(caller: Caller, has_room: bool, now: datetime) -> CheckView:
     """The oldest job that is due. After some polls it must have started, if a slot is free and no gate is shut."""
-    oldest = session.store.jobs(session.tenant, JobFilter(states=(JobState.QUEUED,), newest_first=False), LOOK).jobs
+    oldest = caller.store.jobs(caller.one, JobFilter(states=(JobState.QUEUED,), newest_first=False), LOOK).jobs
     due = sorted((job for job in oldest if job.available_at <= now), key=lambda job: job.available_at)
     if not due:
-        return Check("queue", True, "nobody waits")
+        return answered("queue", True, "nobody waits")
     first = due[0]
-    times = session.settings.times
+    times = caller.times
     patience = 3 * times.poll + times.store_call
     for job in _of_each_kind(due) if has_room else ():
-        if _waited(job, now) <= patience or (why := ask_why(session, job.id)) is None:
+        if _waited(job, now) <= patience or (why := _why(caller, job.id)) is None:
             continue
         if why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in TROUBLES):
-            told = f"due for {output.duration(_waited(job, now))} and nobody took it: {job.workflow} {job.id}"
-            return Check("queue", False, f"{told}: {why.verdict}", fatal=False)
+            told = f"due for {duration(_waited(job, now))} and nobody took it: {job.workflow} {job.id}"
+            return answered("queue", False, f"{told}: {why.verdict}", fatal=False)
     waited = _waited(first, now)
-    detail = f"the oldest due job waits {output.duration(waited)}: {first.workflow} {first.id}"
+    detail = f"the oldest due job waits {duration(waited)}: {first.workflow} {first.id}"
     if not times.queued_alert or waited < times.queued_alert:
-        return Check("queue", True, detail, fatal=False)
-    found = ask_why(session, first.id)
-    return Check("queue", False, f"{detail}: {found.verdict if found else 'it has ended meanwhile'}", fatal=False)
+        return answered("queue", True, detail, fatal=False)
+    found = _why(caller, first.id)
+    return answered("queue", False, f"{detail}: {found.verdict if found else 'it has ended meanwhile'}", fatal=False)
 
 
 def _of_each_kind(due: Sequence[JobRecord]) -> list[JobRecord]:
@@ -268,11 +261,9 @@ def _waited(job: JobRecord, now: datetime) -> float:
     return (now - job.available_at).total_seconds()
 
 
-def ask_why(session: Session, job: str) -> Why | None:
+def _why(caller: Caller, job: str) -> Why | None:
     """None: it was forgotten since."""
-    from unstuck.observe.why import why
-
     try:
-        return why(session.store, session.tenant, job, session.settings.times)
+        return ask_why(caller.store, caller.one, job, caller.times)
     except UnknownJob:
         return None
