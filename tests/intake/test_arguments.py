@@ -85,6 +85,13 @@ class Defaulted(msgspec.Struct):
     rest: int = math.nan  # type: ignore[assignment]
 
 
+class Made(msgspec.Struct):
+    """A default that is made anew for each, by code that nobody checks."""
+
+    rest: int = msgspec.field(default_factory=lambda: math.nan)  # type: ignore[assignment]
+    some: list[str] = msgspec.field(default_factory=lambda: [{1: "a", "1": "b"}])  # type: ignore[list-item]
+
+
 @dataclass
 class Loose:
     anything: Any
@@ -479,6 +486,8 @@ def _said(arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> 
         (Counted, {"count": 2, "rest": 0}),
         (Counted, {"count": 3}),
         (list[Defaulted], [{}]),
+        (Made, {"some": []}),
+        (Made, {"rest": 1}),
         (dict[int, str], {1: "a"}),
         (dict[str | int, str], {1: "a", "1": "b"}),
         (Any, {1: "a"}),

@@ -15,7 +15,7 @@ from unstuck.model.errors import SchemaMismatch
 from unstuck.store.database import Database
 from unstuck.store.drivers import migrations
 from unstuck.store.drivers.connect import open_database
-from unstuck.store.drivers.migrations import Migration, pending, repeatables, shipped, statements
+from unstuck.store.drivers.migrations import Migration, pending, prepare, repeatables, shipped, statements
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -109,6 +109,18 @@ def test_a_database_of_before_the_first_release_is_refused_with_what_to_do(empty
     )
 
     for ask in (empty.schema_version, empty.migrate, empty.has_current_schema):
+        with pytest.raises(SchemaMismatch, match=r"before the first release .* a new one with --database"):
+            ask()
+
+
+def test_a_database_whose_first_text_was_another_is_refused_before_it_is_used(
+    empty: Database, empty_url: str
+) -> None:
+    """As an earlier checkout made it: its numbers look right, its tables are not."""
+    empty.migrate()
+    run_script(empty_url, "UPDATE unstuck_migrations SET checksum = 'another' WHERE number = 1")
+
+    for ask in (empty.schema_version, empty.has_current_schema, lambda: prepare(empty)):
         with pytest.raises(SchemaMismatch, match=r"before the first release .* a new one with --database"):
             ask()
 

@@ -19,6 +19,7 @@ _UNSURE = (
     *(msgspec.inspect.RawType, msgspec.inspect.ExtType),
 )
 _MADE_BY_CODE = (msgspec.inspect.DataclassType, msgspec.inspect.StructType)
+_EMPTY = (msgspec.NODEFAULT, list, dict, set, frozenset, tuple, str, bytes, int, bool)
 #: NaN becomes null; of very large and very small numbers the two encoders have other spellings.
 _ODD_FLOATS = re.compile(rb"null|\de|0\.0000")
 _ENCODER = msgspec.json.Encoder()
@@ -59,4 +60,7 @@ def _may_make_floats(part: msgspec.inspect.Type) -> bool:
 
 
 def _has_own_code(part: msgspec.inspect.Type) -> bool:
-    return isinstance(part, _MADE_BY_CODE) and hasattr(part.cls, "__post_init__")
+    """That runs whenever an object is made; what the builtin factories make is empty."""
+    return isinstance(part, _MADE_BY_CODE) and (
+        hasattr(part.cls, "__post_init__") or any(field.default_factory not in _EMPTY for field in part.fields)
+    )

@@ -64,7 +64,7 @@ def send(
 ) -> SentView:
     """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else the next
     that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that has ended."""
-    ident = None if job is None else caller.lookup.job_id(job)
+    ident = None if job is None else caller.lookup.job(job).id
     sent = caller.flow.signal(event, payload, job=ident, topic=topic)
     awaited = () if ident is None or sent.job is not None else _awaited(caller, ident)
     return SentView(event=event, job=ident, topic=topic, answered=sent.job, number=sent.number, awaited=awaited)
@@ -82,7 +82,7 @@ def _source(
     wanted = FeedFilter(
         tenant=caller.listed,
         kinds=check_kinds(kinds),
-        job=None if job is None else caller.lookup.job_id(job),
+        job=None if job is None else caller.lookup.job(job).id,
         workflow=check_wording(workflow, "workflow"),
     )
     return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)

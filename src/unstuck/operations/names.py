@@ -23,7 +23,8 @@ def names_of(caller: Caller, kind: str, like: str = "") -> set[str] | None:
     """The names of a kind that are known and cheap to list; None where nothing can be said."""
     match kind:
         case "workflow":
-            return {w.name for w in caller.store.workflows()}
+            with_jobs = caller.store.tallies("workflow", caller.one, limit=100, ceiling=1)
+            return {w.name for w in caller.store.workflows()} | {tally.name for tally in with_jobs}
         case "queue":
             return queue_names(caller)
         case "tenant" if like != EVERY:

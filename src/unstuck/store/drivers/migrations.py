@@ -82,18 +82,19 @@ def repeatables(dialect: str, folder: Path = SCHEMA) -> list[Repeatable]:
     ]
 
 
-def version(t: Transaction) -> int:
-    """The number of the newest migration that was applied; 0: none was."""
+def version(t: Transaction, migrations: Sequence[Migration]) -> int:
+    """The number of the newest migration that was applied; 0: none was. Refuses a database that began otherwise."""
     found = t.one("migration_table_exists")
     row = t.one("schema_version") if found and found["found"] else None
     if row is None:
         return 0
-    _refuse_old(row["first_name"])
+    changed = bool(migrations) and row["first_checksum"] not in (None, migrations[0].checksum)
+    _refuse_old(row["first_name"], changed)
     return int(row["version"])
 
 
-def _refuse_old(first: str | None) -> None:
-    if first == _OLD_FIRST:
+def _refuse_old(first: str | None, changed: bool = False) -> None:
+    if first == _OLD_FIRST or changed:
         raise SchemaMismatch(
             "this database was made before the first release of unstuck, and nothing brings it up to date: "
             "name a new one with --database or UNSTUCK_DATABASE, and enqueue there what is still to be done "
@@ -145,7 +146,7 @@ def _changed(t: Transaction, computed: Sequence[Repeatable]) -> list[Repeatable]
 
 def is_current(t: Transaction, migrations: Sequence[Migration], computed: Sequence[Repeatable]) -> bool:
     """Whether there is nothing to apply; also of a database that is ahead."""
-    found, newest = version(t), max((migration.number for migration in migrations), default=0)
+    found, newest = version(t, migrations), max((migration.number for migration in migrations), default=0)
     return found > newest or (found == newest and not _changed(t, computed))
 
 

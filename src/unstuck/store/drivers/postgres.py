@@ -177,7 +177,8 @@ class PostgresDatabase:
         return self._call(lambda call, limit: call.write(work, limit), MIGRATE_WITHIN)
 
     def schema_version(self) -> int:
-        return self.read(migrations.version)
+        shipped = migrations.shipped(self.dialect)
+        return self.read(lambda t: migrations.version(t, shipped))
 
     def shipped_version(self) -> int:
         return max((migration.number for migration in migrations.shipped(self.dialect)), default=0)

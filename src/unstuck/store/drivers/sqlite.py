@@ -157,7 +157,8 @@ class SqliteDatabase:
         return applied
 
     def schema_version(self) -> int:
-        return self._read(migrations.version)
+        shipped = migrations.shipped(self.dialect)
+        return self._read(lambda t: migrations.version(t, shipped))
 
     def shipped_version(self) -> int:
         return max((migration.number for migration in migrations.shipped(self.dialect)), default=0)

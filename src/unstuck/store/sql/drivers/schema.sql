@@ -24,8 +24,10 @@ VALUES (:number, :name, :checksum,
         {postgres CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)}{sqlite unstuck_now()})
 
 -- name: schema_version
--- first_name: by it a database is known whose migrations had other numbers.
-SELECT COALESCE(MAX(number), 0) AS version, MAX(CASE WHEN number = 1 THEN name END) AS first_name
+-- The first: by it a database is known whose migrations had other numbers, or another text.
+SELECT COALESCE(MAX(number), 0) AS version,
+       MAX(CASE WHEN number = 1 THEN name END) AS first_name,
+       MAX(CASE WHEN number = 1 THEN checksum END) AS first_checksum
   FROM unstuck_migrations
 
 -- name: repeatable_table
