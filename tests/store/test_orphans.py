@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, all_routes, claim_all, kinds, record, submitted
 from unstuck.janitor.alerts import AlertsDuty
 from unstuck.janitor.orphans import OrphansDuty
+from unstuck.janitor.pages import RecentNews
 from unstuck.model.job import NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.times import Times
@@ -130,6 +132,55 @@ def test_orphans_are_never_failed_if_told_so_but_still_reported(
     ]
     duty.tick(3700.0, endless())
     assert len(heard.of("unserved")) == 2
+
+
+class Asked:
+    """The store, and how often it was asked to fail orphans."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.routes: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def fail_orphans(self, route: int, orphan_after: float, batch: int = 500) -> int:
+        self.routes.append(route)
+        return self._store.fail_orphans(route, orphan_after, batch)
+
+
+def test_a_workflow_of_many_tenants_that_nobody_knows_is_told_once_and_asked_for_when_its_jobs_are_old(
+    store: Store, clock: StoreClock, heard: Heard
+) -> None:
+    """A walk over ten thousand such routes asked two questions and wrote a line for each, every minute."""
+    old = submitted(store, workflow="gone", tenant="first")
+    clock.advance(DAY - 60)
+    young = [submitted(store, workflow="gone", tenant=f"tenant {n}") for n in range(50)]
+    submitted(store, workflow="gone", tenant="first", queue="gpu")
+    asked = Asked(store)
+    duty = OrphansDuty(asked, Times())  # type: ignore[arg-type]
+
+    assert duty.tick(0.0, endless()) == 0
+    assert asked.routes == []
+    assert [said["queue"] for said in heard.of("unserved")] == ["default", "gpu"]
+
+    clock.advance(90)
+    assert duty.tick(60.0, endless()) == 1
+    assert len(asked.routes) == 2, "of one route, until there was no more"
+    assert record(store, old.id, tenant="first").state == "FAILED"
+    assert {record(store, job.id, tenant=job.tenant).state for job in young} == {"QUEUED"}
+    assert len(heard.of("unserved")) == 2
+
+
+def test_what_was_said_lately_costs_the_same_however_much_it_was() -> None:
+    """It was gone through for every piece of news."""
+    news, began = RecentNews(), time.thread_time()
+    assert all(news.is_news(n, "unserved", float(n // 10_000)) for n in range(20_000))
+    assert not any(news.is_news(n, "unserved", 3000.0) for n in range(20_000))
+    assert time.thread_time() - began < 2.0
+    assert news.is_news(0, "unserved", 3600.0)
+    assert not news.is_news(10_000, "unserved", 3600.0)
+    assert len(news._said) == 10_001, "what is long past is forgotten"
 
 
 def test_a_queue_that_nobody_serves_is_reported(store: Store, heard: Heard) -> None:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
 
 from unstuck.store.database import Database, Row, T, Transaction
 from unstuck.store.drivers.leaps import EVER
 from unstuck.store.drivers.postgres_call import PostgresTransaction
+from unstuck.store.drivers.postgres_session import PostgresSession
 from unstuck.store.drivers.sqlite import SqliteDatabase
 from unstuck.store.drivers.sqlite_session import SqliteTransaction
 from unstuck.store.drivers.statements import Statements
@@ -137,14 +137,15 @@ class _Server:
     """A transaction that is rolled back. Past the driver, which would forget its prepared statements each time."""
 
     def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, row_factory=dict_row, autocommit=True, prepare_threshold=1)
+        self._connection = psycopg.connect(url, autocommit=True)
+        self._session = PostgresSession(self._connection, prepare=1)
         self._statements = Statements("postgres")
 
     @contextmanager
     def unfinished(self) -> Iterator[Rehearsal]:
         self._command("BEGIN")
         try:
-            yield Rehearsal("postgres", PostgresTransaction(self._connection, self._statements), self._command)
+            yield Rehearsal("postgres", PostgresTransaction(self._session, self._statements), self._command)
         finally:
             self._command("ROLLBACK")
 

@@ -1,7 +1,8 @@
 """Jobs that no worker will ever take -> reported; if no worker has known their workflow for long -> failed.
 
 A job may wait although nothing is wrong: its workflow is paused, the worker that knows it drains, or a deploy is
-under way. So a job fails only if no live worker knows its workflow, and only after `orphan_after`.
+under way. So a job fails only if no live worker knows its workflow, and only after `orphan_after`. A route is asked
+for such jobs once the first that waits there is as old as that; those behind it that are older still wait for it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.pages import Pages, RecentNews
@@ -60,19 +62,21 @@ class OrphansDuty(SweepDuty):
     def tick(self, now: float, budget: Budget) -> int:
         self._store.note_known()
         known = Known.of(self._store.live_workers())
+        old = self._store.now() - timedelta(seconds=self._times.orphan_after)
         failed = 0
         for first in self._pages.turn(budget):
             if first.is_paused or (first.queue, first.workflow) in known.served:
                 continue
             self._report(first, known, now)
-            if self._times.orphan_after and first.workflow not in known.workflows:
+            if self._times.orphan_after and first.since <= old and first.workflow not in known.workflows:
                 failed += self._fail(first, budget)
                 if budget.is_over():
                     break
         return failed
 
     def _report(self, first: Waiting, known: Known, now: float) -> None:
-        if not self._said.is_news(first.route, "unserved", now):
+        """Once for all tenants: it is the same worker that is missing."""
+        if not self._said.is_news((first.queue, first.workflow), "unserved", now):
             return
         is_known = first.workflow in known.workflows
         emit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from unstuck.janitor.budget import Budget
 from unstuck.model.batch import Batch
@@ -36,11 +36,13 @@ class RecentNews:
     AGAIN_AFTER = 3600.0
 
     def __init__(self) -> None:
-        self._said: dict[tuple[int, str], float] = {}
+        #: The oldest first.
+        self._said: dict[tuple[Hashable, str], float] = {}
 
-    def is_news(self, route: int, what: str, now: float) -> bool:
-        if now - self._said.get((route, what), float("-inf")) < self.AGAIN_AFTER:
+    def is_news(self, about: Hashable, what: str, now: float) -> bool:
+        while self._said and now - self._said[oldest := next(iter(self._said))] >= self.AGAIN_AFTER:
+            del self._said[oldest]
+        if (about, what) in self._said:
             return False
-        self._said = {key: at for key, at in self._said.items() if now - at < self.AGAIN_AFTER}
-        self._said[route, what] = now
+        self._said[about, what] = now
         return True

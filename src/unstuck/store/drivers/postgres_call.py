@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 from psycopg import errors
-from psycopg.rows import DictRow
 
 from unstuck.clock import boot
 from unstuck.model.errors import StoreUnavailable
@@ -19,6 +18,7 @@ from unstuck.store.drivers.postgres_pool import (
     PooledConnection,
     usual_stop_after,
 )
+from unstuck.store.drivers.postgres_session import PostgresSession
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.hint import Hint
 
@@ -26,20 +26,19 @@ from unstuck.store.hint import Hint
 class PostgresTransaction:
     """A connection between BEGIN and COMMIT, or in autocommit mode for reads."""
 
-    __slots__ = ("_connection", "_statements", "_witness")
+    __slots__ = ("_connection", "_session", "_statements", "_witness")
 
     one_table_per_statement = False
 
-    def __init__(
-        self, connection: psycopg.Connection[DictRow], statements: Statements, witness: Witness | None = None
-    ) -> None:
-        self._connection = connection
+    def __init__(self, session: PostgresSession, statements: Statements, witness: Witness | None = None) -> None:
+        self._session = session
+        self._connection = session.driver
         self._statements = statements
         self._witness = witness
 
     def all(self, statement: str, /, **values: Any) -> list[Row]:
         sent = 0.0 if self._witness is None else boot()
-        rows = cast(list[Row], self._execute(statement, values).fetchall())
+        rows = self._session.all(self._statements[statement], _with_arrays(values))
         if self._witness is not None:
             leaps.check(self._witness, rows, sent)
         return rows
@@ -51,17 +50,17 @@ class PostgresTransaction:
         return rows[0] if rows else None
 
     def run(self, statement: str, /, **values: Any) -> int:
-        return max(0, self._execute(statement, values).rowcount)
+        return self._session.run(self._statements[statement], _with_arrays(values))
 
     def script(self, sql: str) -> None:
         self._connection.execute(sql, prepare=False)
 
-    def _execute(self, statement: str, values: dict[str, Any]) -> psycopg.Cursor[DictRow]:
-        for name, value in values.items():
-            if isinstance(value, list) and value:
-                values[name] = postgres_flight.array(value)
-        # Always with parameters, even none: only then does the driver read %% as the percent sign it stands for.
-        return self._connection.execute(self._statements[statement], values)
+
+def _with_arrays(values: dict[str, Any]) -> dict[str, Any]:
+    for name, value in values.items():
+        if isinstance(value, list) and value:
+            values[name] = postgres_flight.array(value)
+    return values
 
 
 class PostgresCall:
@@ -88,7 +87,7 @@ class PostgresCall:
         try:
             if limit is not None:
                 self._allow(limit)
-            answer = work(PostgresTransaction(self._driver, self._statements, self._witness))
+            answer = work(PostgresTransaction(self._connection.session, self._statements, self._witness))
         except BaseException:
             self._roll_back()
             raise
@@ -99,7 +98,7 @@ class PostgresCall:
         """READ COMMITTED gives each statement its own snapshot, in a transaction or not: so none is opened."""
         if limit is not None:
             return self.write(work, limit)
-        return work(PostgresTransaction(self._driver, self._statements, self._witness))
+        return work(PostgresTransaction(self._connection.session, self._statements, self._witness))
 
     def once(self, statement: str, values: dict[str, Any], hint: Hint | None) -> list[Row]:
         """In autocommit mode the statement commits as it ends: whether it did is unknown once it was sent. So it is
@@ -108,7 +107,7 @@ class PostgresCall:
         self.commit_sent = True
         if hint is not None:
             return postgres_flight.write_and_hint(self._connection, self._statements, statement, values, hint)
-        return PostgresTransaction(self._driver, self._statements).all(statement, **values)
+        return PostgresTransaction(self._connection.session, self._statements).all(statement, **values)
 
     def stop_after(self, milliseconds: int | None) -> None:
         """For the session: a round trip by itself, unless it is so already. The pool sees to that."""

@@ -8,24 +8,22 @@ the first alone; the answer to the hint is read before the connection is used ag
 from __future__ import annotations
 
 import logging
-import re
-import select
 from collections.abc import Callable
 from typing import Any
 
 import psycopg
 from psycopg import errors
 from psycopg.pq import ConnStatus, ExecStatus
-from psycopg.pq.abc import PGconn, PGresult
+from psycopg.pq.abc import PGresult
 
 from unstuck.store.database import Row
 from unstuck.store.drivers.postgres_pool import PooledConnection
+from unstuck.store.drivers.postgres_session import flush, numbered
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.hint import Hint
 from unstuck.telemetry import emit
 
 HINT = "notify_idle"
-_NAMED = re.compile(r"%\((\w+)\)s|%%")
 #: What such a statement may answer with, by the numbers of its types: truth, whole numbers and text.
 _READERS: dict[int, Any] = {16: lambda value: value == b"t", 20: int, 21: int, 23: int}
 
@@ -75,7 +73,7 @@ def _fly(
     line.enter_pipeline_mode()
     sent = _send(connection, statements, statement, values)
     _send(connection, statements, HINT, {"word": hint.word})
-    _flush(line)
+    flush(line)
     result, error = _answer(connection)
     connection.owes_answer = True
     if error is not None:
@@ -106,16 +104,8 @@ class PreparedStatement:
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name.encode()
-        self.names: list[str] = []
-        self.text = _NAMED.sub(self._number, text).encode()
+        self.text, self.names = numbered(text)
         self._columns: list[tuple[str, Any]] = []
-
-    def _number(self, found: re.Match[str]) -> str:
-        if found[1] is None:
-            return "%"
-        if found[1] not in self.names:
-            self.names.append(found[1])
-        return f"${self.names.index(found[1]) + 1}"
 
     def rows(self, result: PGresult | None) -> list[Row]:
         """Its columns are the same each time, and asking for them costs more than reading one row."""
@@ -143,15 +133,6 @@ def _written(value: Any) -> bytes | None:
 
 #: What most values are needs no look at what else they may be.
 _WRITERS: dict[type, Callable[[Any], bytes | None]] = {str: str.encode, int: b"%d".__mod__}
-
-
-def _flush(line: PGconn) -> None:
-    """A large batch is more than a socket takes at once."""
-    while line.flush():
-        poller = select.poll()
-        poller.register(line.socket, select.POLLIN | select.POLLOUT)
-        if any(happened & ~select.POLLOUT for _, happened in poller.poll()):
-            line.consume_input()
 
 
 def _answer(connection: PooledConnection) -> tuple[PGresult | None, PGresult | None]:

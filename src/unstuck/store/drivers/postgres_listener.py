@@ -47,8 +47,6 @@ class Listener:
         self._deaf_until = 0.0
         self._marked_until = 0.0
         #: Notifications that came with the answer to a statement.
-        #: What was heard while a statement was answered.
-        self._words: set[bytes] = set()
         self._late: list[PooledConnection] = []
         self._has_left = False
 
@@ -134,13 +132,10 @@ class Listener:
 
     def _take_hints(self, driver: psycopg.Connection[Any]) -> Hint | None:
         driver.pgconn.consume_input()
-        words, self._words = self._words, set()
+        words: set[bytes] = set()
         while (notification := driver.pgconn.notifies()) is not None:
             words.add(notification.extra)
         return Hint.heard(words)
-
-    def _note(self, notification: psycopg.Notify) -> None:
-        self._words.add(notification.payload.encode())
 
     def _mark(self, connection: PooledConnection, seconds: float) -> None:
         marked_at = boot()
@@ -151,14 +146,13 @@ class Listener:
         if self._connection is None:
             connection = self._late.pop() if self._late else self._dialler.dial(deadline, self._keep)
             self._connection = connection
-            connection.driver.add_notify_handler(self._note)
             self._watch(connection, lambda: connection.driver.execute(_LISTENING))
             self._watch(connection, lambda: connection.driver.execute(f"LISTEN {CHANNEL}"))
         return self._connection
 
     def _say(self, connection: PooledConnection, statement: str, **values: Any) -> None:
         self._watch(
-            connection, lambda: PostgresTransaction(connection.driver, self._statements).run(statement, **values)
+            connection, lambda: PostgresTransaction(connection.session, self._statements).run(statement, **values)
         )
 
     def _watch(self, connection: PooledConnection, call: Callable[[], object]) -> None:

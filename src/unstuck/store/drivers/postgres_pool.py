@@ -18,6 +18,7 @@ from psycopg.rows import DictRow, dict_row
 from unstuck.clock import boot
 from unstuck.model.address import masked
 from unstuck.model.errors import InvalidSettings, StoreBusy, StoreUnavailable
+from unstuck.store.drivers.postgres_session import PostgresSession
 from unstuck.store.drivers.watchdog import CallWatchdog, Line
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def usual_stop_after(store_call: float) -> int:
 class PooledConnection:
     """A psycopg connection with its line to the watchdog."""
 
-    __slots__ = ("driver", "hears", "is_used", "line", "owes_answer", "prepared", "stop_after")
+    __slots__ = ("driver", "hears", "is_used", "line", "owes_answer", "prepared", "session", "stop_after")
 
-    def __init__(self, driver: psycopg.Connection[DictRow]) -> None:
+    def __init__(self, driver: psycopg.Connection[DictRow], prepare: int | None) -> None:
         self.driver = driver
+        self.session = PostgresSession(driver, prepare)
         self.line = Line(driver.pgconn.socket)
         #: Answers when there is something to read.
         self.hears = select.poll()
@@ -50,7 +52,7 @@ class PooledConnection:
         self.stop_after: int | None = None
         #: A hint was sent behind the last statement, and nobody has read its answer yet. See `postgres_flight`.
         self.owes_answer = False
-        #: The statements that were prepared without the driver's help, by name.
+        #: The statements of flights that were prepared, by name.
         self.prepared: dict[str, PreparedStatement] = {}
 
     @property
@@ -114,10 +116,8 @@ class Dialler:
         raise _refused(made) from made
 
     def _connect(self) -> PooledConnection:
-        driver = psycopg.connect(
-            self._conninfo, autocommit=True, row_factory=dict_row, prepare_threshold=self._prepare
-        )
-        connection = PooledConnection(driver)
+        driver = psycopg.connect(self._conninfo, autocommit=True, row_factory=dict_row, prepare_threshold=None)
+        connection = PooledConnection(driver, self._prepare)
         self._watchdog.watch(connection.line, boot() + self._store_call)
         try:
             self._introduce(driver)
