@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from unstuck.chance import Chance, SystemChance
 from unstuck.intake.templates import check_place, fill
 from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
-from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_of
+from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_of, patterns_of
 from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy, reruns, said
 from unstuck.store.port import EVERY, Store, Submitted
@@ -72,6 +73,8 @@ class Options:
     hold: bool = False
     after: tuple[str, ...] = ()
     after_failure: AfterFailure = "fail"
+    #: A UUID of version 4 or 7 that the caller chose; the same call under it again is the same job.
+    id: str | None = None
     policy: dict[str, Any] = field(default_factory=dict)
 
     def with_(self, **changes: Any) -> Options:
@@ -82,6 +85,8 @@ class Options:
             own["tags"] = _tags(own["tags"])
         if "after" in own:
             own["after"] = _after(own["after"])
+        if own.get("id") is not None:
+            own["id"] = job_id(own["id"])
         options = replace(self, **own, policy=self.policy | reruns(changes))
         if problems := options.problems():
             raise InvalidInput("; ".join(problems))
@@ -172,6 +177,19 @@ def _after(jobs: Any) -> tuple[str, ...]:
     return tuple(ids)
 
 
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def job_id(given: Any) -> str:
+    """A UUID as jobs have them, in small letters. Python's own is taken too, and not imported for it."""
+    text = str(given).lower() if isinstance(given, str) or type(given).__name__ == "UUID" else ""
+    if not _UUID.fullmatch(text):
+        raise InvalidInput(
+            f"id={quoted(given)} is not a UUID of version 4 or 7, like 0190b7a2-6c3e-7d41-9f0a-5b8e2c7d1f36"
+        )
+    return text
+
+
 def _several(given: Any, problem: str) -> list[Any]:
     """One text, or several of something in order; a mapping is neither."""
     if isinstance(given, str):
@@ -248,7 +266,7 @@ class Submitter:
         policy comes from the row of their workflow."""
         policy = workflow.policy.with_(workflow.name, options.policy) if options.policy else workflow.policy
         of_all = NewJob(
-            id="",
+            id=options.id or "",
             payload="",
             tenant=options.tenant or self._tenant,
             queue=options.queue or workflow.queue,
@@ -264,15 +282,23 @@ class Submitter:
             on_hold=options.hold,
             after=options.after,
             after_failure=options.after_failure,
+            has_given_id=options.id is not None,
         )
         return Pattern(of_all, _of_each(workflow, options))
 
     def jobs(self, pattern: Pattern, payloads: Sequence[str]) -> Sequence[NewJob]:
         """What will be stored; their ids are known before the commit."""
-        alike = Alike(pattern.of_all, self._chance.job_ids(len(payloads)), payloads)
+        alike = Alike(pattern.of_all, self._ids(pattern.of_all, len(payloads)), payloads)
         if not pattern.of_each:
             return alike
         return [replace(job, **{name: made(job.payload) for name, made in pattern.of_each.items()}) for job in alike]
+
+    def _ids(self, of_all: NewJob, count: int) -> list[str]:
+        if not of_all.has_given_id:
+            return self._chance.job_ids(count)
+        if count > 1:
+            raise InvalidInput(f"id={quoted(of_all.id)} names one job, and these are {count}")
+        return [of_all.id] * count
 
     def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
         """All or nothing up to BATCH jobs; of more, an error's note says how many are stored already."""
@@ -328,7 +354,10 @@ def _as_said(place: str | None, _: str) -> str | None:
 
 
 def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[Submitted]:
-    """To the repeat they are known already; but under ids that nobody else has, the lost call created them."""
+    """To the repeat they are known already; but under ids that nobody else has, the lost call created them. An id
+    that the caller chose may have been known before, and nobody can say."""
+    if any(job.has_given_id for job in patterns_of(jobs)):
+        return list(answers)
     pairs = zip(ids_of(jobs), answers, strict=True)
     return [Submitted(answer.id, answer.created or answer.id == ident) for ident, answer in pairs]
 

@@ -198,6 +198,8 @@ class NewJob:
     said: str | None = None
     #: The longest timeout that may be said while there is no such row.
     max_timeout: float | None = None
+    #: The caller chose the id: then a job that has it already must be the same call.
+    has_given_id: bool = False
 
 
 class Alike(Sequence[NewJob]):

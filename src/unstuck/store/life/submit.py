@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unstuck.model.dependencies import cycle
-from unstuck.model.errors import InvalidInput, KeyConflict, NotStorable
+from unstuck.model.errors import IdConflict, InvalidInput, KeyConflict, NotStorable, StoreBusy
 from unstuck.model.job import AfterFailure, NewJob, ids_of, patterns_of, payloads_of
 from unstuck.model.lifecycle import JobState
 from unstuck.model.names import LIFE
@@ -111,7 +111,7 @@ def can_be_at_once(jobs: Sequence[NewJob]) -> bool:
         and job.key is None
         and job.start_at is None
         and job.replay_of is None
-        and not (job.delay or job.tags or job.on_hold or job.after)
+        and not (job.delay or job.tags or job.on_hold or job.after or job.has_given_id)
         and job.workflow == first.workflow
         and job.said == first.said
         and job.tenant == first.tenant
@@ -136,7 +136,8 @@ def alone(database: Database, jobs: Sequence[NewJob], numbers: Numbers) -> list[
 
 def can_be_alone(jobs: Sequence[NewJob]) -> bool:
     return is_one_chunk(jobs) and not any(
-        job.key or job.start_at or job.replay_of or job.on_hold or job.after for job in patterns_of(jobs)
+        job.key or job.start_at or job.replay_of or job.on_hold or job.after or job.has_given_id
+        for job in patterns_of(jobs)
     )
 
 
@@ -177,6 +178,7 @@ def submit(
     born: dict[str, Row] = {}
     for chunk in _chunks(list(fresh.values())):
         born |= _insert(t, [_columns(place, job, numbers) for place, job in enumerate(chunk)])
+    _check_given_ids(t, [job for job in jobs if job.has_given_id and owners.get(_key(job), job.id) == job.id], born)
     for row in list(born.values())[:1]:  # one instant and one look for all of them
         numbers.check(row["created_at"], row["seen"])
     pending.begin(
@@ -198,10 +200,26 @@ def submit(
     return answers
 
 
+def _check_given_ids(t: Transaction, jobs: Sequence[NewJob], born: Mapping[str, Row]) -> None:
+    """IdConflict if what is stored under an id is another call than was asked for, or another tenant's: which of
+    the two, nobody is told."""
+    ids = {job.id for job in jobs}
+    if len(jobs) == len(ids & born.keys()):
+        return  # all are new, and none is there twice
+    calls = {row["uid"]: row for row in t.all("calls_of_jobs", uids=sorted(ids))}
+    for job in jobs:
+        call = calls.get(job.id)
+        if call is None:
+            raise StoreBusy(f"job {job.id} was forgotten while it was looked at; nothing was written, try again")
+        if (job.tenant, job.workflow, job.payload) != (call["tenant"], call["workflow"], call["payload"]):
+            raise IdConflict(job.id)
+
+
 def expect(t: Transaction, jobs: Sequence[NewJob]) -> None:
     """The refusals that can be seen before anything is made for these jobs; the submit itself decides."""
     pending.check_known(t, jobs)
-    unkeyed = [job for job in jobs if job.key is None]  # who has a key may be here already
+    # Who has a key, or an id of the caller's, may be here already.
+    unkeyed = [job for job in jobs if job.key is None and not job.has_given_id]
     breaker.expect(t, unkeyed)
     caps.expect(t, unkeyed)
 
