@@ -46,7 +46,7 @@ def test_an_order_to_nobody_in_particular_and_an_answer_to_no_order_are_refused(
         for nonsense in ("7", True, None):
             with pytest.raises(InvalidInput):
                 app.workers.answer(nonsense)  # type: ignore[arg-type]
-        for cursor in ("many", "-1", "9" * 30):
+        for cursor in ("many", "-1", "9" * 19, 10**30, -1, True):
             with pytest.raises(InvalidInput, match="cursor"):
                 app.workers.list(after=cursor)
 

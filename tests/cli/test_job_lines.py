@@ -50,7 +50,7 @@ def test_a_line_says_how_it_ended_what_it_is_how_long_it_ran_and_what_went_wrong
 def test_of_a_flood_some_are_told_failures_among_them_and_the_rest_is_counted() -> None:
     lines: list[str] = []
     asked: list[Settled] = []
-    tell = JobLines(lines.append, colour=False)
+    tell = JobLines(lambda line: lines.append(line()), colour=False)
 
     def look(settled: Settled) -> dict[str, Any]:
         asked.append(settled)
@@ -70,7 +70,7 @@ def test_of_a_flood_some_are_told_failures_among_them_and_the_rest_is_counted() 
 def test_each_span_has_room_for_lines_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_lines, "SPAN", 0.0)
     lines: list[str] = []
-    tell = JobLines(lines.append, colour=False)
+    tell = JobLines(lambda line: lines.append(line()), colour=False)
     for _ in range(3):
         tell(ends(LINES), facts)
     assert len(lines) == 3 * LINES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
@@ -18,7 +17,7 @@ from unstuck.store.sql_store import SqlStore
 DAY = 86400.0
 
 
-def names(found: Iterable[WorkerRecord]) -> list[str]:
+def names(found: list[WorkerRecord]) -> list[str]:
     return [worker.name for worker in found]
 
 

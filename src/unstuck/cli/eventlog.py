@@ -93,7 +93,7 @@ def human_log(say: Say, *, colour: bool, verbose: bool) -> Subscriber:
     def write(name: str, facts: dict[str, object]) -> None:
         if not verbose and name in ROUTINE:
             return
-        at = clock_text()
+        at = clock_text(clock.wall())
         text = indented(visible(sentence(name, facts)), len(at) + 2)
         if colour and is_loud(name):
             text = f"\x1b[31m{text}\x1b[0m"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from unstuck import clock
@@ -29,7 +31,7 @@ Facts = Callable[[Settled], dict[str, Any]]
 
 
 class JobLines:
-    def __init__(self, mention: Callable[[str], None], *, colour: bool) -> None:
+    def __init__(self, mention: Callable[[Callable[[], str]], None], *, colour: bool) -> None:
         self._mention = mention
         self._colour = colour
         self._lock = threading.Lock()
@@ -53,7 +55,7 @@ class JobLines:
     def _say(self, found: Sequence[Settled], is_completed: bool, facts: Facts) -> None:
         shown = found[: self._room[is_completed]]
         for each in shown:
-            self._mention(f"{clock_text()}  {job_line(facts(each), colour=self._colour)}")
+            self._mention(partial(_line, clock.wall(), facts(each), self._colour))
         self._room[is_completed] -= len(shown)
         if len(found) > len(shown):
             if not any(self._left_out.values()):  # nobody may end after these, so that a call would say it
@@ -71,12 +73,17 @@ class JobLines:
         others = self._left_out[False]
         if number := others + self._left_out[True]:
             troubled = f", {others:,} of them not COMPLETED" if others else ""
-            self._mention(f"{clock_text()}  … {count(number, 'job')} more ended{troubled}; -v tells each")
+            text = f"{clock_text(clock.wall())}  … {count(number, 'job')} more ended{troubled}; -v tells each"
+            self._mention(lambda: text)
             self._left_out = {True: 0, False: 0}
 
 
-def clock_text() -> str:
-    return clock.wall().astimezone().strftime("%H:%M:%S")
+def clock_text(at: datetime) -> str:
+    return at.astimezone().strftime("%H:%M:%S")
+
+
+def _line(at: datetime, facts: dict[str, Any], colour: bool) -> str:
+    return f"{clock_text(at)}  {job_line(facts, colour=colour)}"
 
 
 def job_line(facts: dict[str, Any], *, colour: bool = False, whole: bool = False) -> str:

@@ -123,7 +123,7 @@ def worker(flags: WorkerFlags) -> int:
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
     log = json_log(writer.say, writer.mention) if as_json else human
     telemetry.subscribe(log, every_job=flags.verbose)
-    lines = JobLines(lambda line: writer.mention(lambda: line), colour=colour)
+    lines = JobLines(writer.mention, colour=colour)
     if sys.stderr.isatty() and not (as_json or flags.verbose):
         telemetry.watch_jobs(lines)
     if flags.stop_with_stdin:

@@ -198,9 +198,13 @@ class Lookup:
         facts = self._store.gate_facts(self._tenant, job)
         return () if facts is None else facts.dependencies
 
-    def workers(self, ended_within: float | None = WORKERS_SHOWN, after: int = 0) -> Iterator[WorkerRecord]:
-        """Each with its state as others see it, by number, above `after`. Those that ended longer ago than this are
-        left out; None: all whose rows are kept."""
+    def workers(self) -> list[WorkerRecord]:
+        """Those that live, or ended so lately that it is news, each with its state as others see it."""
+        return list(self.each_worker())
+
+    def each_worker(self, ended_within: float | None = WORKERS_SHOWN, after: int = 0) -> Iterator[WorkerRecord]:
+        """The same page by page, as far as somebody reads: by number, above `after`. Those that ended longer ago than
+        this are left out; None: all whose rows are kept."""
         now = self._store.now()
         for worker in every_worker(self._store, ended_within, after):
             yield replace(worker, state=seen_state(worker, now, self._offline))

@@ -18,11 +18,17 @@ Duration = float | str
 Cursor = str | int
 
 
+#: No number that a database gives is larger.
+_LARGEST = 2**63 - 1
+
+
 def number_of(cursor: Any) -> int | None:
-    if cursor is None or (isinstance(cursor, int) and not isinstance(cursor, bool)):
-        return cursor
-    if isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) < 20:
-        return int(cursor)
+    if cursor is None:
+        return None
+    is_text = isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) < 20
+    number = int(cursor) if is_text else cursor
+    if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _LARGEST:
+        return number
     raise InvalidInput(f"after={quoted(cursor)} is not a cursor that a page gave out")
 
 

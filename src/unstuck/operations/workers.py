@@ -35,7 +35,7 @@ def list_(caller: Caller, *, ended: bool = False, after: Cursor | None = None, l
     more than an hour ago."""
     check_limit(limit)
     now = caller.store.now()
-    found = caller.lookup.workers(None if ended else WORKERS_SHOWN, number_of(after) or 0)
+    found = caller.lookup.each_worker(None if ended else WORKERS_SHOWN, number_of(after) or 0)
     seen = (WorkerView.of(worker, now, whole=caller.bound is None) for worker in found)
     items = tuple(islice((worker for worker in seen if ended or worker.is_news(now)), limit))
     return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)
