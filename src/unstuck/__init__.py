@@ -24,6 +24,7 @@ _ROOMS = {
         "InvalidArguments",
         "InvalidInput",
         "InvalidPolicy",
+        "InvalidResult",
         "InvalidSettings",
         "JobFailed",
         "KeyConflict",

@@ -22,6 +22,7 @@ from unstuck.model.errors import IllegalMove as IllegalMove
 from unstuck.model.errors import InvalidArguments as InvalidArguments
 from unstuck.model.errors import InvalidInput as InvalidInput
 from unstuck.model.errors import InvalidPolicy as InvalidPolicy
+from unstuck.model.errors import InvalidResult as InvalidResult
 from unstuck.model.errors import InvalidSettings as InvalidSettings
 from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
@@ -95,6 +96,7 @@ __all__ = [
     "InvalidArguments",
     "InvalidInput",
     "InvalidPolicy",
+    "InvalidResult",
     "InvalidSettings",
     "Job",
     "JobFailed",

@@ -23,7 +23,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from unstuck.executor.context import Context, current
-from unstuck.model.errors import Cancelled, Fail, NotStorable, Retry
+from unstuck.model.errors import Cancelled, Fail, InvalidResult, NotStorable, Retry
 from unstuck.model.payload import encode
 from unstuck.model.policy import Policy
 from unstuck.model.workflow import Handler, Registry
@@ -39,7 +39,13 @@ class Raw(str):
     """A result that is sent as it is."""
 
 
+class Undeclared(str):
+    """A result of another type than its handler declares."""
+
+
 def pack(value: Any) -> str:
+    if isinstance(value, Undeclared):
+        raise InvalidResult("wrong_type", "Expected `int`, got `str`")
     return str(value) if isinstance(value, Raw) else encode(value, "the result", 64 << 20)
 
 
@@ -324,6 +330,11 @@ def big(size: int) -> str:
 @workflow(max_result=100)
 def too_big() -> str:
     return "x" * 100
+
+
+@workflow()
+def wrong_type() -> Any:
+    return Undeclared("three")
 
 
 @workflow()

@@ -153,6 +153,14 @@ def test_results_that_cannot_be_stored_fail_at_once(watch: Watch, shared: int) -
     assert raised(watch.run(shared, "unreadable_result")).error.type == "NotStorable"
 
 
+def test_a_result_of_another_type_than_declared_fails_at_once(watch: Watch, shared: int) -> None:
+    outcome = raised(watch.run(shared, "wrong_type"))
+    assert (outcome.error.type, outcome.retry) == ("InvalidResult", False)
+    assert (
+        outcome.error.message == "the result of wrong_type is not what its signature says: Expected `int`, got `str`"
+    )
+
+
 def test_a_big_result_arrives_and_does_not_hold_up_others(watch: Watch, shared: int) -> None:
     big = watch.feed(shared, "big", 20 << 20, max_result=64 << 20)
     small = watch.feed(shared, "add", 1, 1)

@@ -6,7 +6,7 @@ import enum
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import unstuck
 from unstuck.executor.context import Context
 from unstuck.intake.arguments import Arguments, Unresolved, decode_result, encode_result, takes_context
-from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
+from unstuck.model.errors import InvalidArguments, InvalidInput, InvalidResult, NotStorable
 
 if TYPE_CHECKING:
     from somewhere_else import Elsewhere  # type: ignore[import-not-found]
@@ -402,6 +402,43 @@ def test_keys_that_are_no_text_become_text_and_none_takes_the_place_of_another()
     assert encode_result({1: "a", "2": [{3: "b"}]}) == '{"1":"a","2":[{"3":"b"}]}'
     with pytest.raises(NotStorable, match="two of its keys are the same as text: '1'"):
         encode_result([{1: "a", "1": "b"}])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "text"),
+    [
+        (int, 3, "3"),
+        (float, 3, "3"),
+        (str, "a", '"a"'),
+        (Colour, Colour.RED, None),
+        (list[Line], [Line("nut", 2)], None),
+        (tuple[int, str], (1, "a"), '[1,"a"]'),
+        (dict[int, str], {1: "a"}, '{"1":"a"}'),
+        (Customer | None, None, "null"),
+        (None, None, "null"),
+        (Any, "anything", None),
+        (Sized, [1], "[1]"),
+    ],
+)
+def test_a_result_of_its_declared_type_is_stored(annotation: Any, value: Any, text: str | None) -> None:
+    def function() -> Any: ...
+
+    function.__annotations__["return"] = annotation
+    arguments = Arguments("f", function)
+    assert arguments.pack_result(value) == (text or encode_result(value))
+    assert decode_result(arguments.pack_result(value), arguments.returns) == value
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [(int, "3"), (int, True), (str, None), (None, 3), (list[Line], [{"item": 5}]), (dict[str, int], {"a": "b"})],
+)
+def test_a_result_of_another_type_is_refused_with_what_was_expected(annotation: Any, value: Any) -> None:
+    def function() -> Any: ...
+
+    function.__annotations__["return"] = annotation
+    with pytest.raises(InvalidResult, match="the result of f is not what its signature says: Expected"):
+        Arguments("f", function).pack_result(value)
 
 
 @pytest.mark.parametrize("value", [object(), math.nan, "\x00", _cycle(), 10**5000, iter([1])], ids=kind_of)

@@ -236,7 +236,8 @@ def test_a14_three_retries_make_four_attempts_with_growing_gaps() -> None:
 
 
 @pytest.mark.parametrize(
-    "error_type", ["SignatureInvalid", "WorkflowBlacklisted", "ExecutionStuck", "InvalidJob", "ResultNotStorable"]
+    "error_type",
+    ["SignatureInvalid", "WorkflowBlacklisted", "ExecutionStuck", "InvalidJob", "ResultNotStorable", "InvalidResult"],
 )
 def test_a15_some_errors_are_never_retried(error_type: str) -> None:
     assert settled(Raised(ErrorInfo(error_type, "…"))).state is JobState.FAILED

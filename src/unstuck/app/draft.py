@@ -10,7 +10,7 @@ from typing import Any
 from unstuck.app.workflow import Workflow
 from unstuck.config import Settings
 from unstuck.intake import templates
-from unstuck.intake.arguments import Arguments, Unresolved, encode_result, takes_context
+from unstuck.intake.arguments import Arguments, Unresolved, takes_context
 from unstuck.intake.submit import JOB_OPTIONS, by_our_names
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import DEFAULT_QUEUE
@@ -63,7 +63,7 @@ class Draft:
             is_async=inspect.iscoroutinefunction(self.function),
             takes_context=self._takes_context,
             unpack=arguments.unpack,
-            pack=encode_result,
+            pack=arguments.pack_result,
             policy=settings.policy.with_(f"workflow {self.name}", self._policy),
             said=dict(self._policy),
             queue=self._queue,

@@ -21,6 +21,7 @@ from unstuck.model.errors import (
     ErrorType,
     Fail,
     InvalidInput,
+    InvalidResult,
     NotStorable,
     Retry,
     UnknownWorkflowName,
@@ -117,6 +118,8 @@ def _returned(attempt: Attempt, handler: Handler, value: Any) -> End:
         size = len(text) if text.isascii() else len(text.encode())
         if size > limit:
             raise NotStorable("the result", f"it is {size:,} bytes of JSON; the limit is {limit:,}")
+    except InvalidResult as error:
+        return _refused(attempt, ErrorType.INVALID_RESULT, str(error))
     except BaseException as error:
         problem = str(error) if isinstance(error, NotStorable) else last_line(error)
         return _refused(attempt, ErrorType.RESULT_NOT_STORABLE, problem)

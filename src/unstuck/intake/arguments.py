@@ -24,7 +24,7 @@ import msgspec
 from unstuck.intake.formats import describe
 from unstuck.intake.unpacking import Unpacking, make_of, read
 from unstuck.intake.writing import is_sure, may_hold_floats, written
-from unstuck.model.errors import InvalidArguments, InvalidInput, NotStorable
+from unstuck.model.errors import InvalidArguments, InvalidInput, InvalidResult, NotStorable
 from unstuck.model.payload import encode, is_plain
 
 #: A caller in Python must pass these as themselves: a datetime is no text there, though it travels as text.
@@ -128,6 +128,20 @@ class Arguments:
             for convert in (_to_wire, _recheck_wire)
         }
 
+    def pack_result(self, value: Any) -> str:
+        """A result as JSON text; InvalidResult if it could not be read as the type that the signature declares. A
+        type that msgspec does not know, like a Protocol, says nothing that could be checked."""
+        if self.returns in _ANYTHING or type(value) is self.returns:
+            return encode_result(value)
+        plain = None if value is None else _flat_result(value)
+        try:
+            _from_wire(plain, self.returns)
+        except msgspec.ValidationError as error:
+            raise InvalidResult(self.workflow, _first_line(error)) from None
+        except Exception:
+            pass
+        return "null" if value is None else encode(plain, "the result", _LARGEST_RESULT)
+
     def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """The payload of a call made in Python; InvalidArguments names the parameter that does not fit."""
         return self._pack(args, kwargs, _to_wire)
@@ -210,14 +224,15 @@ class Arguments:
 
 
 def encode_result(value: Any) -> str:
-    """A result as JSON text; its type is the handler's own affair, so only what cannot be stored is refused."""
-    if value is None:
-        return "null"
+    """A result as JSON text, of whatever type it is."""
+    return "null" if value is None else encode(_flat_result(value), "the result", _LARGEST_RESULT)
+
+
+def _flat_result(value: Any) -> Any:
     try:
-        plain = _plain(value)
+        return _plain(value)
     except Exception as error:
         raise NotStorable("the result", _first_line(error)) from None
-    return encode(plain, "the result", _LARGEST_RESULT)
 
 
 def decode_result(text: str | None, returns: Any = inspect.Parameter.empty) -> Any:

@@ -1,6 +1,7 @@
 """Every error we raise or record.
 
 UnstuckError
+├── InvalidResult          what a handler returned is not what its signature says
 ├── InvalidInput           refused at the door; nothing was written
 │   ├── NotAnApp           what was named as the app is there, and is something else
 │   ├── InvalidArguments   they do not fit the workflow's signature
@@ -71,6 +72,7 @@ class ErrorType(StrEnum):
     APPROVAL_REJECTED = "ApprovalRejected"
     BUDGET_EXCEEDED = "BudgetExceeded"
     RESULT_NOT_STORABLE = "ResultNotStorable"
+    INVALID_RESULT = "InvalidResult"
     INVALID_JOB = "InvalidJob"
     UNKNOWN_WORKFLOW = "UnknownWorkflow"
     DEPENDENCY_FAILED = "DependencyFailed"
@@ -88,6 +90,7 @@ NEVER_RETRIED = frozenset(
         ErrorType.EXECUTION_STUCK,
         ErrorType.INVALID_JOB,
         ErrorType.RESULT_NOT_STORABLE,
+        ErrorType.INVALID_RESULT,
         ErrorType.UNKNOWN_WORKFLOW,
         ErrorType.WAIT_TIMEOUT,
         ErrorType.APPROVAL_REJECTED,
@@ -152,6 +155,15 @@ class InvalidInput(UnstuckError):
 
 class NotPermitted(UnstuckError, PermissionError):
     """Who asked may not; nothing was read or written."""
+
+
+class InvalidResult(UnstuckError):
+    """A handler's fault, and so its job's: nobody could read the result as what it was declared to be."""
+
+    def __init__(self, workflow: str, problem: str) -> None:
+        super().__init__(f"the result of {workflow} is not what its signature says: {problem}")
+        self.workflow = workflow
+        self.problem = problem
 
 
 class NotAnApp(InvalidInput):
