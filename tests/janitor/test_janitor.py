@@ -67,6 +67,26 @@ def test_every_duty_runs_on_its_own_interval_and_never_later(clock: FakeClock) -
     assert 2 <= len(seldom.ran) <= 4
 
 
+def test_duties_that_rest_alike_have_their_turns_in_one_round(clock: FakeClock) -> None:
+    """An idle worker would wake up for each of them, and they would drift apart."""
+    notes = [Note(f"note {n}") for n in range(5)]
+
+    class Slow(Note):
+        def tick(self, now: float, budget: Budget) -> int:
+            clock.advance(0.01)
+            return super().tick(now, budget)
+
+    slow = Slow("slow")
+    janitor = build(clock, Probe(), [notes[0]], [slow, *notes[1:]])
+    rounds = 0
+    until = clock.boot() + 100.0
+    while clock.boot() < until:
+        clock.advance(janitor.tick())
+        rounds += 1
+    assert rounds <= 100 / (0.9 * 5.0) + 2
+    assert {len(note.ran) for note in [slow, *notes]} == {rounds}
+
+
 def test_one_duty_that_always_fails_stops_no_other_and_is_tried_ever_less_often(clock: FakeClock) -> None:
     bad, good = Note("bad"), Note("good")
     bad.error = ValueError("a mistake of ours")

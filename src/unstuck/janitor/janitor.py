@@ -6,7 +6,8 @@ off too can renew and settle what they had finished.
 
 A turn is bounded by time. A duty that was not done by then has its next turn at once, but behind the others. After
 each turn of another duty the sweeps have theirs, if they are due: no backlog keeps the rescue of lost jobs waiting
-for more than a turn.
+for more than a turn. Duties of one round that rest alike end their rest together: an idle worker wakes up once for
+all of them.
 """
 
 from __future__ import annotations
@@ -84,6 +85,9 @@ class Janitor:
         self._keeping = [DutyTurn(duty, now) for duty in keeping]
         self._turns = [*self._sweeps, *self._keeping]
         self._is_cut_off = False
+        #: When this round began, and how much earlier than asked its duties have their next turn.
+        self._began = now
+        self._fraction = chance.fraction()
         # The first sweep runs on the claimer's thread: it must not pass by what the janitor's own thread is just
         # recovering, or a claim would come before it.
         self._at_work = threading.Lock()
@@ -123,6 +127,7 @@ class Janitor:
         batches."""
         if self._is_cut_off:
             self._try_again()
+        self._began, self._fraction = self._clock.boot(), self._chance.fraction()
         self._sweep(alive)
         for turn in self._keeping:
             if not self._is_cut_off and self._take_if_due(turn, alive):
@@ -162,7 +167,7 @@ class Janitor:
             self._failed(turn, error)
             return
         turn.trouble = None
-        turn.due_at = self._clock.boot() + (0.0 if budget.was_over else self._jittered(turn.duty.every))
+        turn.due_at = self._clock.boot() if budget.was_over else self._after_rest(turn.duty.every)
         if moved:
             emit("duty_done", duty=turn.duty.name, moved=moved)
 
@@ -170,10 +175,10 @@ class Janitor:
         turn.trouble = Trouble.after(turn.trouble, error, self._clock.boot())
         failures = turn.trouble.failures
         rest = min(_LONGEST_REST, turn.duty.every * 2.0 ** min(failures - 1, 10))
-        turn.due_at = self._clock.boot() + self._jittered(rest)
+        turn.due_at = self._after_rest(rest)
         if isinstance(error, StoreError):
             self._is_cut_off = self._is_away()
-            turn.due_at = self._clock.boot() + self._jittered(turn.duty.every)
+            turn.due_at = self._after_rest(turn.duty.every)
         else:
             logging.getLogger("unstuck").exception("the duty %s failed", turn.duty.name)
         emit("duty_failed", level=logging.WARNING, duty=turn.duty.name, error=str(error), failures=failures)
@@ -187,6 +192,9 @@ class Janitor:
             return True
         return False
 
-    def _jittered(self, seconds: float) -> float:
-        """Never later than asked: the bounds count on it; a little earlier, so that workers do not march in step."""
-        return seconds * (0.9 + 0.1 * self._chance.fraction())
+    def _after_rest(self, seconds: float) -> float:
+        """Never later than asked: the bounds count on it; a little earlier, so that workers do not march in step.
+        Counted from the begin of the round, unless it has been a long one."""
+        now = self._clock.boot()
+        since = self._began if now - self._began < 0.1 * seconds else now
+        return since + seconds * (0.9 + 0.1 * self._fraction)

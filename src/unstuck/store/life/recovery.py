@@ -32,9 +32,12 @@ class Recovery:
             after = workers[-1]["id"]
             if enough():
                 return found
-        found += self._recover_again(lost_grace)
+        aside = {row["duty"] for row in self._database.read(lambda t: t.all("quarantine_duties"))}
+        if "recover" in aside:
+            found += self._recover_again(lost_grace)
         self._mark_silent(lost_grace, enough)
-        self._leave_stale(enough)
+        if aside:
+            self._leave_stale(enough)
         return found
 
     def leave(self, worker: int) -> None:
@@ -50,17 +53,17 @@ class Recovery:
             after = jobs[-1]
 
     def convict_overdue(self, kill_grace: float, lease: float, batch: int) -> list[Recovered]:
-        def look(t: Transaction) -> tuple[list[Row], list[Row]]:
-            overdue = t.all("overdue_jobs", margin=span(kill_grace + lease), batch=batch)
-            return overdue, t.all("aside_attempts", duty="overdue", batch=isolation.RETRIED)
+        def look(t: Transaction) -> list[Row]:
+            facts = {"margin": span(kill_grace + lease), "batch": batch, "retried": isolation.RETRIED}
+            return t.all("overdue_jobs", **facts)
 
         def act(t: Transaction, some: Sequence[sweep.Queued]) -> tuple[list[Recovered], bool]:
             return sweep.convict_overdue(t, self._transactions.tools, kill_grace, lease, some)
 
-        found, aside = self._database.read(look)
+        rows = self._database.read(look)
         sweeping = isolation.Sweep(self._database, "overdue")
-        moved = sweeping.move([sweep.Queued(row["job"]) for row in found], act)
-        return moved + sweeping.again([sweep.Queued(row["job"]) for row in aside], act)
+        moved = sweeping.move([sweep.Queued(row["job"]) for row in rows if not row["is_aside"]], act)
+        return moved + sweeping.again([sweep.Queued(row["job"]) for row in rows if row["is_aside"]], act)
 
     def _lost_workers(self, lost_grace: float, after: int) -> list[Row]:
         return self._database.read(lambda t: t.all("lost_workers", grace=span(lost_grace), after=after))
@@ -83,8 +86,7 @@ class Recovery:
         return lambda t, some: sweep.recover_lost(t, self._transactions.tools, lost_grace, worker, some)
 
     def _recover_again(self, lost_grace: float) -> list[Recovered]:
-        facts = {"duty": "recover", "batch": isolation.RETRIED}
-        rows = self._database.read(lambda t: t.all("aside_attempts", **facts))
+        rows = self._database.read(lambda t: t.all("aside_attempts", batch=isolation.RETRIED))
         return [
             found
             for row in rows

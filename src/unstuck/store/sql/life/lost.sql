@@ -67,6 +67,6 @@ SELECT a.job
 SELECT q.item AS job, a.worker
   FROM unstuck_quarantine q
   JOIN unstuck_running a ON a.job = q.item
- WHERE q.duty = :duty
+ WHERE q.duty = 'recover'
  ORDER BY q.tried_at, q.item
  LIMIT :batch
