@@ -22,6 +22,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from unstuck.model.bulk import BulkOptions, BulkState, BulkVerb, Counted, Refusal
+from unstuck.model.call import WantedArgument
 from unstuck.model.errors import BulkEnded, Conflict, IllegalMove, OtherCount, StoreBusy, UnknownBulk, UnknownJob
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import MOVES, JobState, Move, parse_shown
@@ -160,12 +161,15 @@ def _filter_facts(filter: JobFilter) -> dict[str, Any]:
     """All that it says, without the order in which a list would show it."""
     facts: dict[str, Any] = {"states": list(filter.states)} if filter.states else {}
     facts |= {name: text for name in _TEXTS if (text := getattr(filter, name)) is not None}
+    facts |= {"argument": list(filter.argument)} if filter.argument is not None else {}
     return facts | {name: at.isoformat() for name in _INSTANTS if (at := getattr(filter, name)) is not None}
 
 
 def _filter_of(text: str) -> JobFilter:
     facts: dict[str, Any] = json.loads(text)
     facts |= {name: datetime.fromisoformat(facts[name]) for name in _INSTANTS if name in facts}
+    if "argument" in facts:
+        facts["argument"] = WantedArgument(*facts["argument"])
     states = tuple(parse_shown(word) for word in facts.pop("states", ()))
     return JobFilter(states=states, newest_first=False, **facts)
 
