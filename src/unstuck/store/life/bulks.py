@@ -65,23 +65,29 @@ def count(t: Transaction, tenant: str, filter: JobFilter) -> Counted:
     return Counted(len(found.jobs), is_exact=found.looked_to is None)
 
 
+def expect(t: Transaction, new: NewBulk) -> None:
+    """OtherCount if the asker has seen another number of jobs. Not of a repeat: they may have moved since, by this
+    very bulk. A read by itself: counting takes longer than anybody should keep others from writing."""
+    if new.expected is None or t.one("bulk_by_key", key=new.key) is not None:
+        return
+    found = count(t, new.tenant, new.filter)
+    if found.number > new.expected or (found.is_exact and found.number != new.expected):
+        raise OtherCount(new.expected, found.number, is_exact=found.is_exact)
+
+
 def start(t: Transaction, new: NewBulk) -> BulkRecord:
-    """A repeat of what was started already checks nothing again: the jobs may have moved since, by this very bulk."""
+    """One that was started already is that one."""
     row = t.one("bulk_by_key", key=new.key)
     if row is not None:
         return record_of(row)
-    if new.expected is not None:
-        found = count(t, new.tenant, new.filter)
-        if found.number > new.expected or (found.is_exact and found.number != new.expected):
-            raise OtherCount(new.expected, found.number, is_exact=found.is_exact)
     told = clean_text(new.options.reason, MAX_MESSAGE) if new.options.reason else None
-    filter = packed(_filter_facts(new.filter))
+    filter = _filter_facts(new.filter)
     t.run(
         "start_bulk",
         key=new.key,
         tenant=new.tenant,
         verb=new.verb.value,
-        filter=filter,
+        filter=packed(filter),
         reason=told,
         from_start=int(new.options.from_start),
         force=int(new.options.force),
