@@ -174,6 +174,42 @@ def test_a_skip_lets_targets_move_on(store: SqlStore) -> None:
     assert len(claim_all(store, worker)) == 2, "the next of each target may run"
 
 
+def test_a_whole_line_is_cancelled_and_its_target_is_free(store: SqlStore) -> None:
+    """The cancel of each lets the next one in, which is cancelled by the same transaction."""
+    worker = a_worker(store)
+    store.submit([a_job(target="acme", priority=n % 3) for n in range(60)])
+    store.ingest()
+    (running,) = claim_all(store, worker)
+
+    assert numbers(carried(store, start(store, BulkVerb.CANCEL, JobFilter(target="acme")))) == (60, 60, 0, 0, 0)
+
+    settle(store, worker, running.ref, boom())
+    assert store.counts()[JobState.CANCELLED] == 60
+    assert store.line(TENANT, "acme", 5) == []
+    new = submitted(store, target="acme")
+    store.ingest()
+    assert [attempt.id for attempt in claim_all(store, worker)] == [new.id]
+
+
+def test_a_family_is_cancelled_once_each(store: SqlStore) -> None:
+    """Parent, children and dependants together: what the cancel of one does to the others is not undone or doubled."""
+    stage = Stage(store)
+    parent = stage.begun()
+    children = [stage.spawn(parent, "child", ordinal).id for ordinal in (1, 2, 3)]
+    after = submitted(store, after=tuple(children))
+    store.ingest()
+
+    bulk = carried(store, start(store, BulkVerb.CANCEL, JobFilter()))
+    stage.end(parent, boom())
+    store.ingest()
+    store.tend_children()
+
+    assert numbers(bulk) == (5, 5, 0, 0, 0)
+    for job in (parent.id, *children, after.id):
+        assert kinds(store, job).count("cancelled") == 1
+        assert record(store, job).state is JobState.CANCELLED
+
+
 def test_jobs_submitted_after_it_began_do_not_count(store: SqlStore) -> None:
     old = submitted(store)
     bulk = start(store, BulkVerb.CANCEL, QUEUED)

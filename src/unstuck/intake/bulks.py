@@ -7,6 +7,7 @@ from typing import Any
 
 from unstuck.chance import Chance, SystemChance
 from unstuck.model.bulk import BulkOptions, BulkState, BulkVerb, Counted, check_options
+from unstuck.model.call import check_argument
 from unstuck.model.errors import InvalidInput, OutcomeUnknown, UnknownBulk, quoted
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.lifecycle import JobState, Shown
@@ -103,7 +104,8 @@ def check_filter(filter: Any) -> JobFilter:
             raise InvalidInput(f"states: {quoted(state)} is not a state")
     checked: dict[str, Any] = {name: _text(getattr(filter, name), name) for name in _TEXTS}
     checked |= {name: _instant(getattr(filter, name), name) for name in _INSTANTS}
-    return JobFilter(states=tuple(filter.states), newest_first=False, **checked)
+    argument = None if filter.argument is None else check_argument(filter.argument)
+    return JobFilter(states=tuple(filter.states), newest_first=False, argument=argument, **checked)
 
 
 def _text(value: Any, what: str) -> str | None:
@@ -118,7 +120,8 @@ def _instant(value: Any, what: str) -> datetime | None:
 
 
 def is_everything(filter: JobFilter) -> bool:
-    return not filter.states and all(getattr(filter, name) is None for name in (*_TEXTS, *_INSTANTS))
+    said = ("argument", *_TEXTS, *_INSTANTS)
+    return not filter.states and all(getattr(filter, name) is None for name in said)
 
 
 def _verb(verb: Any) -> BulkVerb:

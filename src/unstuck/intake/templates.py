@@ -10,15 +10,14 @@ from __future__ import annotations
 import functools
 import json
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from unstuck.model.call import MISSING, argument_of, default_of
 from unstuck.model.errors import InvalidArguments, InvalidInput, quoted
 from unstuck.model.payload import check_name
 from unstuck.store.port import EVERY
-
-_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,34 +105,21 @@ def _written(
     workflow: str, need: str, field: tuple[str, str | None], schema: Mapping[str, Any], call: Mapping[str, Any]
 ) -> str:
     name, part = field
-    value = _argument(name, schema, call)
+    value = argument_of(name, schema, call)
     if part is not None and isinstance(value, dict):
         name, value = f"{name}.{part}", value.get(part, _default_of_part(name, part, schema))
-    elif part is not None and value is not None and value is not _MISSING:
+    elif part is not None and value is not None and value is not MISSING:
         raise InvalidArguments(workflow, f"{need} {name}.{part}, and {name} is not an object")
-    if value is _MISSING or value is None:
+    if value is MISSING or value is None:
         raise InvalidArguments(workflow, f"{need} {name}, which {'is null' if value is None else 'is not given'}")
     return _text(workflow, need, name, value)
-
-
-def _argument(name: str, schema: Mapping[str, Any], call: Mapping[str, Any]) -> Any:
-    """As the handler will get it: given by place, by name, or by default."""
-    places: Sequence[str] = schema.get("x-positional", ())
-    args, kwargs = call.get("args", []), call.get("kwargs", {})
-    if name in places and places.index(name) < len(args):
-        return args[places.index(name)]
-    return kwargs[name] if name in kwargs else _default(schema.get("properties", {}).get(name))
-
-
-def _default(rule: Any) -> Any:
-    return rule.get("default", _MISSING) if isinstance(rule, dict) else _MISSING
 
 
 def _default_of_part(name: str, part: str, schema: Mapping[str, Any]) -> Any:
     """A class fills in what a caller left out; its schema says with what."""
     rules = [_resolved(rule, schema) for rule in _choices(schema.get("properties", {}).get(name))]
-    found = (_default(rule.get("properties", {}).get(part)) for rule in rules)
-    return next((default for default in found if default is not _MISSING), _MISSING)
+    found = (default_of(rule.get("properties", {}).get(part)) for rule in rules)
+    return next((default for default in found if default is not MISSING), MISSING)
 
 
 def _choices(rule: Any) -> list[Any]:

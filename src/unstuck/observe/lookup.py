@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from unstuck.model.call import check_argument
 from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget, quoted, told
 from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
@@ -99,6 +100,7 @@ class Lookup:
         tag: str | None = None,
         before: datetime | None = None,
         since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
         newest_first: bool = True,
         limit: int = 50,
         after: str | None = None,
@@ -113,6 +115,7 @@ class Lookup:
             tag=check_wording(tag, "tag"),
             before=None if before is None else check_instant(before, "before"),
             since=None if since is None else check_instant(since, "since"),
+            argument=None if argument is None else check_argument(argument),
             newest_first=newest_first,
         )
         return self._filled(wanted, limit, _cursor(after))
@@ -121,7 +124,7 @@ class Lookup:
         """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
         page = self._store.jobs(self._tenant, wanted, limit, after)
         for _ in range(PATIENCE):
-            if page.next is None or len(page.jobs) == limit:
+            if page.next is None or len(page.jobs) == limit or page.looked:
                 break
             more = self._store.jobs(self._tenant, wanted, limit - len(page.jobs), page.next)
             page = JobPage(page.jobs + more.jobs, more.next)

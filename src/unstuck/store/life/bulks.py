@@ -22,6 +22,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from unstuck.model.bulk import BulkOptions, BulkState, BulkVerb, Counted, Refusal
+from unstuck.model.call import WantedArgument
 from unstuck.model.errors import BulkEnded, Conflict, IllegalMove, OtherCount, StoreBusy, UnknownBulk, UnknownJob
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import MOVES, JobState, Move, parse_shown
@@ -64,23 +65,29 @@ def count(t: Transaction, tenant: str, filter: JobFilter) -> Counted:
     return Counted(len(found.jobs), is_exact=found.looked_to is None)
 
 
+def expect(t: Transaction, new: NewBulk) -> None:
+    """OtherCount if the asker has seen another number of jobs. Not of a repeat: they may have moved since, by this
+    very bulk. A read by itself: counting takes longer than anybody should keep others from writing."""
+    if new.expected is None or t.one("bulk_by_key", key=new.key) is not None:
+        return
+    found = count(t, new.tenant, new.filter)
+    if found.number > new.expected or (found.is_exact and found.number != new.expected):
+        raise OtherCount(new.expected, found.number, is_exact=found.is_exact)
+
+
 def start(t: Transaction, new: NewBulk) -> BulkRecord:
-    """A repeat of what was started already checks nothing again: the jobs may have moved since, by this very bulk."""
+    """One that was started already is that one."""
     row = t.one("bulk_by_key", key=new.key)
     if row is not None:
         return record_of(row)
-    if new.expected is not None:
-        found = count(t, new.tenant, new.filter)
-        if found.number > new.expected or (found.is_exact and found.number != new.expected):
-            raise OtherCount(new.expected, found.number, is_exact=found.is_exact)
     told = clean_text(new.options.reason, MAX_MESSAGE) if new.options.reason else None
-    filter = packed(_filter_facts(new.filter))
+    filter = _filter_facts(new.filter)
     t.run(
         "start_bulk",
         key=new.key,
         tenant=new.tenant,
         verb=new.verb.value,
-        filter=filter,
+        filter=packed(filter),
         reason=told,
         from_start=int(new.options.from_start),
         force=int(new.options.force),
@@ -160,12 +167,15 @@ def _filter_facts(filter: JobFilter) -> dict[str, Any]:
     """All that it says, without the order in which a list would show it."""
     facts: dict[str, Any] = {"states": list(filter.states)} if filter.states else {}
     facts |= {name: text for name in _TEXTS if (text := getattr(filter, name)) is not None}
+    facts |= {"argument": list(filter.argument)} if filter.argument is not None else {}
     return facts | {name: at.isoformat() for name in _INSTANTS if (at := getattr(filter, name)) is not None}
 
 
 def _filter_of(text: str) -> JobFilter:
     facts: dict[str, Any] = json.loads(text)
     facts |= {name: datetime.fromisoformat(facts[name]) for name in _INSTANTS if name in facts}
+    if "argument" in facts:
+        facts["argument"] = WantedArgument(*facts["argument"])
     states = tuple(parse_shown(word) for word in facts.pop("states", ()))
     return JobFilter(states=states, newest_first=False, **facts)
 

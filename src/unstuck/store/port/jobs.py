@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
+from unstuck.model.call import WantedArgument
 from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.store.port.worker import OrderKind, WorkerOrder
@@ -45,14 +46,23 @@ class JobFilter:
     #: Submitted before, or after, this instant.
     before: datetime | None = None
     since: datetime | None = None
+    #: A bounded number of payloads is read for it: a page says how many it looked at.
+    argument: WantedArgument | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """`next` is the cursor of the page after this one; a page may be short and still have one."""
+    """`next` is the cursor of the page after this one; a page may be short and still have one. `looked`: how many
+    payloads were read, of a search by argument."""
 
     jobs: tuple[JobRecord, ...]
     next: str | None = None
+    looked: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """There is nothing behind it."""
+        return self.next is None
 
 
 class JobsPort(Protocol):

@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
+from unstuck.model.call import WantedArgument
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.order.name_ids import NameIds
 from unstuck.store.port import JobFilter, JobPage
+from unstuck.store.read.arguments import ArgumentSearch
 from unstuck.store.read.sources import Search, merged
 from unstuck.store.rows import job_of, microseconds, span, worker_of
 
@@ -50,16 +52,23 @@ def job_row(t: Transaction, tenant: str, uid: str) -> Row:
 
 
 def page(t: Transaction, name_ids: NameIds, tenant: str, filter: JobFilter, limit: int, after: str | None) -> JobPage:
-    rows, last = _look(t, "list_rows", tenant, filter, limit, _candidates(t, tenant, filter, after))
+    numbers, looked = _candidates(t, tenant, filter, after), 0
+    if filter.argument is None:
+        rows, last = _look(t, "list_rows", tenant, filter, limit, numbers)
+    else:
+        found = _look_for(t, filter.argument, tenant, filter, limit, numbers)
+        last, looked = found.looked_to, found.looked
+        rows = t.all("list_rows", numbers=found.jobs, most=limit, **_wanted(tenant, filter)) if found.jobs else []
     jobs = tuple(job_of(row, name_ids.policy(t, row["policy"])) for row in rows)
-    return JobPage(jobs, next=None if last is None else str(last))
+    return JobPage(jobs, next=None if last is None else str(last), looked=looked)
 
 
 class Matching(NamedTuple):
-    """Numbers of jobs, and how far was looked; None: to the end."""
+    """Numbers of jobs, how far was looked (None: to the end), and how many payloads were read."""
 
     jobs: list[int]
     looked_to: int | None
+    looked: int = 0
 
 
 def matching(
@@ -68,12 +77,14 @@ def matching(
     """The oldest first, above `after` and up to `upto`; as bounded as a page."""
     oldest_first = replace(filter, newest_first=False)
     numbers = takewhile(lambda number: number <= upto, _candidates(t, tenant, oldest_first, str(after)))
+    if filter.argument is not None:
+        return _look_for(t, filter.argument, tenant, oldest_first, limit, numbers)
     rows, last = _look(t, "list_matching", tenant, oldest_first, limit, numbers)
     return Matching([row["number"] for row in rows], last)
 
 
 def still_matching(t: Transaction, tenant: str, filter: JobFilter, jobs: Sequence[int]) -> list[Row]:
-    """Of these jobs: number, uid and state."""
+    """Of these jobs: number, uid and state. What they call does not change, and is not asked again."""
     return t.all("list_matching", numbers=list(jobs), most=len(jobs), **_wanted(tenant, filter))
 
 
@@ -95,6 +106,27 @@ def _look(
             return rows, batch[-1]
         size = min(BATCH, BUDGET - looked)
     return rows, None
+
+
+def _look_for(
+    t: Transaction, argument: WantedArgument, tenant: str, filter: JobFilter, limit: int, numbers: Iterator[int]
+) -> Matching:
+    """The same for those that have the argument too, until enough payloads were read."""
+    search, wanted = ArgumentSearch(t, argument), _wanted(tenant, filter)
+    found: list[int] = []
+    candidates = 0
+    while batch := list(islice(numbers, min(BATCH, BUDGET - candidates))):
+        candidates += len(batch)
+        rows = t.all("list_matching", numbers=batch, most=len(batch), **wanted)
+        for job, has_argument in search.among([row["number"] for row in rows]):
+            found += [job] * has_argument
+            if len(found) > limit:
+                return Matching(found[:limit], found[limit - 1], search.looked)
+            if search.is_over:
+                return Matching(found, job, search.looked)
+        if candidates >= BUDGET:
+            return Matching(found, batch[-1], search.looked)
+    return Matching(found, None, search.looked)
 
 
 def workers(t: Transaction, after: int, limit: int, ended_within: float | None) -> list[WorkerRecord]:

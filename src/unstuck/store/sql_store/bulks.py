@@ -17,6 +17,7 @@ class SqlBulks(SqlVerbs):
         return self._database.read(lambda t: bulks.count(t, tenant, filter))
 
     def start_bulk(self, bulk: NewBulk) -> BulkRecord:
+        self._database.read(lambda t: bulks.expect(t, bulk))
         return self._database.write(lambda t: bulks.start(t, bulk))
 
     def bulk(self, tenant: str, number: int) -> BulkRecord | None:
