@@ -66,9 +66,9 @@ def draw() -> str:
     lines += ["", "Lists also show and accept parts of a state by a name of their own; none of them is stored:", ""]
     lines += ["| shown as | state | meaning |", "| --- | --- | --- |"]
     lines += [f"| {shown} | {shown.state} | {SHOWN[shown]} |" for shown in Shown]
-    lines += ["", "Verbs that people type:", "", "| verb | of what | what becomes of it |", "| --- | --- | --- |"]
+    lines += ["", "## Verbs that begin with R", "", "| verb | of what | what becomes of it |", "| --- | --- | --- |"]
     lines += [f"| `{verb}` | {of} | {then} |" for verb, of, then in VERBS]
-    lines += ["", "| move | event in the history |", "| --- | --- |"]
+    lines += ["", "## Moves", "", "| move | event in the history |", "| --- | --- |"]
     lines += [f"| {move} | `{kind}` |" for move, kind in EVENT_OF.items()]
     lines += [
         "",

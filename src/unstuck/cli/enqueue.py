@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any
 
 from unstuck.cli import options, output, shapes
@@ -28,6 +29,26 @@ class JobFlags:
     delay: Annotated[
         float | None, option("--delay", read=options.seconds, metavar="DURATION", help="not before, e.g. 5m")
     ] = None
+    at: Annotated[
+        datetime | None,
+        option("--at", read=options.instant, metavar="TIME", help="not before, e.g. 2030-01-31T18:00:00Z"),
+    ] = None
+    retries: Annotated[
+        int | None, option("--retries", least=0, help="how often it is tried again when its handler raised")
+    ] = None
+    time_limit: Annotated[
+        float | str | None,
+        option("--time-limit", read=options.time_limit, metavar="DURATION|unlimited", help="how long it may run"),
+    ] = None
+    budget: Annotated[
+        list[tuple[str, float]] | None,
+        option(
+            "--budget",
+            read=options.amount,
+            metavar="UNIT=MOST",
+            help="maximum use of a unit, e.g. tokens=5000; may be repeated",
+        ),
+    ] = None
     queue: Annotated[str | None, option("--queue", metavar="NAME", help="instead of the workflow's own")] = None
     target: Annotated[
         str | None, option("--target", metavar="NAME", help="whose jobs run one at a time, instead of the workflow's")
@@ -47,8 +68,10 @@ class JobFlags:
 
     def given(self) -> dict[str, Any]:
         """As the options of a submit name them; `after` is left to `_after`, which needs a session."""
-        named = asdict(self) | {"tags": self.tag, "hold": self.hold or None}
-        return {name: value for name, value in named.items() if value is not None and name not in ("tag", "after")}
+        named = asdict(self) | {"tags": self.tag, "hold": self.hold or None, "timeout": self.time_limit}
+        named["budget"] = dict(self.budget) if self.budget else None
+        own = ("tag", "time_limit", "after")
+        return {name: value for name, value in named.items() if value is not None and name not in own}
 
 
 @app.command()
@@ -67,6 +90,7 @@ def enqueue(
     common: options.Common,
 ) -> int:
     """Accept a job: its id on stdout; with --wait its result, and an exit code that says how it ended."""
+    options.check_timeout(wait, timeout, "; how long the job may run is --time-limit")
     positional, named = parse(arguments or [], kwargs)
     settings = settings_of({**common.flags, "app": app_name})
     asked = CheckedRequest.of(settings, workflow, positional, named, flags.given())

@@ -175,17 +175,9 @@ def end_of(text: str) -> tuple[float | None, datetime | None]:
     if words.lower().startswith("in "):
         return options.seconds(words[3:]), None
     try:
-        instant = datetime.fromisoformat(words)
-    except ValueError:
-        raise InvalidInput(
-            f'--until {quoted(text)} is neither a time like 2030-01-31T18:00:00Z nor a duration like "in 2h"'
-        ) from None
-    if instant.tzinfo is None:
-        whole = instant.isoformat()
-        raise InvalidInput(
-            f"--until {quoted(text)} does not say in which zone; write {whole}Z for UTC, or {whole}+02:00"
-        )
-    return None, instant
+        return None, options.instant(text)
+    except InvalidInput as error:
+        raise InvalidInput(f'--until {error}; or a duration like "in 2h"') from None
 
 
 def _number(word: str, name: str) -> int | None:

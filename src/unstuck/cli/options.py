@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from unstuck.cli.parser import Argument, Command, Option, option
@@ -33,6 +34,24 @@ def amount(text: str) -> tuple[str, float]:
         check_amounts(dict([found]))
     except (ValueError, InvalidInput):
         raise InvalidInput(f"{quoted(text)} is not a unit and a number, like tokens=5000") from None
+    return found
+
+
+def time_limit(text: str) -> float | str:
+    """A duration, or "unlimited"."""
+    return text if text == "unlimited" else seconds(text)
+
+
+def instant(text: str) -> datetime:
+    """2030-01-31T18:00:00Z: a time that says its zone."""
+    words = text.strip()
+    try:
+        found = datetime.fromisoformat(words)
+    except ValueError:
+        raise InvalidInput(f"{quoted(text)} is not a time like 2030-01-31T18:00:00Z") from None
+    if found.tzinfo is None:
+        whole = found.isoformat()
+        raise InvalidInput(f"{quoted(text)} does not say in which zone; write {whole}Z for UTC, or {whole}+02:00")
     return found
 
 
@@ -84,7 +103,7 @@ By = Annotated[str | None, option("--by", metavar="NAME", help="who asks; else w
 AfterNumber = Annotated[str | None, option("--after", metavar="NUMBER", help="go on where the last page ended")]
 Timeout = Annotated[
     float | None,
-    option("--timeout", read=seconds, metavar="DURATION", help="give up after, e.g. 90s"),
+    option("--timeout", read=seconds, metavar="DURATION", help="how long to wait at most, e.g. 90s"),
 ]
 
 
@@ -124,9 +143,15 @@ def check_whose(all_tenants: bool, common: CommonPlatform) -> None:
         raise InvalidInput("--all-tenants and --tenant exclude each other")
 
 
-def group(summary: str, default: str | None = None) -> Command:
-    """A command with verbs; `default` is meant when none is given."""
-    return Command(summary, default)
+def check_timeout(wait: bool, timeout: float | None, hint: str = "") -> None:
+    """`--timeout` means the same in every command: how long this command waits. Alone it would mean nothing."""
+    if timeout is not None and not wait:
+        raise InvalidInput(f"--timeout says how long --wait waits{hint}")
+
+
+def group(summary: str, default: str | None = None, remark: str | None = None) -> Command:
+    """A command with verbs; `default` is meant when none is given, `remark` is the end of its help."""
+    return Command(summary, default, remark)
 
 
 def single() -> Command:

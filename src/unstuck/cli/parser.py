@@ -58,8 +58,10 @@ class Argument:
 class Command:
     """One command, or a group of verbs."""
 
-    def __init__(self, summary: str | None = None, default: str | None = None) -> None:
+    def __init__(self, summary: str | None = None, default: str | None = None, remark: str | None = None) -> None:
         self.summary = summary
+        #: What stands below the verbs in its help.
+        self.remark = remark
         #: The verb that is meant when none is given.
         self.default = default
         self.verbs: dict[str, Callable[..., Any]] = {}
@@ -102,6 +104,7 @@ class Command:
         lines = [f"  {name:<11} {_doc(function).split('. ')[0].rstrip('.')}" for name, function in self.verbs.items()]
         verb = "VERB" if self.default is None else "[VERB]"
         more = [] if self.default is None else ["", f"Without a verb: {self.default}."]
+        more += [] if self.remark is None else ["", self.remark]
         return "\n".join([f"Usage: {prog} {verb} [ARGS]…", "", f"  {self.summary}", "", "Verbs:", *lines, *more])
 
     def options(self, verb: str | None) -> tuple[list[str], list[str]]:

@@ -165,6 +165,7 @@ def recycle(
     common: options.CommonPlatform,
 ) -> int:
     """Replace a process. It takes no more jobs, those in it finish and are stored, then it ends; a new one starts."""
+    options.check_timeout(wait, timeout)
     number = _pid(pid)
     with opened(common) as session:
         order = workers.recycle(session.caller.about(by=by), number, worker=worker)
@@ -198,6 +199,7 @@ def drain(
     """Stop workers in order. As TERM does: they take nothing new, what runs may finish, then they end."""
     if all_ == bool(names):
         raise InvalidInput("say which workers to drain, or --all")
+    options.check_timeout(wait, timeout)
     with opened(common) as session:
         orders, code = _drain(session, names, by)
         for order in orders:

@@ -11,7 +11,16 @@ from unstuck.cli.jobs.show import show
 from unstuck.cli.jobs.verbs import cancel, interrupt, release, replay, resolve, resume, retry, skip
 from unstuck.cli.jobs.wait import wait
 
-app = options.group("List jobs, look into one, wait for it, stop it, let it go on.")
+#: The table is in docs/lifecycle.md.
+REMARK = """\
+Those that begin with R, told apart (docs/lifecycle.md says which states they take):
+  resume      the same job goes on; its finished steps are kept
+  retry       the same job runs from its start; one that waits for its next try is due now
+  replay      a new job with the same arguments; the old one stays as it is
+  release     a job that was held goes on
+  resolve     the job is COMPLETED with a result that you give; nothing runs"""
+
+app = options.group("List jobs, look into one, wait for it, stop it, let it go on.", default="list", remark=REMARK)
 # In the order in which `unstuck jobs --help` lists them.
 for verb in (
     list_, show, steps, partials, tree, replay, history, wait, logs,
