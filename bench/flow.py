@@ -85,7 +85,7 @@ def side_by_side(workflow: Any) -> float:
     """Seconds per step of all together, from the first claim to the last end."""
     jobs = [workflow.enqueue(STEPS) for _ in range(CROWD)]
     ended = [job.wait(timeout=LIMIT).finished_at for job in jobs]
-    span = max(ended) - min(job.attempts[0].claimed_at for job in jobs)
+    span = max(ended) - min(job.attempts()[0].claimed_at for job in jobs)
     seconds: float = span.total_seconds()
     return seconds / (CROWD * STEPS)
 

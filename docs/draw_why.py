@@ -14,11 +14,11 @@ HEAD = """\
 
 Drawn from `src/unstuck/model/why/` by `docs/draw_why.py`; a test compares the two.
 
-`unstuck why JOB`, `job.why()` and `app.why(job)` give the same answer: one verdict, then every reason with its code,
-a sentence, since when, until when, who must act, and the command to type (`--json` for programs, `--watch` to be told
-when it changes). The reasons are read off the rows that the claim itself looks at, so the two cannot disagree: a job
-is *runnable* exactly when a claim that looked at it first, with a slot free, would return it. What a person must do
-is said before what passes by itself.
+`unstuck why JOB`, `job.why()` and `app.jobs.why(id)` give the same answer: one verdict, then every reason with its
+code, a sentence, since when, until when, who must act, and the command to type (`--json` for programs, `--watch` to
+be told when it changes). The reasons are read off the rows that the claim itself looks at, so the two cannot
+disagree: a job is *runnable* exactly when a claim that looked at it first, with a slot free, would return it. What a
+person must do is said before what passes by itself.
 """
 
 FOOT = """\

@@ -6,6 +6,8 @@ from unstuck.app import Workflow as Workflow
 from unstuck.executor.context import Context as Context
 from unstuck.executor.context import current as current
 from unstuck.model import errors as errors
+from unstuck.model.bulk import BulkState as BulkState
+from unstuck.model.bulk import BulkVerb as BulkVerb
 from unstuck.model.errors import AmbiguousJob as AmbiguousJob
 from unstuck.model.errors import AmbiguousWorker as AmbiguousWorker
 from unstuck.model.errors import ApprovalRejected as ApprovalRejected
@@ -59,38 +61,118 @@ from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
 from unstuck.model.errors import Unwind as Unwind
 from unstuck.model.errors import WorkflowBlacklisted as WorkflowBlacklisted
-from unstuck.model.job import AttemptRecord as AttemptRecord
-from unstuck.model.job import EventRecord as EventRecord
-from unstuck.model.job import JobRecord as JobRecord
 from unstuck.model.lifecycle import JobState as JobState
+from unstuck.model.lifecycle import Shown as Shown
 from unstuck.model.policy import Policy as Policy
+from unstuck.model.waits import Answer as Answer
 from unstuck.model.waits import ChildEnd as ChildEnd
 from unstuck.model.waits import ChildRef as ChildRef
 from unstuck.model.waits import Decision as Decision
 from unstuck.model.waits import Spent as Spent
-from unstuck.model.why import Reason as Reason
-from unstuck.model.why import Why as Why
+from unstuck.model.waits import WaitKind as WaitKind
+from unstuck.model.why import Actor as Actor
+from unstuck.model.why import Code as Code
+from unstuck.observe.stream import AsyncStream as AsyncStream
+from unstuck.observe.stream import Stream as Stream
 from unstuck.version import __version__ as __version__
+from unstuck.views import Page as Page
+from unstuck.views.bulks import BulkView as BulkView
+from unstuck.views.bulks import CountView as CountView
+from unstuck.views.bulks import FilterView as FilterView
+from unstuck.views.bulks import RefusalView as RefusalView
+from unstuck.views.flow import ApprovalView as ApprovalView
+from unstuck.views.flow import BranchView as BranchView
+from unstuck.views.flow import ChildView as ChildView
+from unstuck.views.flow import FeedEventView as FeedEventView
+from unstuck.views.flow import PartialView as PartialView
+from unstuck.views.flow import SentView as SentView
+from unstuck.views.flow import StepView as StepView
+from unstuck.views.flow import UsageView as UsageView
+from unstuck.views.flow import WaitView as WaitView
+from unstuck.views.gates import LimitChange as LimitChange
+from unstuck.views.gates import LimitView as LimitView
+from unstuck.views.gates import PauseView as PauseView
+from unstuck.views.gates import QueueView as QueueView
+from unstuck.views.gates import TargetView as TargetView
+from unstuck.views.gates import TargetWhole as TargetWhole
+from unstuck.views.gates import TenantView as TenantView
+from unstuck.views.gates import TenantWhole as TenantWhole
+from unstuck.views.gates import UnpauseView as UnpauseView
+from unstuck.views.gates import WeightView as WeightView
+from unstuck.views.gates import WorkflowView as WorkflowView
+from unstuck.views.guard import ActionView as ActionView
+from unstuck.views.guard import BlacklistAdded as BlacklistAdded
+from unstuck.views.guard import BlacklistRemoved as BlacklistRemoved
+from unstuck.views.guard import BlacklistView as BlacklistView
+from unstuck.views.guard import NotificationView as NotificationView
+from unstuck.views.guard import QuarantineRetry as QuarantineRetry
+from unstuck.views.guard import QuarantineView as QuarantineView
+from unstuck.views.guard import SettingView as SettingView
+from unstuck.views.health import CheckView as CheckView
+from unstuck.views.health import HealthView as HealthView
+from unstuck.views.jobs import AttemptView as AttemptView
+from unstuck.views.jobs import AwaitedView as AwaitedView
+from unstuck.views.jobs import EventView as EventView
+from unstuck.views.jobs import EventWhole as EventWhole
+from unstuck.views.jobs import JobView as JobView
+from unstuck.views.jobs import JobWhole as JobWhole
+from unstuck.views.jobs import LogView as LogView
+from unstuck.views.jobs import NewJobView as NewJobView
+from unstuck.views.jobs import StackView as StackView
+from unstuck.views.stats import StatsView as StatsView
+from unstuck.views.stats import TallyView as TallyView
+from unstuck.views.stats import WorkersCount as WorkersCount
+from unstuck.views.why import ReasonView as ReasonView
+from unstuck.views.why import WhyAnswer as WhyAnswer
+from unstuck.views.workers import BodyView as BodyView
+from unstuck.views.workers import GoneProcess as GoneProcess
+from unstuck.views.workers import OrderView as OrderView
+from unstuck.views.workers import ProcessView as ProcessView
+from unstuck.views.workers import RoleView as RoleView
+from unstuck.views.workers import WorkerView as WorkerView
 
 __all__ = [
+    "ActionView",
+    "Actor",
     "AmbiguousJob",
     "AmbiguousWorker",
+    "Answer",
     "App",
     "ApprovalRejected",
-    "AttemptRecord",
+    "ApprovalView",
+    "AsyncStream",
+    "AttemptView",
+    "AwaitedView",
+    "BlacklistAdded",
+    "BlacklistRemoved",
+    "BlacklistView",
+    "BodyView",
+    "BranchView",
     "BudgetExceeded",
     "BulkEnded",
+    "BulkState",
+    "BulkVerb",
+    "BulkView",
     "Cancelled",
+    "CheckView",
     "ChildEnd",
     "ChildRef",
+    "ChildView",
     "ChildrenFailed",
+    "Code",
     "Conflict",
     "Context",
+    "CountView",
     "Decision",
     "ErrorType",
     "EventConflict",
-    "EventRecord",
+    "EventView",
+    "EventWhole",
     "Fail",
+    "FeedEventView",
+    "FilterView",
+    "GoneProcess",
+    "HealthView",
     "IdConflict",
     "IllegalMove",
     "InvalidArguments",
@@ -100,9 +182,14 @@ __all__ = [
     "InvalidSettings",
     "Job",
     "JobFailed",
-    "JobRecord",
     "JobState",
+    "JobView",
+    "JobWhole",
     "KeyConflict",
+    "LimitChange",
+    "LimitView",
+    "LogView",
+    "NewJobView",
     "NoAnswer",
     "NoStack",
     "NotAsked",
@@ -112,19 +199,42 @@ __all__ = [
     "NotQuarantined",
     "NotStorable",
     "NotWaiting",
+    "NotificationView",
+    "OrderView",
     "OtherCount",
     "OutcomeUnknown",
+    "Page",
+    "PartialView",
+    "PauseView",
     "Policy",
-    "Reason",
+    "ProcessView",
+    "QuarantineRetry",
+    "QuarantineView",
+    "QueueView",
+    "ReasonView",
+    "RefusalView",
     "Retry",
+    "RoleView",
     "SchemaMismatch",
+    "SentView",
+    "SettingView",
+    "Shown",
     "Spent",
+    "StackView",
+    "StatsView",
     "StepTimeout",
+    "StepView",
     "StillRunning",
     "StoreBusy",
     "StoreError",
     "StoreUnavailable",
+    "Stream",
+    "TallyView",
     "TargetDeadlock",
+    "TargetView",
+    "TargetWhole",
+    "TenantView",
+    "TenantWhole",
     "TooManyQueued",
     "UnknownBulk",
     "UnknownJob",
@@ -136,11 +246,19 @@ __all__ = [
     "UnknownTenant",
     "UnknownWorker",
     "UnknownWorkflowName",
+    "UnpauseView",
     "UnstuckError",
     "Unwind",
-    "Why",
+    "UsageView",
+    "WaitKind",
+    "WaitView",
+    "WeightView",
+    "WhyAnswer",
+    "WorkerView",
+    "WorkersCount",
     "Workflow",
     "WorkflowBlacklisted",
+    "WorkflowView",
     "__version__",
     "current",
     "errors",

@@ -70,16 +70,16 @@ def test_options_that_make_no_sense_are_refused_and_nothing_is_written(
 
 
 ASKED: list[tuple[str, Ask]] = [
-    *[(f"jobs of state {s!r}", lambda app, s=s: app.jobs(state=s)) for s in NOT_SEVERAL],
-    *[(f"jobs limit {n!r}", lambda app, n=n: app.jobs(limit=n)) for n in ("5", 1.5, True, None, 0)],
+    *[(f"jobs of state {s!r}", lambda app, s=s: app.jobs.list(state=s)) for s in NOT_SEVERAL],
+    *[(f"jobs limit {n!r}", lambda app, n=n: app.jobs.list(limit=n)) for n in ("5", 1.5, True, None, 0)],
     *[(f"targets limit {n!r}", lambda app, n=n: app.targets.list(limit=n)) for n in ("5", 1.5, True, None)],
     *[
-        (f"jobs of {name}", lambda app, name=name: app.jobs(**{name: 5}))
+        (f"jobs of {name}", lambda app, name=name: app.jobs.list(**{name: 5}))
         for name in ("workflow", "queue", "target", "tag", "error_type", "tenant", "before", "since")
     ],
-    ("jobs of no tenant", lambda app: app.jobs(tenant=0)),  # type: ignore[arg-type]
-    ("why of a number", lambda app: app.why(5)),  # type: ignore[arg-type]
-    ("why of nothing", lambda app: app.why(None)),  # type: ignore[arg-type]
+    ("jobs of no tenant", lambda app: app.jobs.list(tenant=0)),  # type: ignore[arg-type]
+    ("why of a number", lambda app: app.jobs.why(5)),  # type: ignore[arg-type]
+    ("why of nothing", lambda app: app.jobs.why(None)),  # type: ignore[arg-type]
     ("a job by number", lambda app: app.job(5)),  # type: ignore[arg-type]
     ("a target by number", lambda app: app.targets.get(5)),  # type: ignore[arg-type]
     ("targets above a number", lambda app: app.targets.list(after=5)),  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def test_who_asked_must_be_text_or_nothing_is_done(app: App, verb: str) -> None:
     job = ship(app, hold=True)
     with pytest.raises(InvalidInput, match="by=5"):
         getattr(job, verb)(by=5)
-    assert job.state == "PENDING"
+    assert job.state() == "PENDING"
 
 
 @pytest.mark.parametrize("rate", ["1/999999999d", "1000000001/s", "٣/s"])
@@ -128,12 +128,12 @@ def test_text_of_a_class_of_its_own_is_taken_as_text(app: App) -> None:
         tags=[Text("blue")],
         key=Text("k1"),
     )
-    record = job.record
+    record = job.view()
     assert (record.tenant, record.queue, record.target, record.limit_key) == ("acme", "io", "site", "host:a")
     app.queues.pause(Text("io"), tenant=Text("acme"), reason=Text("tired"), by=Text("ada"))
     app.limits.key(Text("host:*"), concurrency=2, tenant=Text("acme"))
     assert app.targets.get(Text("site"), tenant=Text("acme")).name == "site"
-    assert [j.id for j in app.jobs(tag=Text("blue"), tenant=Text("acme"))] == [job.id]
+    assert [j.id for j in app.jobs.list(tag=Text("blue"), tenant=Text("acme"))] == [job.id]
 
 
 @pytest.mark.parametrize("name", ["x" * 100_000, "lone \ud800 surrogate"], ids=["long", "surrogate"])
@@ -141,12 +141,12 @@ def test_text_of_a_class_of_its_own_is_taken_as_text(app: App) -> None:
 def test_refusals_are_short_and_can_be_printed(app: App, name: str) -> None:
     asked: list[Ask] = [
         lambda app: app.job(name),
-        lambda app: app.why(name),
+        lambda app: app.jobs.why(name),
         lambda app: app.targets.get(name),
         lambda app: app.tenants.unpause(name),
         lambda app: app.queues.pause("q", seconds=name),
         lambda app: app.queues.limit("q", rate=name),
-        lambda app: app.jobs(state=name),
+        lambda app: app.jobs.list(state=name),
         lambda app: ship(app, after=name),
         lambda app: ship(app, after_failure=name),
         lambda app: ship(app, priority=name),

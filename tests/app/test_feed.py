@@ -108,7 +108,7 @@ def test_what_a_job_says_is_seen_as_it_comes_until_it_ends(app: App) -> None:
         app.store.keep_output([AttemptOutput(attempt.ref, output="one\n", progress='{"done": 1}')])
         logs = job.logs(follow=True)
         assert next(logs).text == "one\n"
-        assert job.progress == {"done": 1}
+        assert job.progress() == {"done": 1}
         app.store.keep_output([AttemptOutput(attempt.ref, output="two\n")])
         piece = next(logs)
         assert (piece.attempt, piece.worker, piece.text) == (1, "ada", "two\n")
@@ -131,14 +131,15 @@ def test_records_come_one_by_one_and_never_by_halves(app: App) -> None:
         assert next(logs).text == "half a line"
         framed = frame(second)
         app.store.keep_output([AttemptOutput(attempt.ref, output=f"\n{frame(first)}{framed[:20]}")])
-        assert [next(logs).record for _ in range(2)] == [None, first]
+        assert [next(logs).at for _ in range(2)] == [None, first.at]
         app.store.keep_output([AttemptOutput(attempt.ref, output=framed[20:] + "end")])
         piece = next(logs)
-        assert (piece.attempt, piece.worker, piece.record, piece.text) == (1, "ada", second, "ERROR paid order=7\n")
+        assert (piece.attempt, piece.worker, piece.text) == (1, "ada", "ERROR paid order=7\n")
+        assert (piece.at, piece.level, piece.message, piece.fields) == (second.at, "error", "paid", {"order": 7})
         app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output=f"{framed[:30]}")])
         assert [piece.text for piece in logs] == ["end", framed[1:30]]
-        assert [piece.record for piece in job.logs()] == [None, first, second, None]
-        assert job.output == f"half a line\npaid order=7\nERROR paid order=7\nend{framed[1:30]}"
+        assert [piece.level for piece in job.logs()] == [None, "info", "error", None]
+        assert job.output() == f"half a line\npaid order=7\nERROR paid order=7\nend{framed[1:30]}"
 
 
 def test_records_are_chosen_by_their_level(app: App) -> None:

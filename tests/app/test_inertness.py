@@ -156,7 +156,7 @@ mine += [work.enqueue(n).id for n in range(20)]
 assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0, 0]
 assert app.store is store
 mine += [work.enqueue(n).id for n in range(5)]
-print(len(set(mine)), app.stats()["QUEUED"])
+print(len(set(mine)), app.stats.get()["QUEUED"])
 app.close()
 """
     )
@@ -179,7 +179,7 @@ if pid == 0:
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 work.enqueue()
-print(app.stats()["QUEUED"])
+print(app.stats.get()["QUEUED"])
 """
 
     assert run(script, tmp_path).split() == ["2"]

@@ -41,16 +41,16 @@ def ingest(app: App) -> None:
 
 
 def test_a_job_gets_target_and_limit_key_from_its_arguments(deploy: Deploy) -> None:
-    job = deploy.enqueue("acme/site", "b").record
+    job = deploy.enqueue("acme/site", "b").view()
     assert (job.target, job.limit_key) == ("acme/site", "host:b")
-    assert deploy.enqueue(repo="acme/site").record.limit_key == "host:a"  # type: ignore[call-arg]
+    assert deploy.enqueue(repo="acme/site").view().limit_key == "host:a"  # type: ignore[call-arg]
 
 
 def test_a_caller_names_another_target_or_none(deploy: Deploy) -> None:
-    assert deploy.using(target="{braces} stay").enqueue("x", "b").record.target == "{braces} stay"
-    free = deploy.using(target=None, limit_key=None).enqueue("x", "b").record
+    assert deploy.using(target="{braces} stay").enqueue("x", "b").view().target == "{braces} stay"
+    free = deploy.using(target=None, limit_key=None).enqueue("x", "b").view()
     assert (free.target, free.limit_key) == (None, None)
-    again = deploy.using(target=None).using(priority=3).enqueue("x", "b").record
+    again = deploy.using(target=None).using(priority=3).enqueue("x", "b").view()
     assert (again.target, again.limit_key) == (None, "host:b")
 
 
@@ -60,8 +60,7 @@ def test_the_row_of_a_workflow_gives_the_same_target_as_its_code(app: App, deplo
     assert row is not None
     assert (row.target, row.limit_key) == ("{repo}", "host:{host}")
     session = Session(app.config, app.store, "default")
-    ident, _ = session.submit(CheckedRequest("deploy", ["acme/site"], {}, Options(), None))
-    found = app.job(ident).record
+    found = session.submit(CheckedRequest("deploy", ["acme/site"], {}, Options(), None))
     assert (found.target, found.limit_key) == ("acme/site", "host:a")
 
 
@@ -174,8 +173,8 @@ def test_limits_of_each_key_travel_from_the_decorator_to_the_claim(app: App) -> 
     app.store.register_workflows([record])
     jobs = [fetch.enqueue(host) for host in "aaabbb"]
     assert len(Hand(app.store).claim()) == 4
-    waiting = [job for job in jobs if job.state is JobState.QUEUED]
-    assert [job.record.limit_key for job in waiting] == ["host:a", "host:b"]
+    waiting = [job for job in jobs if job.state() is JobState.QUEUED]
+    assert [job.view().limit_key for job in waiting] == ["host:a", "host:b"]
     why = waiting[0].why()
     assert "key host:a of workflow fetch (all tenants together) has 2 of 2 running" in str(why)
     assert why.reasons[0].remedy == "unstuck workflows limit fetch --each-key --concurrency N --all-tenants"
@@ -183,12 +182,12 @@ def test_limits_of_each_key_travel_from_the_decorator_to_the_claim(app: App) -> 
 
 def test_a_held_job_runs_when_it_is_released(app: App, deploy: Deploy) -> None:
     job = deploy.using(hold=True).enqueue("acme/site", "b")
-    assert job.state is JobState.PENDING
-    assert job.record.on_hold
+    assert job.state() is JobState.PENDING
+    assert job.view().on_hold
     assert job.release(by="ada").state is JobState.QUEUED
     with pytest.raises(IllegalMove):
         job.release()
-    assert job.history[-1].data == {"by": "ada"}
+    assert job.history()[-1].data == {"by": "ada"}
 
 
 def test_a_job_runs_after_others_given_as_handles_or_ids(app: App, deploy: Deploy) -> None:
@@ -238,7 +237,7 @@ def test_a_blocker_can_be_skipped(app: App) -> None:
     assert beat.alive
     hand.settle(attempt, Raised(ErrorInfo("ValueError", "boom")))
     ingest(app)
-    assert first.record.is_blocker
+    assert first.view().is_blocker
     assert hand.claim() == []
 
     assert not first.skip(by="ada").is_blocker

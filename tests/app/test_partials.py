@@ -12,7 +12,6 @@ import pytest
 import unstuck
 from tests.support.builders import claim_all
 from tests.support.parking import Stage
-from unstuck.app.records import Partial
 from unstuck.model.job import ClaimedJob
 from unstuck.model.settlement import Stopped
 from unstuck.observe import parts as observed
@@ -34,10 +33,10 @@ def stage(app: unstuck.App) -> Stage:
 def test_partials_are_the_latest_values_by_name(app: unstuck.App, stage: Stage) -> None:
     attempt = stage.begun()
     job = app.job(attempt.id)
-    assert job.partials() == {}
+    assert job.partials() == []
     for serial, (name, value) in enumerate([("a", "1"), ("b", '{"x":[1,null]}'), ("a", "2")], start=1):
         stage.part(attempt, name, value, serial)
-    assert list(job.partials().items()) == [("b", {"x": [1, None]}), ("a", 2)]
+    assert [(part.name, part.value) for part in job.partials()] == [("b", {"x": [1, None]}), ("a", 2)]
     with pytest.raises(unstuck.UnknownJob):
         app.job(attempt.id, tenant="acme").partials()
 
@@ -64,7 +63,7 @@ def test_a_coroutine_follows_too(app: unstuck.App, stage: Stage) -> None:
     attempt = stage.begun()
     stage.part(attempt, "a", "1", 1)
 
-    async def follow() -> list[Partial]:
+    async def follow() -> list[unstuck.PartialView]:
         found = []
         async for part in app.job(attempt.id).afollow_partials():
             found.append(part)
@@ -140,7 +139,7 @@ def test_a_follower_goes_on_with_a_job_that_begins_anew_from_the_start(app: unst
     job.interrupt()
     stage.end(attempt, Stopped())
     job.resume(from_start=True)
-    assert job.partials() == {}
+    assert job.partials() == []
     (again,) = claim_all(app.store, stage.worker)
     stage.part(again, "a", "2", 1)
 

@@ -62,5 +62,5 @@ def test_an_unreachable_database_is_told_within_its_time_and_tried_again_at_the_
         work.enqueue()
     (tmp_path / "missing" / "folder").mkdir(parents=True)
 
-    assert work.enqueue().state is unstuck.JobState.QUEUED
+    assert work.enqueue().state() is unstuck.JobState.QUEUED
     app.close()

@@ -86,11 +86,12 @@ def test_a_job_shows_its_live_stack_or_the_one_it_left(store_url: str) -> None:
         ada = a_worker(app.store)
         job = greet.enqueue()
         with pytest.raises(NoStack, match="QUEUED"):
-            job.live_stack()
+            job.stack()
         [attempt] = claim_all(app.store, ada)
         with pytest.raises(NoAnswer):
-            job.live_stack(timeout=0.05)
+            job.stack(timeout=0.05)
         [order] = app.store.orders(ada.number)
         assert (order.kind, order.subject) == ("stack", f"{attempt.ref.job}:{attempt.ref.token}")
         settle(app.store, ada, attempt.ref, Raised(ErrorInfo("ValueError", "no", stack="File shop.py, line 3")))
-        assert job.live_stack() == "File shop.py, line 3"
+        shown = job.stack()
+        assert (shown.source, shown.attempt, shown.stack) == ("stored", 1, "File shop.py, line 3")

@@ -20,6 +20,7 @@ KEYS = {
     "failures", "losses", "created_at", "available_at", "claimed_at", "started_at", "finished_at", "duration_ms",
     "total_ms", "worker", "heartbeat_at", "lease_until", "request", "requested_at", "request_reason", "error_type",
     "error_message", "result", "late", "tags", "limit_key", "on_hold", "is_blocker", "is_blocked", "replay_of",
+    "events", "meaning",
 }  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def test_an_enqueued_job_is_listed_and_shown(unstuck: Command) -> None:
     assert (listed["worker"], listed["lease_until"]) == (None, None)
     shown = unstuck("jobs", "show", job, "--json").object
     whole = {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for"}
-    flow = {"steps", "waits", "usage", "children", "parent", "partials"}
+    flow = {"steps", "waits", "usage", "children", "parent", "partials", "blocked_by"}
     assert shown.keys() == KEYS | whole | flow
     assert [event["kind"] for event in shown["history"]] == ["submitted"]
     assert shown["created_at"].endswith("Z")

@@ -85,7 +85,7 @@ def answers(
 
 
 def test_one_thing_has_one_name_in_every_answer(answers: list[tuple[str, dict[str, Any]]]) -> None:
-    """The rules that cli/shapes.py states."""
+    """The rules that views/__init__.py states."""
     asked = {command.split()[0] for command, _ in answers}
     assert asked >= {"jobs", "why", "approvals", "events", "targets", "pauses", "limits", "audit"}
     known = {each["id"] for command, each in answers if command == "jobs list"}

@@ -96,7 +96,9 @@ def test_a_count_that_met_its_ceiling_says_so() -> None:
     from unstuck.model.lifecycle import JobState
     from unstuck.observe.lookup import CEILING
     from unstuck.store.port import Tally
+    from unstuck.views.stats import TallyView, counts_of
 
     states = dict.fromkeys(JobState, 0) | {JobState.QUEUED: CEILING, JobState.FAILED: 1234}
-    tally = Tally("acme", states, at_least=frozenset({JobState.QUEUED}))
+    counted = Tally("acme", states, at_least=frozenset({JobState.QUEUED}))
+    tally = TallyView(kind="queue", name="acme", **counts_of(counted))
     assert (count_text(tally, JobState.QUEUED), count_text(tally, JobState.FAILED)) == ("10,000+", "1,234")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.model.test_why import NOW, a_record, facts
-from unstuck.cli.state_texts import explain, narrate
+from unstuck.cli.event_texts import narrate
 from unstuck.model.job import EventRecord
 from unstuck.model.lifecycle import EventKind, JobState
 from unstuck.model.why import explain as ask_why
+from unstuck.views.meaning import explain
 
 
 def an_event(kind: EventKind, **data: Any) -> EventRecord:

@@ -198,12 +198,12 @@ async def struck_within_the_store(url: str) -> None:
             return taken
 
     real = unstuck.App(database=url)
-    real.stats()
+    real.stats.get()
     pools = find_pools()
     for pool in pools:
         pool._idle = Struck(pool._idle)
     struck.extend(pools)
-    real.stats()
+    real.stats.get()
     while True:
         time.sleep(0.01)  # noqa: ASYNC251
 

@@ -119,13 +119,13 @@ def test_a_live_stack_shows_where_any_kind_of_job_is(start: Start, jobs: Jobs, c
     has_started(jobs, sleeper)
     (innocent,) = company.coroutines
 
-    assert "in thread_sleep" in client.job(sleeper).live_stack()
-    assert "in innocent_async" in client.job(innocent).live_stack()
+    assert "in thread_sleep" in client.job(sleeper).stack().stack
+    assert "in innocent_async" in client.job(innocent).stack().stack
 
     holder = jobs.enqueue("stuck.holds_gil", 3.0, timeout=60)
     has_started(jobs, holder)
     time.sleep(TIMES.unresponsive)
-    assert "in hold_interpreter" in client.job(holder).live_stack()
+    assert "in hold_interpreter" in client.job(holder).stack().stack
 
     for job in (sleeper, holder):
         jobs.until(job, JobState.COMPLETED)

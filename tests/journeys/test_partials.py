@@ -11,7 +11,6 @@ import unstuck
 from tests.journeys.conftest import Jobs, Marks, spawn_once
 from tests.journeys.flow_app import app as flow_app
 from tests.support.workers import Worker
-from unstuck.app.records import Partial
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store
 
@@ -37,17 +36,17 @@ def test_parts_are_seen_while_the_job_runs_and_outlive_the_attempt_that_gave_the
         following = thread.submit(_followed, app, job)
         marks.wait_for("halfway", within=30)
         assert jobs.state(job) is JobState.RUNNING
-        halfway = app.job(job).partials()
+        halfway = _given(app, job)
         assert halfway == {"page 1": {"number": 1}, "page 2": {"number": 2}, "finished": 2}
 
         first.kill_all()
-        assert app.job(job).partials() == halfway
+        assert _given(app, job) == halfway
         start("second", app=APP)
         assert app.job(job).result(timeout=30) == 4
         seen = following.result(timeout=30)
 
         pages = {f"page {number}": {"number": number} for number in (1, 2, 3, 4)}
-        assert app.job(job).partials() == {**pages, "finished": 4, "last": "the end"}
+        assert _given(app, job) == {**pages, "finished": 4, "last": "the end"}
     assert seen[-1].name == "last"
     assert seen[-1].number == 2 * 2 + 2 * 8 + 1, "half of it, the whole of it, the whole of it once more, the last"
     assert [part.number for part in seen] == sorted({part.number for part in seen})
@@ -57,7 +56,11 @@ def test_parts_are_seen_while_the_job_runs_and_outlive_the_attempt_that_gave_the
     assert (kinds.count("lost"), kinds.count("woken")) == (1, 1), kinds
 
 
-def _followed(app: unstuck.App, job: str) -> list[Partial]:
+def _given(app: unstuck.App, job: str) -> dict[str, object]:
+    return {part.name: part.value for part in app.job(job).partials()}
+
+
+def _followed(app: unstuck.App, job: str) -> list[unstuck.PartialView]:
     return list(app.job(job).follow_partials())
 
 

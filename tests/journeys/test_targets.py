@@ -69,7 +69,7 @@ def test_a38_ten_jobs_on_one_target_and_ten_workers_never_run_two_at_once(
     high = [enqueue(app, "build", diary.path, "acme", priority=5) for _ in range(5)]
     others = [enqueue(app, "build", diary.path, f"repo{n}") for n in range(20)]
 
-    eventually(lambda: app.stats()["COMPLETED"] == 30, timeout=60)
+    eventually(lambda: app.stats.get()["COMPLETED"] == 30, timeout=60)
 
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     ends = {job: at for _, job, at in diary.lines("ended")}
@@ -93,20 +93,20 @@ def test_a39_a40_what_fails_blocks_its_target_until_it_is_resumed_and_then_runs_
     start(app=APP)
     start(app=APP)
     broken = enqueue(app, "breaks", diary.path, "acme")
-    eventually(lambda: broken.state is JobState.FAILED, timeout=20)
+    eventually(lambda: broken.state() is JobState.FAILED, timeout=20)
     later = [enqueue(app, "build", diary.path, "acme", priority=9), enqueue(app, "build", diary.path, "acme")]
     beside = enqueue(app, "build", diary.path, "other")
-    eventually(lambda: beside.state is JobState.COMPLETED, timeout=20)
+    eventually(lambda: beside.state() is JobState.COMPLETED, timeout=20)
 
-    assert [job.state for job in later] == [JobState.QUEUED] * 2
+    assert [job.state() for job in later] == [JobState.QUEUED] * 2
     (blocked,) = app.store.targets("default", blocked=True)
     assert (blocked.name, blocked.blocked_by, blocked.waiting) == ("acme", broken.id, 2)
 
     broken.resume(by="me")
 
-    eventually(lambda: [job.state for job in (broken, *later)] == [JobState.COMPLETED] * 3, timeout=20)
+    eventually(lambda: [job.state() for job in (broken, *later)] == [JobState.COMPLETED] * 3, timeout=20)
     assert diary.order("acme") == [broken.id, broken.id, later[0].id, later[1].id]
-    assert broken.error_type is None
+    assert broken.error_type() is None
 
 
 @pytest.mark.timeout(120)
@@ -115,14 +115,14 @@ def test_a39_a40_a_timeout_blocks_and_a_resolve_moves_the_target_within_a_poll(
 ) -> None:
     start(app=APP)
     slow = enqueue(app, "dawdles", diary.path, "acme")
-    eventually(lambda: slow.state is JobState.TIMEOUT, timeout=20)
+    eventually(lambda: slow.state() is JobState.TIMEOUT, timeout=20)
     waiting = enqueue(app, "build", diary.path, "acme")
     assert app.store.targets("default", blocked=True)
 
     slow.resolve("done by hand", by="me")
 
-    eventually(lambda: waiting.state is JobState.COMPLETED, timeout=10)
-    assert slow.state is JobState.COMPLETED
+    eventually(lambda: waiting.state() is JobState.COMPLETED, timeout=10)
+    assert slow.state() is JobState.COMPLETED
     assert app.store.targets("default", blocked=True) == []
 
 
@@ -139,8 +139,8 @@ def test_a4_a38_the_target_of_a_killed_worker_goes_on_with_the_same_job(
 
     eventually(lambda: diary.order("acme") == [first.id, first.id], timeout=30)
     first.cancel()
-    eventually(lambda: second.state is JobState.COMPLETED, timeout=20)
-    assert first.state is JobState.CANCELLED
+    eventually(lambda: second.state() is JobState.COMPLETED, timeout=20)
+    assert first.state() is JobState.CANCELLED
 
 
 @commit
@@ -151,17 +151,17 @@ def test_a41_a_paused_target_finishes_what_runs_and_starts_nothing_until_its_tim
     start(app=APP)
     running = enqueue(app, "build", diary.path, "acme", 1.0)
     waiting = enqueue(app, "build", diary.path, "acme")
-    eventually(lambda: running.state is JobState.RUNNING, timeout=20)
+    eventually(lambda: running.state() is JobState.RUNNING, timeout=20)
     store = app.store
     until = store.now() + timedelta(seconds=4)
     store.pause(Pause("target", "acme", "default", "me", until_at=until, reason="vendor outage"))
-    eventually(lambda: running.state is JobState.COMPLETED, timeout=20)
+    eventually(lambda: running.state() is JobState.COMPLETED, timeout=20)
     beside = enqueue(app, "build", diary.path, "other")
-    eventually(lambda: beside.state is JobState.COMPLETED, timeout=20)
+    eventually(lambda: beside.state() is JobState.COMPLETED, timeout=20)
     if store.now() < until:
-        assert waiting.state is JobState.QUEUED
+        assert waiting.state() is JobState.QUEUED
 
-    eventually(lambda: waiting.state is JobState.COMPLETED, timeout=20)
+    eventually(lambda: waiting.state() is JobState.COMPLETED, timeout=20)
 
     claimed = next(event.at for event in store.history("default", waiting.id) if event.kind == "claimed")
     assert claimed >= until

@@ -30,7 +30,7 @@ def test_a_handle_and_the_app_give_the_same_answer_a57(app: unstuck.App) -> None
         assert (found.job, found.is_runnable, found.verdict) == (job.id, False, HELD)
         assert str(found) == HELD
         assert [reason.remedy for reason in found.reasons] == [f"unstuck jobs release {job.id}"]
-        assert app.why(job).verdict == app.why(job.id).verdict == app.why(job.id[:30]).verdict == HELD
+        assert job.why().verdict == app.jobs.why(job.id).verdict == app.jobs.why(job.id[:30]).verdict == HELD
         assert asyncio.run(job.awhy()).codes == (Code.HELD,)
 
 
@@ -41,10 +41,10 @@ def test_a_job_is_explained_to_its_own_tenant_only(app: unstuck.App, store: SqlS
     with app:
         job = greet.using(tenant="acme").enqueue()
         assert job.why().codes == (Code.NO_WORKER,)
-        assert app.why(job.id, tenant="acme").codes == (Code.NO_WORKER,)
+        assert app.jobs.why(job.id, tenant="acme").codes == (Code.NO_WORKER,)
         with pytest.raises(UnknownJob, match=job.id):
-            app.why(job.id)
+            app.jobs.why(job.id)
         with pytest.raises(UnknownJob):
-            app.why("ffff")
+            app.jobs.why("ffff")
         Hand(store)
         assert job.why().codes == (Code.APP_NOT_LOADED,)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
+import unstuck
 from tests.operations.conftest import Ask
 from unstuck import App
 from unstuck.cli.commands import NAMES, load
 from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
 from unstuck.model.guard import VERBS
+from unstuck.observe.stream import Source
 from unstuck.operations import pauses, queues, targets, tenants
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Operation, Role
@@ -73,6 +75,29 @@ def test_an_operation_has_a_method_and_its_twin(operation: Operation[Any, Any]) 
     own = {"tenant"} if operation.entry.whose != "platform" else set()
     own |= {"by"} if operation.entry.effect == "change" else set()
     assert set(inspect.signature(method).parameters) == {*arguments(operation), *own}
+
+
+@EACH
+def test_what_an_operation_answers_with_can_be_imported_from_the_package(operation: Operation[Any, Any]) -> None:
+    for kind in kinds_in(get_type_hints(operation.function)["return"]):
+        if kind is not Source:  # Python's face makes a Stream of it
+            assert getattr(unstuck, kind.__name__) is kind
+
+
+def kinds_in(annotation: Any) -> set[type]:
+    """The classes of ours that an answer is made of."""
+    found = {kind for part in get_args(annotation) for kind in kinds_in(part)}
+    kind = get_origin(annotation) or annotation
+    if not isinstance(kind, type) or not kind.__module__.startswith("unstuck."):
+        return found
+    inside = get_type_hints(kind).values() if issubclass(kind, View) else ()
+    known = {kind} | found
+    return known.union(*(kinds_in(part) for part in inside if part is not annotation and not _is_of(part, kind)))
+
+
+def _is_of(annotation: Any, kind: type) -> bool:
+    """A tree is made of trees."""
+    return kind in get_args(annotation)
 
 
 def test_pythons_face_is_as_the_table_says() -> None:

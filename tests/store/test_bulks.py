@@ -192,7 +192,7 @@ def test_a_whole_line_is_cancelled_and_its_target_is_free(store: SqlStore) -> No
 
 
 def test_a_family_is_cancelled_once_each(store: SqlStore) -> None:
-    """Parent, children and dependants together: what the cancel of one does to the others is not undone or doubled."""
+    """Parent, children and dependants together: what the cancel of one does to others is not undone or doubled."""
     stage = Stage(store)
     parent = stage.begun()
     children = [stage.spawn(parent, "child", ordinal).id for ordinal in (1, 2, 3)]

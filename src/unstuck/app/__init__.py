@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from unstuck.app.draft import Draft, name_of
@@ -20,17 +19,13 @@ from unstuck.chance import SystemChance
 from unstuck.intake.arguments import Unresolved
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput
-from unstuck.model.job import JobRecord, NewJob, ids_of
-from unstuck.model.lifecycle import JobState
-from unstuck.model.why import Why
+from unstuck.model.job import NewJob
 from unstuck.model.workflow import UNVERSIONED, Registry
-from unstuck.observe.lookup import Stats
-from unstuck.observe.why import why
 
 if TYPE_CHECKING:
     from unstuck.store.port import Store
 
-__all__ = ["App", "Call", "Decorator", "Job", "Stats", "Workflow"]
+__all__ = ["App", "Call", "Decorator", "Job", "Workflow"]
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -128,6 +123,9 @@ class App(Face):
         pattern = submitter.pattern(self.registry.handler(workflow), options)
         arguments, tenant = self._drafts[workflow].resolved(), pattern.of_all.tenant
 
+        def returns(_: str) -> Any:
+            return arguments.returns
+
         def submit(calls: Calls) -> list[Job[Any]]:
             nonlocal submitter
             payloads = [arguments.pack(args, kwargs) for args, kwargs in calls]
@@ -135,8 +133,8 @@ class App(Face):
                 submitter = self._submitter(store)
             jobs = submitter.jobs(pattern, payloads)
             return [
-                Job(self, stored.id, tenant, returns=arguments.returns, is_new=stored.id == ident)
-                for ident, stored in zip(ids_of(jobs), submitter.submit(jobs), strict=True)
+                Job(self, stored.id, tenant, returns=returns, is_new=stored.created)
+                for stored in submitter.submit(jobs)
             ]
 
         return submit
@@ -153,53 +151,9 @@ class App(Face):
         return self._submitter(None).job(handler, payload, options)
 
     def job(self, name: str, *, tenant: str | None = None) -> Job[Any]:
-        """By id, or by as much of its beginning as names one job only."""
-        return self._handle(self.lookup(tenant).job(name))
-
-    def jobs(
-        self,
-        *,
-        state: JobState | str | Iterable[JobState | str] = (),
-        workflow: str | None = None,
-        queue: str | None = None,
-        error_type: str | None = None,
-        target: str | None = None,
-        tag: str | None = None,
-        before: datetime | None = None,
-        since: datetime | None = None,
-        newest_first: bool = True,
-        limit: int = 50,
-        tenant: str | None = None,
-    ) -> list[Job[Any]]:
-        """The newest jobs, or those you ask for, each with the record that was `seen`."""
-        page = self.lookup(tenant).jobs(
-            state=state,
-            workflow=workflow,
-            queue=queue,
-            error_type=error_type,
-            target=target,
-            tag=tag,
-            before=before,
-            since=since,
-            newest_first=newest_first,
-            limit=limit,
-        )
-        return [self._handle(record) for record in page.jobs]
-
-    def why(self, job: Job[Any] | str, *, tenant: str | None = None) -> Why:
-        """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
-        if isinstance(job, Job):
-            return why(self.store, job.tenant, job.id, self.config.times)
-        lookup = self.lookup(tenant)
-        return why(self.store, self.whose(tenant), lookup.job_id(job), self.config.times)
-
-    def stats(self, *, tenant: str | None = None) -> Stats:
-        return self.lookup(tenant).stats()
-
-    def _handle(self, record: JobRecord) -> Job[Any]:
-        job: Job[Any] = Job(self, record.id, record.tenant, returns=self._returns(record.workflow))
-        job.seen = record
-        return job
+        """The handle of a job, by id or by as much of its beginning as names one job only. A whole id is taken as it
+        is: UnknownJob is said by the first question."""
+        return Job(self, self.lookup(tenant).job_id(name), self.whose(tenant), returns=self._returns)
 
     def _returns(self, workflow: str) -> Any:
         """The annotated type of its results, as far as this process knows it."""

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from unstuck import config
 from unstuck.config import Settings
-from unstuck.intake.control import JobVerbs
-from unstuck.intake.flow import FlowVerbs
 from unstuck.model.errors import SchemaMismatch
 from unstuck.model.payload import check_name, check_wording
 from unstuck.observe.lookup import Lookup
@@ -88,12 +86,6 @@ class Engine:
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.config
         return Lookup(self.store, tenant=self.whose(tenant), offline=settings.times.offline)
-
-    def control(self, tenant: str | None = None) -> JobVerbs:
-        return JobVerbs(self.store, tenant=self.whose(tenant), by=self.name)
-
-    def flow(self, tenant: str | None = None) -> FlowVerbs:
-        return FlowVerbs(self.store, tenant=self.whose(tenant), by=self.name)
 
     def whose(self, tenant: str | None) -> str:
         """The tenant that is meant."""

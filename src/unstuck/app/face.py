@@ -19,12 +19,14 @@ if TYPE_CHECKING:
         BulksNoun,
         EventsNoun,
         HealthNoun,
+        JobsNoun,
         LimitsNoun,
         NotificationsNoun,
         PausesNoun,
         QuarantineNoun,
         QueuesNoun,
         SettingsNoun,
+        StatsNoun,
         TargetsNoun,
         TenantsNoun,
         WorkersNoun,
@@ -78,6 +80,13 @@ class Face(Engine):
         return HealthNoun(self)
 
     @property
+    def jobs(self) -> JobsNoun:
+        """List them, look into one, stop it, let it go on, run it again."""
+        from unstuck.app.nouns import JobsNoun
+
+        return JobsNoun(self)
+
+    @property
     def limits(self) -> LimitsNoun:
         """How many run at once, start in a time, or wait. Those of keys are set here, others with their noun."""
         from unstuck.app.nouns import LimitsNoun
@@ -118,6 +127,13 @@ class Face(Engine):
         from unstuck.app.nouns import SettingsNoun
 
         return SettingsNoun(self)
+
+    @property
+    def stats(self) -> StatsNoun:
+        """How many jobs are in which state, together, or by tenant, queue or workflow."""
+        from unstuck.app.nouns import StatsNoun
+
+        return StatsNoun(self)
 
     @property
     def targets(self) -> TargetsNoun:

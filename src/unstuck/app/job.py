@@ -1,34 +1,41 @@
-"""Job: the handle of one job, with everything a person may ask about it or of it."""
+"""Job: the handle of one job, with everything a person may ask about it or of it.
+
+Every method asks the database, and has a twin for coroutines with an `a` in front: `await job.astate()`.
+"""
 
 from __future__ import annotations
 
-import inspect
+import functools
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from unstuck.app.engine import Engine
-from unstuck.app.records import Partial, Step
 from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
-from unstuck.intake.arguments import decode_result, encode_result
-from unstuck.intake.control import JobVerbs
-from unstuck.intake.flow import FlowVerbs
-from unstuck.intake.workers import live_stack
+from unstuck.intake.arguments import decode_result
 from unstuck.model.errors import JobFailed, StillRunning
-from unstuck.model.job import AttemptRecord, EventRecord, JobRecord
+from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.waits import Child, Spent, WaitRecord
 from unstuck.model.why import Why
 from unstuck.observe.follow import afollow, follow
-from unstuck.observe.logs import LogPiece, Logs, pieces
+from unstuck.observe.logs import Logs, pieces
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.outlook import Outlook
 from unstuck.observe.parts import PartialsReader
 from unstuck.observe.wait import await_end, wait_for_end
 from unstuck.observe.why import why
 
+if TYPE_CHECKING:
+    from unstuck.app.nouns import ApprovalsNoun, JobsNoun
+    from unstuck.operations.kinds import Duration
+    from unstuck.views.flow import ChildView, PartialView, StepView, UsageView, WaitView
+    from unstuck.views.jobs import AttemptView, EventView, JobView, LogView, StackView
+    from unstuck.views.why import WhyAnswer
+
+P = ParamSpec("P")
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -43,20 +50,21 @@ class CancellableClock(MachineClock):
 
 
 class Job(Generic[R_co]):
-    """One job. Its properties ask the store each time; `seen` is what the last question found, if any."""
+    """One job. `seen` is the job as the last answer showed it whole, if one did."""
 
     __slots__ = ("_engine", "_returns", "id", "is_new", "seen", "tenant")
 
     def __init__(
-        self, engine: Engine, id: str, tenant: str, *, returns: Any = inspect.Parameter.empty, is_new: bool = False
+        self, engine: Engine, id: str, tenant: str, *, returns: Callable[[str], Any], is_new: bool = False
     ) -> None:
         self._engine = engine
+        #: The annotated type of a workflow's results.
         self._returns = returns
         self.id = id
         self.tenant = tenant
         #: False when an idempotency key led to an earlier job.
         self.is_new = is_new
-        self.seen: JobRecord | None = None
+        self.seen: JobView | None = None
 
     def __repr__(self) -> str:
         return f"<Job {self.id}{f' {self.seen.state}' if self.seen else ''}>"
@@ -67,32 +75,40 @@ class Job(Generic[R_co]):
     def __hash__(self) -> int:
         return hash((self.id, self.tenant))
 
-    def refresh(self) -> JobRecord:
-        """The job as it stands now."""
-        return self._see(self._lookup.job(self.id))
+    # --- look -------------------------------------------------------------------------------------------------
 
-    @property
-    def record(self) -> JobRecord:
-        return self.refresh()
+    def view(self) -> JobView:
+        """The job as it stands now; `app.jobs.get(job.id)` says everything about it."""
+        return self._see(self._look())
 
-    @property
+    async def aview(self) -> JobView:
+        return await self._in_thread(self.view)
+
     def state(self) -> JobState:
-        return self.refresh().state
+        return self._look().state
 
-    @property
+    async def astate(self) -> JobState:
+        return await self._in_thread(self.state)
+
     def error_type(self) -> str | None:
-        return self.refresh().error_type
+        return self._look().error_type
 
-    @property
+    async def aerror_type(self) -> str | None:
+        return await self._in_thread(self.error_type)
+
     def error(self) -> str | None:
-        return self.refresh().error_message
+        """Its message."""
+        return self._look().error_message
 
-    @property
-    def stack(self) -> str | None:
-        """Of the last attempt that left one."""
-        return next((a.stack for a in reversed(self.attempts) if a.stack), None)
+    async def aerror(self) -> str | None:
+        return await self._in_thread(self.error)
 
-    @property
+    def progress(self) -> Any:
+        return decode_result(self._lookup.progress(self.id))
+
+    async def aprogress(self) -> Any:
+        return await self._in_thread(self.progress)
+
     def output(self) -> str | None:
         """What the last attempt that said anything printed and logged, for people."""
         said = None
@@ -100,173 +116,293 @@ class Job(Generic[R_co]):
             said = attempt.output or said
         return said
 
-    @property
-    def progress(self) -> Any:
-        return decode_result(self._lookup.progress(self.id))
+    async def aoutput(self) -> str | None:
+        return await self._in_thread(self.output)
 
-    @property
-    def history(self) -> list[EventRecord]:
-        """All that happened to it; page by page: `events`."""
-        return self._lookup.history(self.id)
+    def history(self) -> list[EventView]:
+        """All that happened to it; page by page: `app.jobs.history(job.id)`."""
+        from unstuck.views.jobs import EventView
 
-    @property
-    def attempts(self) -> list[AttemptRecord]:
-        """All of them, with what they printed; page by page: `tries`."""
-        return self._lookup.attempts(self.id)
+        return [EventView.of(event) for event in self._lookup.events(self.id)]
 
-    def events(self, after: int = 0) -> Iterator[EventRecord]:
-        """Its history above this event's number, read as far as you go."""
-        return self._lookup.events(self.id, after)
+    async def ahistory(self) -> list[EventView]:
+        return await self._in_thread(self.history)
 
-    def tries(self, after: int = 0) -> Iterator[AttemptRecord]:
-        """Its attempts above this one's token, read as far as you go."""
-        return self._lookup.tries(self.id, after)
+    def attempts(self) -> list[AttemptView]:
+        """All of them, with what they printed; page by page: `app.jobs.attempts(job.id)`."""
+        from unstuck.views.jobs import AttemptView
+
+        return [AttemptView.of(attempt) for attempt in self._lookup.tries(self.id)]
+
+    async def aattempts(self) -> list[AttemptView]:
+        return await self._in_thread(self.attempts)
+
+    def steps(self) -> list[StepView]:
+        """What it has finished, in the order it did."""
+        return [*self._jobs.steps(self.id, tenant=self.tenant)]
+
+    async def asteps(self) -> list[StepView]:
+        return await self._in_thread(self.steps)
+
+    def partials(self) -> list[PartialView]:
+        """What its handler has given of its result so far, each name once, in the order they were last given."""
+        return [*self._jobs.partials(self.id, tenant=self.tenant)]
+
+    async def apartials(self) -> list[PartialView]:
+        return await self._in_thread(self.partials)
+
+    def waits(self) -> list[WaitView]:
+        """All that it ever waited for, the oldest first; `answer` None: it still does."""
+        return [*self._jobs.waits(self.id, tenant=self.tenant)]
+
+    async def awaits(self) -> list[WaitView]:
+        return await self._in_thread(self.waits)
+
+    def usage(self) -> UsageView:
+        """What it has used of its budget in its present run."""
+        return self._jobs.usage(self.id, tenant=self.tenant)
+
+    async def ausage(self) -> UsageView:
+        return await self._in_thread(self.usage)
+
+    def children(self) -> list[ChildView]:
+        """The jobs that it spawned, as they stand."""
+        return [*self._jobs.children(self.id, tenant=self.tenant)]
+
+    async def achildren(self) -> list[ChildView]:
+        return await self._in_thread(self.children)
+
+    def parent(self) -> Job[Any] | None:
+        """The job that spawned it."""
+        parent = self._lookup.parent(self.id)
+        return None if parent is None else Job(self._engine, parent, self.tenant, returns=self._returns)
+
+    async def aparent(self) -> Job[Any] | None:
+        return await self._in_thread(self.parent)
+
+    def why(self) -> WhyAnswer:
+        """Why it is not running: the verdict, every reason, who must act, and the command to type."""
+        return self._jobs.why(self.id, tenant=self.tenant)
+
+    async def awhy(self) -> WhyAnswer:
+        return await self._in_thread(self.why)
+
+    def stack(self, timeout: Duration = 10.0, *, attempt: int | None = None, by: str | None = None) -> StackView:
+        """Where it is in its code now, as its worker shows it; of a job that does not run, the stack that its last
+        attempt left. NoStack if there is none, NoAnswer if the worker is silent for so long."""
+        return self._jobs.stack(self.id, attempt=attempt, timeout=timeout, tenant=self.tenant, by=by)
+
+    async def astack(
+        self, timeout: Duration = 10.0, *, attempt: int | None = None, by: str | None = None
+    ) -> StackView:
+        return await self._in_thread(self.stack, timeout, attempt=attempt, by=by)
+
+    # --- wait -------------------------------------------------------------------------------------------------
+
+    def wait(self, timeout: Duration | None = None) -> JobView:
+        """The job once it has ended, however it did; StillRunning when the time is over first."""
+        return self._see(self._wait(timeout))
+
+    async def await_(self, timeout: Duration | None = None) -> JobView:
+        """`wait` for coroutines."""
+        return await self._in_thread(self._see, await self._await(timeout))
+
+    def result(self, timeout: Duration | None = None) -> R_co:
+        """What the handler returned. JobFailed if it ended otherwise, StillRunning if it has not ended in time."""
+        return self._result_of(self._wait(timeout))
+
+    async def aresult(self, timeout: Duration | None = None) -> R_co:
+        ended = await self._await(timeout)
+        return self._result_of(ended) if _is_well(ended) else await self._in_thread(self._result_of, ended)
 
     def logs(
         self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
-    ) -> Iterator[LogPiece]:
-        """What its attempts printed and logged; with `follow` also what comes, until the job has ended.
+    ) -> Iterator[LogView]:
+        """What its attempts printed and logged; with `follow` also what comes, until the job has ended. With a
+        `level` only records of this level and above."""
+        from unstuck.views.jobs import LogView
 
-        With a `level` only records of this level and above.
-        """
-        return pieces(Logs(self._lookup, self.id, attempt, level, follow=follow), CancellableClock())
+        found = pieces(Logs(self._lookup, self.id, attempt, level, follow=follow), CancellableClock())
+        return map(LogView.of, found)
 
     async def alogs(
         self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
-    ) -> AsyncIterator[LogPiece]:
-        """`logs` for coroutines."""
+    ) -> AsyncIterator[LogView]:
+        from unstuck.views.jobs import LogView
+
         logs = Logs(self._lookup, self.id, attempt, level, follow=follow)
         async for piece in afollow(lambda: self._engine.in_thread(logs.look)):
-            yield piece
+            yield LogView.of(piece)
 
-    def wait(self, timeout: float | None = None) -> JobRecord:
-        """The job once it has ended, however it did; StillRunning when the time is over first."""
-        return self._ended(wait_for_end(self._watched(), timeout, CancellableClock()), timeout)
+    def follow_partials(self) -> Iterator[PartialView]:
+        """What is there and what comes, until the job has ended; a name that is given again comes again."""
+        from unstuck.views.flow import PartialView
 
-    async def await_end(self, timeout: float | None = None) -> JobRecord:
-        """`wait` for coroutines."""
-        look = self._watched()
-        return self._ended(await await_end(lambda: self._engine.in_thread(look), timeout), timeout)
+        return map(PartialView.of, follow(PartialsReader(self._lookup, self.id).look, CancellableClock()))
 
-    def result(self, timeout: float | None = None) -> R_co:
-        """What the handler returned. JobFailed if it ended otherwise, StillRunning if it has not ended in time."""
-        return self._result_of(self.wait(timeout))
+    async def afollow_partials(self) -> AsyncIterator[PartialView]:
+        from unstuck.views.flow import PartialView
 
-    async def aresult(self, timeout: float | None = None) -> R_co:
-        return self._result_of(await self.await_end(timeout))
+        parts = PartialsReader(self._lookup, self.id)
+        async for part in afollow(lambda: self._engine.in_thread(parts.look)):
+            yield PartialView.of(part)
 
-    def cancel(self, reason: str | None = None, *, by: str | None = None) -> JobRecord:
-        return self._see(self._control.cancel(self.id, reason, by=by))
+    # --- ask --------------------------------------------------------------------------------------------------
 
-    def interrupt(self, reason: str | None = None, *, by: str | None = None) -> JobRecord:
-        return self._see(self._control.interrupt(self.id, reason, by=by))
+    def cancel(self, reason: str | None = None, *, by: str | None = None) -> JobView:
+        """Stop it for good: at once if it has not started, else its handler is asked to."""
+        return self._saw(self._jobs.cancel(self.id, reason=reason, tenant=self.tenant, by=by))
 
-    def resume(self, *, from_start: bool = False, by: str | None = None) -> JobRecord:
-        return self._see(self._control.resume(self.id, from_start=from_start, by=by))
+    async def acancel(self, reason: str | None = None, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.cancel, reason, by=by)
 
-    def resolve(self, result: Any, *, by: str | None = None) -> JobRecord:
+    def interrupt(self, reason: str | None = None, *, by: str | None = None) -> JobView:
+        """As cancel, but PAUSED, so that it can be resumed."""
+        return self._saw(self._jobs.interrupt(self.id, reason=reason, tenant=self.tenant, by=by))
+
+    async def ainterrupt(self, reason: str | None = None, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.interrupt, reason, by=by)
+
+    def resume(self, *, from_start: bool = False, by: str | None = None) -> JobView:
+        """A new, clean run; `from_start`: finished steps and partial results are forgotten."""
+        return self._saw(self._jobs.resume(self.id, from_start=from_start, tenant=self.tenant, by=by))
+
+    async def aresume(self, *, from_start: bool = False, by: str | None = None) -> JobView:
+        return await self._in_thread(self.resume, from_start=from_start, by=by)
+
+    def resolve(self, result: Any, *, by: str | None = None) -> JobView:
         """Supply the result by hand: COMPLETED, without running."""
-        return self._see(self._control.resolve(self.id, encode_result(result), by=by))
+        return self._saw(self._jobs.resolve(self.id, result, tenant=self.tenant, by=by))
 
-    def release(self, *, force: bool = False, by: str | None = None) -> JobRecord:
+    async def aresolve(self, result: Any, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.resolve, result, by=by)
+
+    def release(self, *, force: bool = False, by: str | None = None) -> JobView:
         """Let go of a job that was enqueued with `hold`; with `force` it no longer waits for other jobs either."""
-        return self._see(self._control.release(self.id, force=force, by=by))
+        return self._saw(self._jobs.release(self.id, force=force, tenant=self.tenant, by=by))
 
-    def skip(self, *, by: str | None = None) -> JobRecord:
+    async def arelease(self, *, force: bool = False, by: str | None = None) -> JobView:
+        return await self._in_thread(self.release, force=force, by=by)
+
+    def skip(self, *, by: str | None = None) -> JobView:
         """Let the target that this job blocks move on; the job itself stays as it is."""
-        return self._see(self._control.skip(self.id, by=by))
+        return self._saw(self._jobs.skip(self.id, tenant=self.tenant, by=by))
 
-    def retry(self, *, by: str | None = None) -> JobRecord:
-        return self._see(self._control.retry(self.id, by=by))
+    async def askip(self, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.skip, by=by)
+
+    def retry(self, *, by: str | None = None) -> JobView:
+        """Run it again from its start; one that waits for its next try is due now."""
+        return self._saw(self._jobs.retry(self.id, tenant=self.tenant, by=by))
+
+    async def aretry(self, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.retry, by=by)
 
     def replay(self, *, by: str | None = None, budget: Mapping[str, float] | None = None) -> Job[R_co]:
         """A new job with the same workflow, arguments and policy as this one, which must have ended. `budget`: the
         units in which it may use more, or less."""
-        stored = self._flow.replay(self.id, by=by, budget=budget)
-        return Job(self._engine, stored.id, self.tenant, returns=self._returns, is_new=stored.created)
+        new = self._jobs.replay(self.id, budget=budget, tenant=self.tenant, by=by)
+        job: Job[R_co] = Job(self._engine, new.id, self.tenant, returns=self._returns, is_new=True)
+        job.seen = new
+        return job
 
-    def approve(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
+    async def areplay(self, *, by: str | None = None, budget: Mapping[str, float] | None = None) -> Job[R_co]:
+        return await self._in_thread(self.replay, by=by, budget=budget)
+
+    def approve(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitView:
         """Say yes to the question that it asks (`key`: to this one). NotWaiting if none is open."""
-        return self._flow.approve(self.id, by=by, comment=comment, key=key)
+        return self._approvals.approve(self.id, comment=comment, key=key, tenant=self.tenant, by=by)
 
-    def reject(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitRecord:
-        return self._flow.reject(self.id, by=by, comment=comment, key=key)
+    async def aapprove(
+        self, *, by: str | None = None, comment: str | None = None, key: str | None = None
+    ) -> WaitView:
+        return await self._in_thread(self.approve, by=by, comment=comment, key=key)
 
-    def steps(self) -> list[Step]:
-        """What it has finished, in the order it did."""
-        return [Step.of(record) for record in self._lookup.steps(self.id)]
+    def reject(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitView:
+        """Say no to it."""
+        return self._approvals.reject(self.id, comment=comment, key=key, tenant=self.tenant, by=by)
 
-    def partials(self) -> dict[str, Any]:
-        """What its handler has given of its result so far, by name, in the order it was last given."""
-        return {part.name: decode_result(part.value) for part in self._lookup.parts(self.id)}
+    async def areject(self, *, by: str | None = None, comment: str | None = None, key: str | None = None) -> WaitView:
+        return await self._in_thread(self.reject, by=by, comment=comment, key=key)
 
-    def follow_partials(self) -> Iterator[Partial]:
-        """What is there and what comes, until the job has ended; a name that is given again comes again."""
-        return map(Partial.of, follow(PartialsReader(self._lookup, self.id).look, CancellableClock()))
-
-    async def afollow_partials(self) -> AsyncIterator[Partial]:
-        """`follow_partials` for coroutines."""
-        parts = PartialsReader(self._lookup, self.id)
-        async for part in afollow(lambda: self._engine.in_thread(parts.look)):
-            yield Partial.of(part)
-
-    def waits(self) -> list[WaitRecord]:
-        """All that it ever waited for, the oldest first; `answer` None: it still does."""
-        return self._lookup.waits(self.id)
-
-    def usage(self) -> Spent:
-        """What it has used of its budget in its present run."""
-        return self._lookup.usage(self.id)
-
-    def children(self) -> list[Child]:
-        """The jobs that it spawned, as they stand."""
-        return self._lookup.children(self.id)
+    # --- steps ------------------------------------------------------------------------------------------------
 
     @property
-    def parent(self) -> Job[Any] | None:
-        """The job that spawned it."""
-        parent = self._lookup.parent(self.id)
-        return None if parent is None else Job(self._engine, parent, self.tenant)
+    def _jobs(self) -> JobsNoun:
+        """The same questions about any job; imported when first asked, as every executor imports this module."""
+        from unstuck.app.nouns import JobsNoun
 
-    def why(self) -> Why:
-        """Why it is not running: the verdict, every reason, who must act, and the command to type."""
-        return why(self._engine.store, self.tenant, self.id, self._engine.config.times)
+        return JobsNoun(self._engine)
 
-    async def awhy(self) -> Why:
-        return await self._engine.in_thread(self.why)
+    @property
+    def _approvals(self) -> ApprovalsNoun:
+        from unstuck.app.nouns import ApprovalsNoun
 
-    def live_stack(self, timeout: float = 5.0, *, by: str | None = None) -> str:
-        """Where it stands in its code now, as its worker shows it; of a job that does not run, the stack its last
-        attempt left. NoStack if there is none, NoAnswer if the worker is silent for so long."""
-        return live_stack(self._engine.store, self.tenant, self.id, by or self._engine.name, timeout)
+        return ApprovalsNoun(self._engine)
 
     @property
     def _lookup(self) -> Lookup:
         return self._engine.lookup(self.tenant)
 
-    @property
-    def _control(self) -> JobVerbs:
-        return self._engine.control(self.tenant)
+    def _in_thread(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        return self._engine.in_thread(functools.partial(method, *args, **kwargs))
 
-    @property
-    def _flow(self) -> FlowVerbs:
-        return self._engine.flow(self.tenant)
+    def _look(self) -> JobRecord:
+        return self._lookup.job(self.id)
 
-    def _see(self, record: JobRecord) -> JobRecord:
-        self.seen = record
-        return record
+    def _see(self, record: JobRecord) -> JobView:
+        from unstuck.views.jobs import JobView
 
-    def _watched(self) -> Callable[[], JobRecord]:
-        """`refresh`, which logs what keeps the job from running."""
-        outlook = Outlook(self.why, logging.getLogger("unstuck").warning)
-        return lambda: outlook.of(self.refresh())
+        return self._saw(JobView.of(record, self._engine.store.now()))
 
-    def _ended(self, record: JobRecord | None, timeout: float | None) -> JobRecord:
-        if record is None:
-            raise StillRunning(self.id, self.seen.state if self.seen else "unknown", timeout or 0.0)
-        return record
+    def _saw(self, view: JobView) -> JobView:
+        self.seen = view
+        return view
+
+    def _watched(self) -> _Watched:
+        engine = self._engine
+        return _Watched(self.id, self._look, lambda: why(engine.store, self.tenant, self.id, engine.config.times))
+
+    def _wait(self, timeout: Duration | None) -> JobRecord:
+        watched, limit = self._watched(), _seconds(timeout)
+        return watched.ended(wait_for_end(watched.look, limit, CancellableClock()), limit)
+
+    async def _await(self, timeout: Duration | None) -> JobRecord:
+        watched, limit = self._watched(), _seconds(timeout)
+        return watched.ended(await await_end(lambda: self._engine.in_thread(watched.look), limit), limit)
 
     def _result_of(self, record: JobRecord) -> R_co:
-        if record.state is not JobState.COMPLETED:
-            raise JobFailed(record.id, record.state, record.error_type, record.error_message, record=record)
-        return cast(R_co, decode_result(record.result, self._returns))
+        if not _is_well(record):
+            view = self._see(record)
+            raise JobFailed(record.id, record.state, record.error_type, record.error_message, view=view)
+        return cast(R_co, decode_result(record.result, self._returns(record.workflow)))
+
+
+class _Watched:
+    """A job that is waited for. What keeps it from running is logged."""
+
+    def __init__(self, job: str, look: Callable[[], JobRecord], ask: Callable[[], Why]) -> None:
+        self._job = job
+        self._look = look
+        self._outlook = Outlook(ask, logging.getLogger("unstuck").warning)
+        self._state = "unknown"
+
+    def look(self) -> JobRecord:
+        record = self._outlook.of(self._look())
+        self._state = record.state
+        return record
+
+    def ended(self, record: JobRecord | None, timeout: float | None) -> JobRecord:
+        if record is None:
+            raise StillRunning(self._job, self._state, timeout or 0.0)
+        return record
+
+
+def _is_well(record: JobRecord) -> bool:
+    return record.state is JobState.COMPLETED
+
+
+def _seconds(timeout: Duration | None) -> float | None:
+    from unstuck.operations.kinds import seconds_or_none
+
+    return seconds_or_none(timeout, "timeout")

@@ -5,11 +5,12 @@ Written by `docs/draw_faces.py` from the table of operations; a test compares th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from unstuck.app.noun import Noun
+from unstuck.model.job import AfterFailure
 from unstuck.observe.lookup import State
 from unstuck.observe.stream import AsyncStream, Stream
 from unstuck.operations import (
@@ -19,12 +20,14 @@ from unstuck.operations import (
     bulks,
     events,
     health,
+    jobs,
     limits,
     notifications,
     pauses,
     quarantine,
     queues,
     settings,
+    stats,
     targets,
     tenants,
     workers,
@@ -33,7 +36,17 @@ from unstuck.operations import (
 from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
 from unstuck.views import Page
 from unstuck.views.bulks import BulkView, CountView
-from unstuck.views.flow import ApprovalView, FeedEventView, SentView, WaitView
+from unstuck.views.flow import (
+    ApprovalView,
+    BranchView,
+    ChildView,
+    FeedEventView,
+    PartialView,
+    SentView,
+    StepView,
+    UsageView,
+    WaitView,
+)
 from unstuck.views.gates import (
     LimitChange,
     LimitView,
@@ -58,6 +71,9 @@ from unstuck.views.guard import (
     SettingView,
 )
 from unstuck.views.health import HealthView
+from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
+from unstuck.views.stats import StatsView, TallyView
+from unstuck.views.why import WhyAnswer
 from unstuck.views.workers import OrderView, WorkerView
 
 
@@ -219,6 +235,7 @@ class BulksNoun(Noun):
         tag: str | None = None,
         before: datetime | None = None,
         since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
         tenant: str | None = None,
     ) -> CountView:
         """How many jobs a filter wants, before a bulk of them is started. Counting ends somewhere: the number is
@@ -235,6 +252,7 @@ class BulksNoun(Noun):
             tag=tag,
             before=before,
             since=since,
+            argument=argument,
         )
 
     async def acount(
@@ -248,6 +266,7 @@ class BulksNoun(Noun):
         tag: str | None = None,
         before: datetime | None = None,
         since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
         tenant: str | None = None,
     ) -> CountView:
         """`count` for coroutines."""
@@ -263,6 +282,7 @@ class BulksNoun(Noun):
             tag=tag,
             before=before,
             since=since,
+            argument=argument,
         )
 
     def start(
@@ -277,6 +297,7 @@ class BulksNoun(Noun):
         tag: str | None = None,
         before: datetime | None = None,
         since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
         reason: str | None = None,
         from_start: bool = False,
         force: bool = False,
@@ -302,6 +323,7 @@ class BulksNoun(Noun):
             tag=tag,
             before=before,
             since=since,
+            argument=argument,
             reason=reason,
             from_start=from_start,
             force=force,
@@ -321,6 +343,7 @@ class BulksNoun(Noun):
         tag: str | None = None,
         before: datetime | None = None,
         since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
         reason: str | None = None,
         from_start: bool = False,
         force: bool = False,
@@ -343,6 +366,7 @@ class BulksNoun(Noun):
             tag=tag,
             before=before,
             since=since,
+            argument=argument,
             reason=reason,
             from_start=from_start,
             force=force,
@@ -484,6 +508,410 @@ class HealthNoun(Noun):
     ) -> HealthView:
         """`check` for coroutines."""
         return await self._aask(health.check, tenant, None, need_workers=need_workers, worker=worker)
+
+
+class JobsNoun(Noun):
+    """List them, look into one, stop it, let it go on, run it again."""
+
+    __slots__ = ()
+
+    def list(
+        self,
+        *,
+        state: State | Iterable[State] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
+        newest_first: bool = True,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str | None = None,
+    ) -> JobList:
+        """The newest jobs, or those you ask for: in these states, of this workflow, submitted `before` or `since`.
+        A search by `argument` (its name and value) looks at a bounded number of jobs: `looked` says at how
+        many, and `next` goes on behind them."""
+        return self._ask(
+            jobs.list_,
+            tenant,
+            None,
+            state=state,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+            argument=argument,
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+        )
+
+    async def alist(
+        self,
+        *,
+        state: State | Iterable[State] = (),
+        workflow: str | None = None,
+        queue: str | None = None,
+        error_type: str | None = None,
+        target: str | None = None,
+        tag: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        argument: tuple[str, Any] | None = None,
+        newest_first: bool = True,
+        limit: int = 50,
+        after: str | None = None,
+        tenant: str | None = None,
+    ) -> JobList:
+        """`list` for coroutines."""
+        return await self._aask(
+            jobs.list_,
+            tenant,
+            None,
+            state=state,
+            workflow=workflow,
+            queue=queue,
+            error_type=error_type,
+            target=target,
+            tag=tag,
+            before=before,
+            since=since,
+            argument=argument,
+            newest_first=newest_first,
+            limit=limit,
+            after=after,
+        )
+
+    def get(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
+        """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
+        attempts and events only so many."""
+        return self._ask(jobs.get, tenant, None, job, last=last)
+
+    async def aget(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
+        """`get` for coroutines."""
+        return await self._aask(jobs.get, tenant, None, job, last=last)
+
+    def history(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[EventWhole]:
+        """What happened to a job above this event's number, in order, each with the attempt that it ended."""
+        return self._ask(jobs.history, tenant, None, job, after=after, limit=limit)
+
+    async def ahistory(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[EventWhole]:
+        """`history` for coroutines."""
+        return await self._aask(jobs.history, tenant, None, job, after=after, limit=limit)
+
+    def attempts(
+        self, job: str, *, after: Cursor | None = None, limit: int = 100, tenant: str | None = None
+    ) -> Page[AttemptView]:
+        """The attempts of a job above this one's number, with what they printed and the stacks that they left."""
+        return self._ask(jobs.attempts, tenant, None, job, after=after, limit=limit)
+
+    async def aattempts(
+        self, job: str, *, after: Cursor | None = None, limit: int = 100, tenant: str | None = None
+    ) -> Page[AttemptView]:
+        """`attempts` for coroutines."""
+        return await self._aask(jobs.attempts, tenant, None, job, after=after, limit=limit)
+
+    def logs(
+        self,
+        job: str,
+        *,
+        attempt: int | None = None,
+        level: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> Page[LogView]:
+        """What a job printed and logged so far: of all attempts above `after`, at most `limit` of them, or of one.
+        With a `level` only records of this level and above."""
+        return self._ask(jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit)
+
+    async def alogs(
+        self,
+        job: str,
+        *,
+        attempt: int | None = None,
+        level: str | None = None,
+        after: Cursor | None = None,
+        limit: int = 100,
+        tenant: str | None = None,
+    ) -> Page[LogView]:
+        """`logs` for coroutines."""
+        return await self._aask(jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit)
+
+    def steps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
+        """The steps that a job has finished, in the order it did. Later attempts get their results instead of
+        running them again."""
+        return self._ask(jobs.steps, tenant, None, job)
+
+    async def asteps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
+        """`steps` for coroutines."""
+        return await self._aask(jobs.steps, tenant, None, job)
+
+    def partials(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[PartialView]:
+        """The parts of its result that a job has given before its end, above this number, in the order it gave
+        them. A name that is given again has a new value."""
+        return self._ask(jobs.partials, tenant, None, job, after=after, limit=limit)
+
+    async def apartials(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[PartialView]:
+        """`partials` for coroutines."""
+        return await self._aask(jobs.partials, tenant, None, job, after=after, limit=limit)
+
+    def waits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
+        """All that a job ever waited for, the oldest first."""
+        return self._ask(jobs.waits, tenant, None, job)
+
+    async def awaits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
+        """`waits` for coroutines."""
+        return await self._aask(jobs.waits, tenant, None, job)
+
+    def usage(self, job: str, *, tenant: str | None = None) -> UsageView:
+        """What a job has used of its budget in its present run."""
+        return self._ask(jobs.usage, tenant, None, job)
+
+    async def ausage(self, job: str, *, tenant: str | None = None) -> UsageView:
+        """`usage` for coroutines."""
+        return await self._aask(jobs.usage, tenant, None, job)
+
+    def children(self, job: str, *, tenant: str | None = None) -> Page[ChildView]:
+        """The jobs that a job spawned, as they stand."""
+        return self._ask(jobs.children, tenant, None, job)
+
+    async def achildren(self, job: str, *, tenant: str | None = None) -> Page[ChildView]:
+        """`children` for coroutines."""
+        return await self._aask(jobs.children, tenant, None, job)
+
+    def tree(self, job: str, *, limit: int = 200, tenant: str | None = None) -> BranchView:
+        """Parents and children, from the topmost parent down, at most `limit` jobs."""
+        return self._ask(jobs.tree, tenant, None, job, limit=limit)
+
+    async def atree(self, job: str, *, limit: int = 200, tenant: str | None = None) -> BranchView:
+        """`tree` for coroutines."""
+        return await self._aask(jobs.tree, tenant, None, job, limit=limit)
+
+    def why(self, job: str, *, tenant: str | None = None) -> WhyAnswer:
+        """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
+        return self._ask(jobs.why, tenant, None, job)
+
+    async def awhy(self, job: str, *, tenant: str | None = None) -> WhyAnswer:
+        """`why` for coroutines."""
+        return await self._aask(jobs.why, tenant, None, job)
+
+    def stack(
+        self,
+        job: str,
+        *,
+        attempt: int | None = None,
+        timeout: Duration = 10.0,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> StackView:
+        """Where a job is in its code: of a running one its worker is asked, which may take so long; else the stack
+        is given that its last attempt left, or this `attempt`."""
+        return self._ask(jobs.stack, tenant, by, job, attempt=attempt, timeout=timeout)
+
+    async def astack(
+        self,
+        job: str,
+        *,
+        attempt: int | None = None,
+        timeout: Duration = 10.0,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> StackView:
+        """`stack` for coroutines."""
+        return await self._aask(jobs.stack, tenant, by, job, attempt=attempt, timeout=timeout)
+
+    def enqueue(
+        self,
+        workflow: str,
+        *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        id: str | None = None,
+        priority: int = 0,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+        queue: str | None = None,
+        target: str | Unsaid | None = UNSAID,
+        limit_key: str | Unsaid | None = UNSAID,
+        tags: Sequence[str] = (),
+        hold: bool = False,
+        after: Sequence[str] = (),
+        after_failure: AfterFailure = "fail",
+        policy: Mapping[str, Any] | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewJobView:
+        """Accept a job of a workflow that workers have registered. The same `key`, or the same `id` (a UUID that
+        you chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries":
+        0}."""
+        return self._ask(
+            jobs.enqueue,
+            tenant,
+            by,
+            workflow,
+            args=args,
+            kwargs=kwargs,
+            key=key,
+            id=id,
+            priority=priority,
+            delay=delay,
+            at=at,
+            queue=queue,
+            target=target,
+            limit_key=limit_key,
+            tags=tags,
+            hold=hold,
+            after=after,
+            after_failure=after_failure,
+            policy=policy,
+        )
+
+    async def aenqueue(
+        self,
+        workflow: str,
+        *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        id: str | None = None,
+        priority: int = 0,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+        queue: str | None = None,
+        target: str | Unsaid | None = UNSAID,
+        limit_key: str | Unsaid | None = UNSAID,
+        tags: Sequence[str] = (),
+        hold: bool = False,
+        after: Sequence[str] = (),
+        after_failure: AfterFailure = "fail",
+        policy: Mapping[str, Any] | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewJobView:
+        """`enqueue` for coroutines."""
+        return await self._aask(
+            jobs.enqueue,
+            tenant,
+            by,
+            workflow,
+            args=args,
+            kwargs=kwargs,
+            key=key,
+            id=id,
+            priority=priority,
+            delay=delay,
+            at=at,
+            queue=queue,
+            target=target,
+            limit_key=limit_key,
+            tags=tags,
+            hold=hold,
+            after=after,
+            after_failure=after_failure,
+            policy=policy,
+        )
+
+    def cancel(
+        self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """Stop a job for good. At once if it has not started; else its handler is asked to stop."""
+        return self._ask(jobs.cancel, tenant, by, job, reason=reason)
+
+    async def acancel(
+        self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """`cancel` for coroutines."""
+        return await self._aask(jobs.cancel, tenant, by, job, reason=reason)
+
+    def interrupt(
+        self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """Pause a job. Stopped like a cancel, but resumable."""
+        return self._ask(jobs.interrupt, tenant, by, job, reason=reason)
+
+    async def ainterrupt(
+        self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """`interrupt` for coroutines."""
+        return await self._aask(jobs.interrupt, tenant, by, job, reason=reason)
+
+    def resume(
+        self, job: str, *, from_start: bool = False, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """Let a stopped job go on: a new, clean run of a paused, failed, timed-out or cancelled one. `from_start`:
+        its finished steps and partial results are forgotten."""
+        return self._ask(jobs.resume, tenant, by, job, from_start=from_start)
+
+    async def aresume(
+        self, job: str, *, from_start: bool = False, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """`resume` for coroutines."""
+        return await self._aask(jobs.resume, tenant, by, job, from_start=from_start)
+
+    def release(self, job: str, *, force: bool = False, tenant: str | None = None, by: str | None = None) -> JobView:
+        """Let go of a job that was enqueued with `hold`; with `force` it no longer waits for other jobs either."""
+        return self._ask(jobs.release, tenant, by, job, force=force)
+
+    async def arelease(
+        self, job: str, *, force: bool = False, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """`release` for coroutines."""
+        return await self._aask(jobs.release, tenant, by, job, force=force)
+
+    def skip(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """Let the target that this job blocks move on. The job stays as it is."""
+        return self._ask(jobs.skip, tenant, by, job)
+
+    async def askip(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """`skip` for coroutines."""
+        return await self._aask(jobs.skip, tenant, by, job)
+
+    def retry(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """Run a job again from its start. One that waits for its next try is due now."""
+        return self._ask(jobs.retry, tenant, by, job)
+
+    async def aretry(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """`retry` for coroutines."""
+        return await self._aask(jobs.retry, tenant, by, job)
+
+    def resolve(self, job: str, result: Any, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """Complete a job by hand: a paused, failed or timed-out one ends COMPLETED with this result, without
+        running."""
+        return self._ask(jobs.resolve, tenant, by, job, result)
+
+    async def aresolve(self, job: str, result: Any, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """`resolve` for coroutines."""
+        return await self._aask(jobs.resolve, tenant, by, job, result)
+
+    def replay(
+        self, job: str, *, budget: Mapping[str, float] | None = None, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """Run an ended job once more, as a new job with the same workflow, arguments and policy. `budget`: the
+        units in which that one may use more, or less."""
+        return self._ask(jobs.replay, tenant, by, job, budget=budget)
+
+    async def areplay(
+        self, job: str, *, budget: Mapping[str, float] | None = None, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """`replay` for coroutines."""
+        return await self._aask(jobs.replay, tenant, by, job, budget=budget)
 
 
 class LimitsNoun(Noun):
@@ -720,6 +1148,44 @@ class SettingsNoun(Noun):
     async def areset(self, name: str, *, by: str | None = None) -> SettingView:
         """`reset` for coroutines."""
         return await self._aask(settings.reset, None, by, name)
+
+
+class StatsNoun(Noun):
+    """How many jobs are in which state, together, or by tenant, queue or workflow."""
+
+    __slots__ = ()
+
+    def get(self, *, tenant: str | None = None) -> StatsView:
+        """Jobs by state, and the workers that serve them; with `tenant="*"` of all tenants together."""
+        return self._ask(stats.get, tenant, None)
+
+    async def aget(self, *, tenant: str | None = None) -> StatsView:
+        """`get` for coroutines."""
+        return await self._aask(stats.get, tenant, None)
+
+    def by_tenant(self, *, after: str = "", limit: int = 20) -> Page[TallyView]:
+        """Jobs by state for each tenant, by name above `after`."""
+        return self._ask(stats.by_tenant, None, None, after=after, limit=limit)
+
+    async def aby_tenant(self, *, after: str = "", limit: int = 20) -> Page[TallyView]:
+        """`by_tenant` for coroutines."""
+        return await self._aask(stats.by_tenant, None, None, after=after, limit=limit)
+
+    def by_queue(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
+        """Jobs by state for each queue of a tenant, by name above `after`."""
+        return self._ask(stats.by_queue, tenant, None, after=after, limit=limit)
+
+    async def aby_queue(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
+        """`by_queue` for coroutines."""
+        return await self._aask(stats.by_queue, tenant, None, after=after, limit=limit)
+
+    def by_workflow(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
+        """Jobs by state for each workflow of a tenant, by name above `after`."""
+        return self._ask(stats.by_workflow, tenant, None, after=after, limit=limit)
+
+    async def aby_workflow(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
+        """`by_workflow` for coroutines."""
+        return await self._aask(stats.by_workflow, tenant, None, after=after, limit=limit)
 
 
 class TargetsNoun(Noun):

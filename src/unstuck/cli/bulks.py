@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from datetime import datetime
 from typing import Annotated
@@ -203,6 +204,8 @@ def words(wanted: FilterView) -> str:
         "tag": "--tag",
     }
     parts += [given(flag, value) for name, flag in named.items() if (value := getattr(wanted, name)) is not None]
+    if wanted.argument is not None:
+        parts.append(given("--argument", f"{wanted.argument[0]}={json.dumps(wanted.argument[1])}"))
     if wanted.since is not None:
         parts.append(f"submitted since {output.rfc3339(wanted.since)}")
     if wanted.before is not None:

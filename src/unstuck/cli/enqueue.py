@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.jobs.wait import finish
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import CheckedRequest, Session, exists, repeated, session_on, settings_of
+from unstuck.cli.session import CheckedRequest, exists, repeated, session_on, settings_of
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.payload import decode
 
@@ -67,11 +67,12 @@ class JobFlags:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """As the options of a submit name them; `after` is left to `_after`, which needs a session."""
+        """As the options of a submit name them."""
         named = asdict(self) | {"tags": self.tag, "hold": self.hold or None, "timeout": self.time_limit}
         named["budget"] = dict(self.budget) if self.budget else None
-        own = ("tag", "time_limit", "after")
-        return {name: value for name, value in named.items() if value is not None and name not in own}
+        return {
+            name: value for name, value in named.items() if value is not None and name not in ("tag", "time_limit")
+        }
 
 
 @app.command()
@@ -97,27 +98,19 @@ def enqueue(
     if flags.after and not exists(settings.database):
         raise UnknownJob(flags.after[0])
     with session_on(settings, missing="create" if asked.is_known else "ignore") as session:
-        ident, created = session.submit(_after(session, asked, flags.after or []))
-        if not created:
+        job = session.submit(asked)
+        if not job.created:
             output.note(f"key {flags.key} is known: this is the job it made before")
         if wait:
             if not common.json:
-                output.note(f"job {ident}")
-            return finish(session, session.wait(ident, timeout), common.json, timeout)
+                output.note(f"job {job.id}")
+            return finish(session.wait(job.id, timeout), common.json, timeout)
         if common.json:
-            output.emit_json(shapes.job(session.job(ident), session.now()) | {"created": created})
+            output.emit_view(job)
         else:
-            output.say(ident)
-            output.note(f"follow it: unstuck jobs show {ident}{repeated(settings, 'database', 'tenant')}")
+            output.say(job.id)
+            output.note(f"follow it: unstuck jobs show {job.id}{repeated(settings, 'database', 'tenant')}")
     return 0
-
-
-def _after(session: Session, asked: CheckedRequest, jobs: list[str]) -> CheckedRequest:
-    """By their whole ids, however short they were written."""
-    if not jobs:
-        return asked
-    whole = [session.lookup.job_id(job) for job in jobs]
-    return replace(asked, options=asked.options.with_(after=whole))
 
 
 def parse(arguments: list[str], kwargs: str | None) -> tuple[list[Any], dict[str, Any]]:

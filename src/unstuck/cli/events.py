@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output
+from unstuck.cli.event_texts import narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
-from unstuck.cli.state_texts import narrate
 from unstuck.model.errors import InvalidInput, told
 from unstuck.observe.feed import NOW
 from unstuck.observe.stream import Stream

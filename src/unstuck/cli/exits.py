@@ -6,7 +6,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from unstuck.model.job import JobRecord
+    from unstuck.views.jobs import JobView
 
 OK = 0  # ok
 FAILURE = 1  # failure, or the job that was waited for failed
@@ -43,19 +43,19 @@ def code_of(error: BaseException) -> int:
     return next((code for kind, code in table if isinstance(error, kind)), FAILURE)
 
 
-def code_of_job(record: JobRecord) -> int:
+def code_of_job(job: JobView) -> int:
     """How the job that was waited for ended."""
     from unstuck.model.errors import ErrorType
     from unstuck.model.lifecycle import JobState
 
-    match record.state:
+    match job.state:
         case JobState.COMPLETED:
             return OK
         case JobState.CANCELLED:
             return CANCELLED
         case JobState.DEAD:
             return STUCK
-        case JobState.FAILED if record.error_type == ErrorType.EXECUTION_STUCK:
+        case JobState.FAILED if job.error_type == ErrorType.EXECUTION_STUCK:
             return STUCK
         case state if state.is_final:
             return FAILURE

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from unstuck.cli import options
 from unstuck.cli.parser import option
+from unstuck.model.errors import InvalidInput, quoted
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    """city=Oslo, count=3: an argument's name, and JSON or plain text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InvalidInput(f"{quoted(text)} is not the name of an argument and its value, like city=Oslo")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 @dataclass(frozen=True)
@@ -21,6 +34,15 @@ class JobFilterFlags:
     tag: Annotated[str | None, option("--tag", metavar="TAG", help="only with this tag")] = None
     error: Annotated[
         str | None, option("--error", "--error-type", metavar="NAME", help="only of this error, e.g. ExecutionStuck")
+    ] = None
+    argument: Annotated[
+        tuple[str, Any] | None,
+        option(
+            "--argument",
+            read=_argument,
+            metavar="NAME=VALUE",
+            help="only called with this, e.g. city=Oslo; looks at some thousand jobs at a time",
+        ),
     ] = None
     older: Annotated[
         float | None,
@@ -41,6 +63,7 @@ class JobFilterFlags:
             "error_type": self.error,
             "before": _ago(now, self.older),
             "since": _ago(now, self.newer),
+            "argument": self.argument,
         }
 
 

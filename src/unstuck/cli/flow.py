@@ -2,116 +2,86 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
-from unstuck.cli import output, shapes
-from unstuck.cli.session import Session
-from unstuck.model.job import JobRecord
+from unstuck.cli import output
 from unstuck.model.lifecycle import JobState
-from unstuck.model.waits import Child, Spent, StepRecord, WaitKind, WaitRecord
+from unstuck.model.waits import WaitKind
 from unstuck.model.why import how_to_decide, how_to_send, what_then
-from unstuck.observe.flow import Branch
+from unstuck.views.flow import BranchView, UsageView, WaitView
+from unstuck.views.jobs import JobWhole
 
 
-@dataclass(frozen=True, slots=True)
-class FlowDetails:
-    """Everything that steps, waits, budgets and children add to one job."""
-
-    steps: list[StepRecord] = field(default_factory=list)
-    waits: list[WaitRecord] = field(default_factory=list)
-    spent: Spent = field(default_factory=lambda: Spent({}, {}))
-    children: list[Child] = field(default_factory=list)
-    parent: str | None = None
-    parts: int = 0
-
-    @classmethod
-    def of(cls, session: Session, record: JobRecord) -> FlowDetails:
-        look, job = session.lookup, record.id
-        family = look.children(job), look.parent(job)
-        return cls(look.steps(job), look.waits(job), look.usage(job), *family, look.count_parts(job))
-
-    def shape(self) -> dict[str, Any]:
-        return {
-            "steps": [shapes.step(step) for step in self.steps],
-            "waits": [shapes.wait(wait) for wait in self.waits],
-            "usage": shapes.usage(self.spent),
-            "children": [shapes.child(child) for child in self.children],
-            "parent": self.parent,
-            "partials": self.parts,
-        }
-
-    def facts(self, record: JobRecord) -> list[tuple[str, str | None]]:
-        return [
-            ("steps", self._finished(record)),
-            ("partials", f"{self.parts:,} so far: unstuck jobs partials {record.id}" if self.parts else None),
-            *((("used" if place == 0 else ""), used) for place, used in enumerate(_used(self.spent))),
-            ("parent", self.parent),
-            ("children", self._children(record)),
-            ("replay of", record.replay_of),
-        ]
-
-    def awaited(self, record: JobRecord, now: datetime) -> list[tuple[str, str | None]]:
-        """What a parked job waits for, until when, what happens then, and the command that answers."""
-        if record.state is not JobState.WAITING:
-            return []
-        of_run = [wait for wait in self.waits if wait.run == record.run]
-        still = next((wait for wait in of_run if wait.answer is None), None)
-        if still is None:
-            return [("waits for", "nothing more: it is being woken")]
-        until = f"{output.rfc3339(still.until_at)} ({output.age(still.until_at, now)})"
-        then = "" if still.wait.kind is WaitKind.TIME else f"; then {what_then(still.wait.on_timeout)}"
-        command = _answer(still, record)
-        return [("waits for", _awaited(still)), ("until", until + then), ("answer", command)]
-
-    def _finished(self, record: JobRecord) -> str | None:
-        if not self.steps:
-            return None
-        last = self.steps[-1]
-        return (
-            f"{output.count(len(self.steps), 'step')} finished, the last {called(last.name, last.ordinal)}: "
-            f"unstuck jobs steps {record.id}"
-        )
-
-    def _children(self, record: JobRecord) -> str | None:
-        if not self.children:
-            return None
-        states: dict[str, int] = {}
-        for child in self.children:
-            states[child.state] = states.get(child.state, 0) + 1
-        shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        return f"{shown}: unstuck jobs tree {record.id}"
+def facts(job: JobWhole) -> list[tuple[str, str | None]]:
+    """What steps, budgets and children add to the facts of a job."""
+    return [
+        ("steps", _finished(job)),
+        ("partials", f"{job.partials:,} so far: unstuck jobs partials {job.id}" if job.partials else None),
+        *((("used" if place == 0 else ""), used) for place, used in enumerate(_used(job.usage))),
+        ("parent", job.parent),
+        ("children", _children(job)),
+        ("replay of", job.replay_of),
+    ]
 
 
-def _awaited(record: WaitRecord) -> str:
-    wait = record.wait
+def awaited(job: JobWhole, now: datetime) -> list[tuple[str, str | None]]:
+    """What a parked job waits for, until when, what happens then, and the command that answers."""
+    if job.state is not JobState.WAITING:
+        return []
+    still = next((wait for wait in job.waits if wait.run == job.run and wait.answer is None), None)
+    if still is None:
+        return [("waits for", "nothing more: it is being woken")]
+    until = f"{output.rfc3339(still.until_at)} ({output.age(still.until_at, now)})"
+    then = "" if still.kind is WaitKind.TIME else f"; then {what_then(still.on_timeout)}"
+    return [("waits for", _awaited(still)), ("until", until + then), ("answer", _answer(still, job))]
+
+
+def _finished(job: JobWhole) -> str | None:
+    if not job.steps:
+        return None
+    last = job.steps[-1]
+    return (
+        f"{output.count(len(job.steps), 'step')} finished, the last {called(last.name, last.ordinal)}: "
+        f"unstuck jobs steps {job.id}"
+    )
+
+
+def _children(job: JobWhole) -> str | None:
+    if not job.children:
+        return None
+    states: dict[str, int] = {}
+    for child in job.children:
+        states[child.state] = states.get(child.state, 0) + 1
+    shown = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    return f"{shown}: unstuck jobs tree {job.id}"
+
+
+def _awaited(wait: WaitView) -> str:
     match wait.kind:
         case WaitKind.EVENT:
-            return f"event {wait.name}" + (f" on topic {wait.topic}" if wait.topic else "")
+            return f"event {wait.event}" + (f" on topic {wait.topic}" if wait.topic else "")
         case WaitKind.APPROVAL:
-            return f"{', '.join(wait.who) or 'somebody'} to decide: {wait.name}"
+            return f"{', '.join(wait.who) or 'somebody'} to decide: {wait.question}"
         case WaitKind.CHILDREN:
             return f"{output.count(len(wait.children), 'job')} that it spawned"
         case WaitKind.TIME:
             return "its time"
 
 
-def _answer(record: WaitRecord, job: JobRecord) -> str | None:
-    wait = record.wait
+def _answer(wait: WaitView, job: JobWhole) -> str | None:
     match wait.kind:
         case WaitKind.EVENT:
-            return how_to_send(job.id, wait.name, wait.topic, job.tenant)
+            return how_to_send(job.id, wait.event or "", wait.topic, job.tenant)
         case WaitKind.APPROVAL:
             return how_to_decide("approve", job.id, wait.key, job.tenant)
         case _:
             return None
 
 
-def _used(spent: Spent) -> list[str]:
+def _used(usage: UsageView) -> list[str]:
     """1,020 of 1,000 tokens."""
-    units = sorted({*spent.used, *spent.budget})
-    return [_amount(spent.used.get(unit, 0.0), spent.budget.get(unit), unit) for unit in units]
+    units = sorted({*usage.used, *usage.budget})
+    return [_amount(usage.used.get(unit, 0.0), usage.budget.get(unit), unit) for unit in units]
 
 
 def _amount(used: float, most: float | None, unit: str) -> str:
@@ -128,12 +98,12 @@ def called(name: str, ordinal: int) -> str:
     return name if ordinal == 1 else f"{name}#{ordinal}"
 
 
-def draw(top: Branch, meant: str) -> None:
+def draw(top: BranchView, meant: str) -> None:
     """The family, a line each; the one that was asked for stands out."""
     _draw(top, meant, "", "")
 
 
-def _draw(branch: Branch, meant: str, lead: str, below: str) -> None:
+def _draw(branch: BranchView, meant: str, lead: str, below: str) -> None:
     name = output.styled(branch.id, "bold") + "  ◀" if branch.id == meant else branch.id
     error = ""
     if branch.error_type and branch.state is not JobState.COMPLETED:
@@ -149,7 +119,7 @@ def _draw(branch: Branch, meant: str, lead: str, below: str) -> None:
         output.say(f"{below}└─ … {output.count(branch.left_out, 'more job')}; --limit shows more")
 
 
-def _titled(branch: Branch) -> str:
+def _titled(branch: BranchView) -> str:
     if branch.name is None or branch.ordinal is None:
         return branch.workflow
     name = called(branch.name, branch.ordinal)

@@ -11,14 +11,13 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unstuck.cli.excerpt import told
-from unstuck.intake.control import JobVerbs
 from unstuck.model.errors import (
     InvalidInput,
     NotAnApp,
@@ -37,12 +36,10 @@ from unstuck.observe.wait import wait_for_end
 if TYPE_CHECKING:
     from unstuck.cli.options import CommonPlatform
     from unstuck.config import Settings
-    from unstuck.intake.flow import FlowVerbs
-    from unstuck.intake.gates import Gates
-    from unstuck.intake.guard import GuardVerbs
     from unstuck.intake.submit import Options
     from unstuck.operations.table import Caller
     from unstuck.store.port import Store
+    from unstuck.views.jobs import JobView, NewJobView
 
 Missing = Literal["refuse", "create", "ignore"]
 
@@ -68,28 +65,6 @@ class Session:
         return Caller(self.store, _who(), self.own, self.settings.times, database=where, repeats=repeats)
 
     @cached_property
-    def control(self) -> JobVerbs:
-        return JobVerbs(self.store, tenant=self.tenant, by=_who())
-
-    @cached_property
-    def gates(self) -> Gates:
-        from unstuck.intake.gates import Gates
-
-        return Gates(self.store, tenant=self.tenant, by=_who())
-
-    @cached_property
-    def guard(self) -> GuardVerbs:
-        from unstuck.intake.guard import GuardVerbs
-
-        return GuardVerbs(self.store, own=self.own, by=_who())
-
-    @cached_property
-    def flow(self) -> FlowVerbs:
-        from unstuck.intake.flow import FlowVerbs
-
-        return FlowVerbs(self.store, tenant=self.tenant, by=_who())
-
-    @cached_property
     def lookup(self) -> Lookup:
         return Lookup(self.store, tenant=self.tenant, offline=self.settings.times.offline)
 
@@ -103,29 +78,23 @@ class Session:
     def job(self, name: str) -> JobRecord:
         return self.lookup.job(name)
 
-    def wait(self, job: str, timeout: float | None) -> JobRecord:
+    def wait(self, job: str, timeout: float | None) -> JobView:
         """The job once it has ended, or as it stands when the time is over; what keeps it from running is told."""
         from unstuck.cli import output
         from unstuck.observe.outlook import Outlook
         from unstuck.observe.why import why
+        from unstuck.views.jobs import JobView
 
         outlook = Outlook(lambda: why(self.store, self.tenant, job, self.settings.times), output.note)
-        return wait_for_end(lambda: outlook.of(self.job(job)), timeout) or self.job(job)
+        found = wait_for_end(lambda: outlook.of(self.job(job)), timeout) or self.job(job)
+        return JobView.of(found, self.now())
 
-    def submit(self, asked: CheckedRequest) -> tuple[str, bool]:
+    def submit(self, asked: CheckedRequest) -> NewJobView:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""
-        from unstuck.intake.submit import Submitter
+        from unstuck.operations import submitting
 
-        known = asked.known or self._registered(asked.workflow)
-        submitter = Submitter(self.store, tenant=self.tenant, max_timeout=self.settings.times.max_timeout)
-        options = replace(asked.options, after=tuple(self.job(job).id for job in asked.options.after))
-        [stored] = submitter.submit([submitter.job(known, asked.payload(known), options)])
-        return stored.id, stored.created
-
-    def _registered(self, name: str) -> WorkflowRecord:
-        if (row := self.store.workflow(name)) is not None:
-            return row
-        raise UnknownWorkflowName(name, (w.name for w in self.store.workflows()))
+        known = asked.known or submitting.registered(self.caller, asked.workflow)
+        return submitting.submit(self.caller, known, asked.args, asked.kwargs, asked.options)
 
     @property
     def shown_database(self) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput
 from unstuck.model.lifecycle import JobState
-from unstuck.model.spelling import given
-from unstuck.observe.lookup import ALIVE, CEILING, Stats
-from unstuck.store.port import Tally, TallyBy
+from unstuck.operations import stats as operations
+from unstuck.store.port import EVERY, TallyBy
+from unstuck.views.stats import StatsView, TallyView
 
 app = options.single()
 
@@ -56,74 +56,57 @@ def _grouping(tenant: bool, queue: bool, workflow: bool, all_tenants: bool, watc
     return asked[0] if asked else None
 
 
-def _print(session: Session, all_tenants: bool, as_json: bool, *, one_line: bool) -> None:
-    found = session.lookup.stats(all_tenants=all_tenants)
-    alive = [w for w in session.lookup.workers() if w.state in ALIVE]
-    running = sum(w.running for w in alive)
-    if as_json:
-        output.emit_json(
-            {
-                "tenant": None if all_tenants else session.tenant,
-                **_numbers(found),
-                "workers": {"alive": len(alive), "running": running},
-                "at": output.rfc3339(session.now()),
-            }
-        )
+def _print(session: Session, all_tenants: bool, in_json: bool, *, one_line: bool) -> None:
+    found = operations.get(session.caller.about(EVERY if all_tenants else None))
+    alive = output.count(found.workers.alive, "worker")
+    if in_json:
+        output.emit_view(found)
     elif one_line:
         shown = "  ".join(f"{state} {count_text(found, state)}" for state in JobState if found.states[state])
-        output.say(f"{shown or 'no jobs'}  · {output.count(len(alive), 'worker')}")
+        output.say(f"{shown or 'no jobs'}  · {alive}")
     else:
         output.table(["STATE", "JOBS"], [(state.value, count_text(found, state)) for state in JobState], empty="")
-        output.say(f"\n{output.count(len(alive), 'worker')} alive, running {running}")
-        _print_queue(session, found)
+        output.say(f"\n{alive} alive, running {found.workers.running}")
+        _print_queue(found)
 
 
-def _print_queue(session: Session, found: Stats) -> None:
+def _print_queue(found: StatsView) -> None:
     """What the number of queued jobs hides."""
     parts = []
     if found.scheduled:
-        parts.append(f"{_counted(found.scheduled)} for a later time")
+        parts.append(f"{_counted(found, found.scheduled)} for a later time")
     if found.blocked:
-        parts.append(f"{_counted(found.blocked)} behind a job that blocks their target")
+        parts.append(f"{_counted(found, found.blocked)} behind a job that blocks their target")
     if parts:
         output.say(f"of the queued wait {', '.join(parts)}")
     if found.oldest_due_at is not None:
-        waited = (session.now() - found.oldest_due_at).total_seconds()
+        waited = (found.at - found.oldest_due_at).total_seconds()
         output.say(f"the next to run has been due for {output.duration(max(0.0, waited))}")
 
 
-def _print_groups(session: Session, by: TallyBy, after: str, limit: int, as_json: bool) -> None:
-    found = session.lookup.tallies(by, after=after, limit=limit)
-    if as_json:
-        for tally in found:
-            output.emit_json({"kind": by, "name": tally.name, **_numbers(tally)})
+#: Each question about groups, by what they are.
+_GROUPED = {"tenant": operations.by_tenant, "queue": operations.by_queue, "workflow": operations.by_workflow}
+
+
+def _print_groups(session: Session, by: TallyBy, after: str, limit: int, in_json: bool) -> None:
+    page = _GROUPED[by](session.caller, after=after, limit=limit)
+    if in_json:
+        output.emit_page(page)
     else:
         now = session.now()
         rows = [
             (tally.name, *(count_text(tally, state) for state in JobState), output.age(tally.oldest_due_at, now))
-            for tally in found
+            for tally in page
         ]
         output.table([by.upper(), *JobState, "NEXT DUE"], rows, empty=f"no {by} has had a job so far")
-    if len(found) == limit:
-        output.note(f"there may be more: {given('--after', found[-1].name)}")
+        output.tell_next(page)
 
 
-def _numbers(found: Stats | Tally) -> dict[str, Any]:
-    return {
-        "states": {state.value: found.states[state] for state in JobState},
-        "at_least": [state.value for state in JobState if state in found.at_least],
-        "scheduled": found.scheduled,
-        "blocked": found.blocked,
-        "oldest_due_at": output.rfc3339(found.oldest_due_at),
-        "ceiling": CEILING,
-    }
-
-
-def count_text(found: Stats | Tally, state: JobState) -> str:
+def count_text(found: StatsView | TallyView, state: JobState) -> str:
     """How many are in this state, as a column shows it."""
-    return _counted(found.states[state], state in found.at_least)
+    return _counted(found, found.states[state], state in found.at_least)
 
 
-def _counted(number: int, is_cut: bool = False) -> str:
+def _counted(found: StatsView | TallyView, number: int, is_cut: bool = False) -> str:
     """10,000+ where the count stopped before its end."""
-    return f"{number:,}" + ("+" if is_cut or number >= CEILING else "")
+    return f"{number:,}" + ("+" if is_cut or number >= found.ceiling else "")

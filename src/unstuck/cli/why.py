@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import Session, is_postgres, opened
 from unstuck.model.errors import StoreError
-from unstuck.model.why import Reason, Why
+from unstuck.operations import jobs
 from unstuck.operations.checks import leapt
+from unstuck.views.why import ReasonView, WhyAnswer
 
 app = options.single()
 
@@ -26,27 +27,20 @@ def why(
 ) -> None:
     """Why a job is not running. The verdict first, then every reason and what to do about it."""
     with opened(common) as session:
-        ident = session.lookup.job_id(job)
-        found = _ask(session, ident)
+        found = jobs.why(session.caller, job)
         _print(found, common.json)
         _note_outage(session, found)
         _note_leap(session, found)
         while watch and not found.state.is_final:
             session.pause(_LOOK_EVERY)
-            before, found = found, _ask(session, ident)
+            before, found = found, jobs.why(session.caller, found.job)
             if _gist(found) != _gist(before):
                 if not common.json:
                     output.say("")
                 _print(found, common.json)
 
 
-def _ask(session: Session, ident: str) -> Why:
-    from unstuck.observe.why import why
-
-    return why(session.store, session.tenant, ident, session.settings.times)
-
-
-def _note_outage(session: Session, found: Why) -> None:
+def _note_outage(session: Session, found: WhyAnswer) -> None:
     """A SQLite file may answer every question and take nothing from anybody: then no job moves, whatever its gates
     say. PostgreSQL names who holds what, and that is among the reasons."""
     if found.state.is_final or is_postgres(session.settings.database):
@@ -57,21 +51,23 @@ def _note_outage(session: Session, found: Why) -> None:
         output.note(f"But nothing moves until the database can be written again: {error}. See: unstuck health")
 
 
-def _note_leap(session: Session, found: Why) -> None:
+def _note_leap(session: Session, found: WhyAnswer) -> None:
     """A leap of the clock, said where a job waits for a time: its hour on the clock on the wall has changed."""
-    waits_for_a_time = any(reason.until is not None for reason in found.reasons)
-    if waits_for_a_time and (told := leapt(session.caller, found.at)) is not None:
+    if (
+        any(reason.until_at is not None for reason in found.reasons)
+        and (told := leapt(session.caller, found.at)) is not None
+    ):
         output.note(f"Note that {told}. See: unstuck health")
 
 
-def _gist(found: Why) -> tuple[object, ...]:
+def _gist(found: WhyAnswer) -> tuple[object, ...]:
     """What is news when it changes: seconds that pass and beats that come are not."""
-    return (found.state, [(r.code, r.since, r.until, r.actor, r.remedy) for r in found.reasons])
+    return (found.state, [(r.code, r.since_at, r.until_at, r.actor, r.remedy) for r in found.reasons])
 
 
-def _print(found: Why, as_json: bool) -> None:
-    if as_json:
-        output.emit_json(shape(found))
+def _print(found: WhyAnswer, in_json: bool) -> None:
+    if in_json:
+        output.emit_view(found)
         return
     output.say(f"{found.job}  {output.state(found.state.value)}")
     output.say(output.styled(output.visible(found.verdict), "bold"))
@@ -80,43 +76,19 @@ def _print(found: Why, as_json: bool) -> None:
         _print_reason(reason, found.at)
 
 
-def _print_reason(reason: Reason, now: datetime) -> None:
+def _print_reason(reason: ReasonView, now: datetime) -> None:
     output.say(f"  {output.styled(reason.code.value, 'cyan')}  {output.visible(reason.sentence)}")
     for label, value in _facts(reason, now):
         output.say(f"    {label:<6} {output.visible(value)}")
 
 
-def _facts(reason: Reason, now: datetime) -> list[tuple[str, str]]:
+def _facts(reason: ReasonView, now: datetime) -> list[tuple[str, str]]:
     facts = []
-    if reason.since is not None:
-        facts.append(("since", f"{output.rfc3339(reason.since)} ({output.age(reason.since, now)})"))
-    if reason.until is not None:
-        facts.append(("until", f"{output.rfc3339(reason.until)} ({output.age(reason.until, now)})"))
+    if reason.since_at is not None:
+        facts.append(("since", f"{output.rfc3339(reason.since_at)} ({output.age(reason.since_at, now)})"))
+    if reason.until_at is not None:
+        facts.append(("until", f"{output.rfc3339(reason.until_at)} ({output.age(reason.until_at, now)})"))
     facts.append(("who", reason.actor.value))
     commands = [reason.remedy, *reason.details.get("other_remedies", ())]
     facts += [("do" if place == 0 else "or", command) for place, command in enumerate(commands) if command]
     return facts
-
-
-def shape(found: Why) -> dict[str, Any]:
-    """What --json prints."""
-    return {
-        "job": found.job,
-        "state": found.state.value,
-        "is_runnable": found.is_runnable,
-        "verdict": found.verdict,
-        "reasons": [_reason(reason) for reason in found.reasons],
-        "at": output.rfc3339(found.at),
-    }
-
-
-def _reason(reason: Reason) -> dict[str, Any]:
-    return {
-        "code": reason.code.value,
-        "sentence": reason.sentence,
-        "actor": reason.actor.value,
-        "since_at": output.rfc3339(reason.since),
-        "until_at": output.rfc3339(reason.until),
-        "remedy": reason.remedy,
-        "details": reason.details,
-    }

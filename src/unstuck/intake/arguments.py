@@ -15,6 +15,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled here
@@ -131,16 +132,24 @@ class Arguments:
     def pack_result(self, value: Any) -> str:
         """A result as JSON text; InvalidResult if it could not be read as the type that the signature declares. A
         type that msgspec does not know, like a Protocol, says nothing that could be checked."""
-        if self.returns in _ANYTHING or type(value) is self.returns:
+        if type(value) is self.returns or not self._declares_result:
             return encode_result(value)
         plain = None if value is None else _flat_result(value)
         try:
             _from_wire(plain, self.returns)
         except msgspec.ValidationError as error:
             raise InvalidResult(self.workflow, _first_line(error)) from None
-        except Exception:
-            pass
         return "null" if value is None else encode(plain, "the result", _LARGEST_RESULT)
+
+    @cached_property
+    def _declares_result(self) -> bool:
+        if self.returns in _ANYTHING:
+            return False
+        try:
+            self._made_of("return", self.returns)
+        except InvalidInput:
+            return False
+        return True
 
     def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
         """The payload of a call made in Python; InvalidArguments names the parameter that does not fit."""

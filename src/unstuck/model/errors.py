@@ -40,7 +40,7 @@ UnstuckError
 │   │   └── StoreLocked    another process keeps everybody from writing
 │   ├── OutcomeUnknown     the answer was lost: it may have been written; safe to repeat
 │   └── SchemaMismatch     the database's schema is older or newer than this code can use
-├── JobFailed              `job.result()` of a job that did not complete; carries the record
+├── JobFailed              `job.result()` of a job that did not complete; carries its view
 ├── StillRunning           `job.result(timeout=…)` ran out; the job goes on
 └── NoAnswer               a worker did not answer an order in time; the order stands
 
@@ -534,15 +534,15 @@ class SchemaMismatch(StoreError):
 
 
 class JobFailed(UnstuckError):
-    """The job ended, but not COMPLETED. `record` says everything about it."""
+    """The job ended, but not COMPLETED. `view` is the job as it ended."""
 
-    def __init__(self, job: str, state: str, error_type: str | None, message: str | None, record: Any = None) -> None:
+    def __init__(self, job: str, state: str, error_type: str | None, message: str | None, view: Any = None) -> None:
         super().__init__(f"job {job} is {state}: {error_type or 'no error'}: {message or ''}".rstrip(": "))
         self.job = job
         self.state = state
         self.error_type = error_type
         self.message = message
-        self.record = record
+        self.view = view
 
 
 class StillRunning(UnstuckError, TimeoutError):

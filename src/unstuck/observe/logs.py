@@ -47,8 +47,11 @@ class Logs:
         is_last = record.state.is_final or not self._follow
         if is_last and self._attempt is not None:
             self._check_attempt(record.token)
-        found = [piece for attempt in self._attempts() for piece in self._fresh(attempt) if self._is_wanted(piece)]
-        return found, is_last
+        return [piece for attempt in self._attempts() for piece in self.said_by(attempt)], is_last
+
+    def said_by(self, attempt: AttemptRecord) -> Iterator[LogPiece]:
+        """What is new of one attempt, as far as it is wanted."""
+        return filter(self._is_wanted, self._fresh(attempt))
 
     def _attempts(self) -> Iterator[AttemptRecord]:
         """Those that may have something new: what an attempt says after its end nobody keeps."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from unstuck.model.call import check_argument
 from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget, quoted, told
 from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRecord, WorkerRecord
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
 from unstuck.model.parts import MOST_PARTS, Part
-from unstuck.model.payload import MAX_NAME, check_instant, check_wording
+from unstuck.model.payload import MAX_NAME, check_wording
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.store.port import ATTEMPTS_PAGE, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
@@ -33,28 +32,6 @@ WORKERS_PAGE = 500
 State = JobState | Shown | str
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Jobs per state and workers per kind.
-
-    A count of a state in `at_least` was not brought to its end: there are that many or more. Of QUEUED, `scheduled`
-    wait for a later time (retries too) and `blocked` behind the job that blocks their target; `oldest_due_at` is when
-    the one fell due that has waited longest.
-    """
-
-    states: dict[JobState, int]
-    workers: int
-    offline: int
-    ceiling: int = CEILING
-    scheduled: int = 0
-    blocked: int = 0
-    oldest_due_at: datetime | None = None
-    at_least: frozenset[JobState] = frozenset()
-
-    def __getitem__(self, state: JobState | str) -> int:
-        return self.states.get(as_state(state), 0)
-
-
 class Lookup:
     """Reading, for one tenant."""
 
@@ -67,57 +44,30 @@ class Lookup:
         """By id, or by as much of its beginning as names one job only."""
         record = self._store.get(self._tenant, self.job_id(name))
         if record is None:
-            raise self._unknown(name)
+            raise self.unknown(name)
         return record
 
     def job_id(self, name: str) -> str:
         """The whole id; a whole one is taken as it is."""
         prefix = _text(name, "job").strip().lower()
         if not prefix or set(prefix) - set("0123456789abcdef-"):
-            raise self._unknown(name)
+            raise self.unknown(name)
         if len(prefix) >= _ID_LENGTH:
             return prefix
         match self._store.find(self._tenant, prefix, _SHOWN):
             case []:
-                raise self._unknown(name)
+                raise self.unknown(name)
             case [only]:
                 return only
             case several:
                 raise AmbiguousJob(name, several)
 
-    def _unknown(self, name: str) -> UnknownJob:
+    def unknown(self, name: str) -> UnknownJob:
         """A caller of another tenant than the default one may have meant the default one."""
         return UnknownJob(name, None if self._tenant == DEFAULT_TENANT else self._tenant)
 
-    def jobs(
-        self,
-        *,
-        state: State | Iterable[State] = (),
-        workflow: str | None = None,
-        queue: str | None = None,
-        error_type: str | None = None,
-        target: str | None = None,
-        tag: str | None = None,
-        before: datetime | None = None,
-        since: datetime | None = None,
-        argument: tuple[str, Any] | None = None,
-        newest_first: bool = True,
-        limit: int = 50,
-        after: str | None = None,
-    ) -> JobPage:
+    def jobs(self, wanted: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         check_limit(limit)
-        wanted = JobFilter(
-            states=tuple(as_shown(s) for s in each_state(state)),
-            workflow=check_wording(workflow, "workflow"),
-            queue=check_wording(queue, "queue"),
-            error_type=check_wording(error_type, "error_type"),
-            target=check_wording(target, "target"),
-            tag=check_wording(tag, "tag"),
-            before=None if before is None else check_instant(before, "before"),
-            since=None if since is None else check_instant(since, "since"),
-            argument=None if argument is None else check_argument(argument),
-            newest_first=newest_first,
-        )
         return self._filled(wanted, limit, _cursor(after))
 
     def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> JobPage:
@@ -212,21 +162,8 @@ class Lookup:
         for worker in every_worker(self._store, ended_within, after):
             yield replace(worker, state=seen_state(worker, now, self._offline))
 
-    def stats(self, *, all_tenants: bool = False) -> Stats:
-        seen = [worker.state for worker in self.workers()]
-        found = self._store.tally(None if all_tenants else self._tenant, CEILING)
-        return Stats(
-            states=found.states,
-            workers=sum(state in ALIVE for state in seen),
-            offline=seen.count("offline"),
-            scheduled=found.scheduled,
-            blocked=found.blocked,
-            oldest_due_at=found.oldest_due_at,
-            at_least=found.at_least,
-        )
-
     def tallies(self, by: TallyBy, *, after: str = "", limit: int = 20) -> list[Tally]:
-        """The same numbers per tenant, or per queue or workflow of this tenant; by name, above `after`."""
+        """How many jobs are where, per tenant, or per queue or workflow of this tenant; by name, above `after`."""
         return self._store.tallies(by, self._tenant, after=after, limit=limit, ceiling=CEILING)
 
 

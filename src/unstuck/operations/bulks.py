@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from unstuck.intake.bulks import BulkVerbs
 from unstuck.model.errors import BulkEnded, OtherCount, UnknownBulk
@@ -27,6 +28,7 @@ def count(
     tag: str | None = None,
     before: datetime | None = None,
     since: datetime | None = None,
+    argument: tuple[str, Any] | None = None,
 ) -> CountView:
     """How many jobs a filter wants, before a bulk of them is started. Counting ends somewhere: the number is exact,
     or there are at least so many."""
@@ -39,6 +41,7 @@ def count(
         tag=tag,
         before=before,
         since=since,
+        argument=argument,
     )
     return CountView.of(wanted, _verbs(caller).count(wanted))
 
@@ -64,6 +67,7 @@ def start(
     tag: str | None = None,
     before: datetime | None = None,
     since: datetime | None = None,
+    argument: tuple[str, Any] | None = None,
     reason: str | None = None,
     from_start: bool = False,
     force: bool = False,
@@ -82,6 +86,7 @@ def start(
         tag=tag,
         before=before,
         since=since,
+        argument=argument,
     )
     started = _verbs(caller).start(
         verb,

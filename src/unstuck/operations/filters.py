@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
+from unstuck.model.call import check_argument
 from unstuck.model.payload import check_instant, check_wording
 from unstuck.observe.lookup import State, as_shown, each_state
 from unstuck.store.port import JobFilter
@@ -20,6 +22,7 @@ def job_filter(
     tag: str | None = None,
     before: datetime | None = None,
     since: datetime | None = None,
+    argument: tuple[str, Any] | None = None,
 ) -> JobFilter:
     """Checked; what is not said is not asked for."""
     return JobFilter(
@@ -31,4 +34,5 @@ def job_filter(
         tag=check_wording(tag, "tag"),
         before=None if before is None else check_instant(before, "before"),
         since=None if since is None else check_instant(since, "since"),
+        argument=None if argument is None else check_argument(argument),
     )

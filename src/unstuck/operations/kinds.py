@@ -45,3 +45,11 @@ def seconds(value: Any, name: str) -> float:
 
 def seconds_or_none(value: Any, name: str) -> float | None:
     return None if value is None else seconds(value, name)
+
+
+def whole_number(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not is_number or value < least or (most is not None and value > most):
+        bounds = f"of {least} or more" if most is None else f"between {least} and {most}"
+        raise InvalidInput(f"{name}={quoted(value)} is not a whole number {bounds}")
+    return int(value)

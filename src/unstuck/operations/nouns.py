@@ -8,12 +8,14 @@ from unstuck.operations import blacklist as blacklist
 from unstuck.operations import bulks as bulks
 from unstuck.operations import events as events
 from unstuck.operations import health as health
+from unstuck.operations import jobs as jobs
 from unstuck.operations import limits as limits
 from unstuck.operations import notifications as notifications
 from unstuck.operations import pauses as pauses
 from unstuck.operations import quarantine as quarantine
 from unstuck.operations import queues as queues
 from unstuck.operations import settings as settings
+from unstuck.operations import stats as stats
 from unstuck.operations import targets as targets
 from unstuck.operations import tenants as tenants
 from unstuck.operations import workers as workers

@@ -16,6 +16,7 @@ Stable keys, one name for one thing. Additions are fine, changes are not.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -66,3 +67,11 @@ def rfc3339(at: datetime | None) -> str | None:
     if at is None:
         return None
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def loads(text: str | None) -> Any:
+    """JSON as it was stored. What cannot be read, because its row was damaged, is shown as it is."""
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from unstuck.model.bulk import BulkState, BulkVerb, Counted
 from unstuck.store.port import BulkRecord, JobFilter
@@ -20,6 +21,8 @@ class FilterView(View, frozen=True, kw_only=True):
     tag: str | None
     before: datetime | None
     since: datetime | None
+    #: The name and the value of an argument.
+    argument: tuple[str, Any] | None
 
     @classmethod
     def of(cls, wanted: JobFilter) -> FilterView:
@@ -32,6 +35,7 @@ class FilterView(View, frozen=True, kw_only=True):
             tag=wanted.tag,
             before=wanted.before,
             since=wanted.since,
+            argument=None if wanted.argument is None else (wanted.argument.name, wanted.argument.value),
         )
 
 

@@ -1,23 +1,71 @@
-"""What jobs wait for: events, decisions, children, time; and the events that are sent to them."""
+"""What jobs keep between their attempts: steps, waits, usage, partial results, children; and the events that are sent
+to them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from unstuck.model.waits import OnTimeout, WaitKind, WaitRecord
-from unstuck.observe.flow import Approval
+from unstuck.model.lifecycle import JobState
+from unstuck.model.parts import Part
+from unstuck.model.waits import Answer, Child, OnTimeout, Spent, StepRecord, WaitKind, WaitRecord
+from unstuck.observe.flow import Approval, Branch
 from unstuck.store.port import FeedEvent
-from unstuck.views import View
-from unstuck.views.jobs import loads
+from unstuck.views import View, loads
+
+
+class StepView(View, frozen=True, kw_only=True):
+    """A step that a job has finished. Every later attempt gets `result` for it; `attempt` made it."""
+
+    name: str
+    ordinal: int
+    result: Any
+    run: int
+    attempt: int
+    at: datetime
+    duration_ms: int
+
+    @classmethod
+    def of(cls, record: StepRecord) -> StepView:
+        return cls(
+            name=record.name,
+            ordinal=record.ordinal,
+            result=loads(record.result),
+            run=record.run,
+            attempt=record.token,
+            at=record.at,
+            duration_ms=record.duration_ms,
+        )
+
+
+class PartialView(View, frozen=True, kw_only=True):
+    """A part of a job's result, given before its end. `number` grows with each; `attempt` gave it."""
+
+    name: str
+    value: Any
+    number: int
+    run: int
+    attempt: int
+    at: datetime
+
+    @classmethod
+    def of(cls, part: Part) -> PartialView:
+        return cls(
+            name=part.name,
+            value=loads(part.value),
+            number=part.number,
+            run=part.run,
+            attempt=part.token,
+            at=part.at,
+        )
 
 
 class WaitView(View, frozen=True, kw_only=True):
-    """What a job waits or waited for. `answer` null: it still does."""
+    """What a job waits or waited for. `answer` None: it still does. `key` names it among the waits of its job."""
 
     job: str
     run: int
-    kind: str
+    kind: WaitKind
     key: str
     event: str | None
     question: str | None
@@ -27,7 +75,7 @@ class WaitView(View, frozen=True, kw_only=True):
     on_timeout: OnTimeout
     asked_at: datetime
     until_at: datetime
-    answer: str | None
+    answer: Answer | None
     payload: Any
     answered_at: datetime | None
     answered_by: str | None
@@ -39,7 +87,7 @@ class WaitView(View, frozen=True, kw_only=True):
         return cls(
             job=record.job,
             run=record.run,
-            kind=asked.kind.value,
+            kind=asked.kind,
             key=asked.key,
             event=asked.name if asked.kind is WaitKind.EVENT else None,
             question=asked.name if asked.kind is WaitKind.APPROVAL else None,
@@ -49,11 +97,75 @@ class WaitView(View, frozen=True, kw_only=True):
             on_timeout=asked.on_timeout,
             asked_at=record.asked_at,
             until_at=record.until_at,
-            answer=record.answer.value if record.answer else None,
+            answer=record.answer,
             payload=loads(record.payload),
             answered_at=record.answered_at,
             answered_by=record.by,
             comment=record.comment,
+        )
+
+
+class UsageView(View, frozen=True, kw_only=True):
+    """What a job has used of each unit in its present run, and may use; `exceeded`: the message once it is too
+    much."""
+
+    used: dict[str, float]
+    budget: dict[str, float]
+    exceeded: str | None
+
+    @classmethod
+    def of(cls, record: Spent) -> UsageView:
+        return cls(used=dict(record.used), budget=dict(record.budget), exceeded=record.exceeded)
+
+
+class ChildView(View, frozen=True, kw_only=True):
+    """A job that another one spawned, under this name and ordinal."""
+
+    id: str
+    name: str
+    ordinal: int
+    run: int
+    workflow: str
+    state: JobState
+
+    @classmethod
+    def of(cls, record: Child) -> ChildView:
+        return cls(
+            id=record.id,
+            name=record.name,
+            ordinal=record.ordinal,
+            run=record.run,
+            workflow=record.workflow,
+            state=JobState(record.state),
+        )
+
+
+class BranchView(View, frozen=True, kw_only=True):
+    """A job and those that it spawned. `name` and `ordinal`: what its parent calls it. `left_out`: children for which
+    there was no room."""
+
+    id: str
+    workflow: str
+    state: JobState
+    name: str | None
+    ordinal: int | None
+    error_type: str | None
+    error_message: str | None
+    left_out: int
+    children: tuple[BranchView, ...]
+
+    @classmethod
+    def of(cls, branch: Branch) -> BranchView:
+        return cls(
+            id=branch.id,
+            workflow=branch.workflow,
+            state=branch.state,
+            name=branch.name,
+            ordinal=branch.ordinal,
+            error_type=branch.error_type,
+            error_message=branch.error_message,
+            left_out=branch.left_out,
+            children=tuple(cls.of(below) for below in branch.children),
         )
 
 

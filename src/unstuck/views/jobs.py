@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from unstuck.model.job import JobRecord, shown_state
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
-from unstuck.views import View
+from unstuck.model.policy import Policy
+from unstuck.model.why.facts import AwaitedJob
+from unstuck.observe.logs import LogPiece
+from unstuck.views import Page, View, loads
+from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
+from unstuck.views.meaning import explain
 
 
 class JobView(View, frozen=True, kw_only=True):
-    """A job. `shown_state` says the stored state more precisely where that helps. `attempts` is their number;
-    `duration_ms` is the last one's, `total_ms` all from the submission to the end."""
+    """A job. `shown_state` says the stored state more precisely where that helps, `meaning` what it means for this
+    job and what can be done. `attempts` and `events` are their numbers; `duration_ms` is the last attempt's,
+    `total_ms` all from the submission to the end."""
 
     id: str
     workflow: str
@@ -51,9 +57,11 @@ class JobView(View, frozen=True, kw_only=True):
     error_message: str | None
     result: Any
     late: bool
+    events: int
+    meaning: str
 
     @classmethod
-    def of(cls, record: JobRecord, now: datetime, **more: Any) -> Self:
+    def of(cls, record: JobRecord, now: datetime, *, meaning: str | None = None, **more: Any) -> Self:
         return cls(
             id=record.id,
             workflow=record.workflow,
@@ -91,19 +99,181 @@ class JobView(View, frozen=True, kw_only=True):
             error_message=record.error_message,
             result=loads(record.result),
             late=record.late,
+            events=record.events,
+            meaning=meaning or explain(record, now),
             **more,
         )
-
-
-def loads(text: str | None) -> Any:
-    """What cannot be read, because its row was damaged, is shown as it is."""
-    try:
-        return None if text is None else json.loads(text)
-    except ValueError:
-        return text
 
 
 def _total_ms(record: JobRecord) -> int | None:
     if record.finished_at is None:
         return None
     return max(0, round((record.finished_at - record.created_at).total_seconds() * 1000))
+
+
+class NewJobView(JobView, frozen=True, kw_only=True):
+    """A job that was asked for. `created` False: its key led to one that was there already."""
+
+    created: bool
+
+
+class AwaitedView(View, frozen=True, kw_only=True):
+    """A job that must end before another one may run; `state` None: it is forgotten."""
+
+    job: str
+    state: JobState | None
+
+    @classmethod
+    def of(cls, found: AwaitedJob) -> AwaitedView:
+        return cls(job=found.job, state=found.state)
+
+
+class AttemptView(View, frozen=True, kw_only=True):
+    """One claim of a job and how it ended; `attempt` counts them from 1. `output` is what it printed and logged."""
+
+    attempt: int
+    run: int
+    worker: str
+    claimed_at: datetime
+    code_version: str | None
+    ended_at: datetime | None
+    outcome: str | None
+    error_type: str | None
+    error_message: str | None
+    duration_ms: int | None
+    stack: str | None
+    output: str | None
+
+    @classmethod
+    def of(cls, record: AttemptRecord) -> AttemptView:
+        return cls(
+            attempt=record.token,
+            run=record.run,
+            worker=record.worker,
+            claimed_at=record.claimed_at,
+            code_version=record.code_version,
+            ended_at=record.ended_at,
+            outcome=record.outcome,
+            error_type=record.error_type,
+            error_message=record.error_message,
+            duration_ms=record.duration_ms,
+            stack=record.stack,
+            output=record.output,
+        )
+
+
+class EventView(View, frozen=True, kw_only=True):
+    """A line of a job's history, numbered from 1 without gaps; `attempt` None: before the first."""
+
+    job: str
+    number: int
+    kind: str
+    run: int
+    attempt: int | None
+    at: datetime
+    data: dict[str, Any]
+
+    @classmethod
+    def of(cls, record: EventRecord, **more: Any) -> Self:
+        return cls(
+            job=record.job,
+            number=record.number,
+            kind=record.kind,
+            run=record.run,
+            attempt=record.token or None,
+            at=record.at,
+            data=record.data,
+            **more,
+        )
+
+
+class EventWhole(EventView, frozen=True, kw_only=True):
+    """With the attempt that it ended, if it did."""
+
+    ended: AttemptView | None
+
+
+class JobList(Page[JobView], frozen=True, kw_only=True):
+    """A page of jobs. `looked`: at how many of them a search by argument looked; 0 of any other list."""
+
+    looked: int = 0
+
+
+class JobWhole(JobView, frozen=True, kw_only=True):
+    """Everything about one job. `partials` is their number."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    policy: Policy
+    progress: Any
+    waits_for: tuple[AwaitedView, ...]
+    attempt_list: tuple[AttemptView, ...]
+    history: tuple[EventView, ...]
+    steps: tuple[StepView, ...]
+    waits: tuple[WaitView, ...]
+    usage: UsageView
+    children: tuple[ChildView, ...]
+    parent: str | None
+    partials: int
+    #: The job that blocks its target.
+    blocked_by: str | None
+
+
+def call_of(record: JobRecord) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Its arguments, positional and named. What cannot be read, because its row was damaged, is shown as it is."""
+    payload = loads(record.payload)
+    if not isinstance(payload, dict):
+        return [payload], {}
+    return payload.get("args", []), payload.get("kwargs", {})
+
+
+class LogView(View, frozen=True, kw_only=True):
+    """One record, or a stretch of printed text, which has neither time nor level. `text` is what a person reads."""
+
+    attempt: int
+    worker: str
+    text: str
+    at: datetime | None
+    level: str | None
+    logger: str | None
+    message: str | None
+    fields: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, piece: LogPiece) -> LogView:
+        record = piece.record
+        return cls(
+            attempt=piece.attempt,
+            worker=piece.worker,
+            text=piece.text,
+            at=record.at if record else None,
+            level=record.level if record else None,
+            logger=record.logger if record else None,
+            message=record.message if record else None,
+            fields=record.fields if record else None,
+        )
+
+
+class StackView(View, frozen=True, kw_only=True):
+    """Where a job is in its code, or was: "live" as its worker showed it just now, "stored" as an attempt left it.
+    `since_at`: when that attempt began, of a live one."""
+
+    job: str
+    workflow: str
+    state: JobState
+    shown_state: JobState | Shown
+    source: Literal["live", "stored"]
+    at: datetime
+    attempt: int
+    worker: str
+    pid: int | None
+    error_type: str | None
+    error_message: str | None
+    duration_ms: int | None
+    stack: str
+    since_at: datetime | None
+    request: str | None
+    requested_at: datetime | None
+
+    def __str__(self) -> str:
+        return self.stack

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.flow import called, draw
-from unstuck.cli.jobs.texts import first_line
+from unstuck.cli.jobs.texts import as_json, first_line
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
-from unstuck.model.parts import Part
-from unstuck.observe.flow import family
 from unstuck.observe.follow import follow
 from unstuck.observe.parts import PartialsReader
+from unstuck.operations import jobs
+from unstuck.views.flow import PartialView
 
 
 def steps(job: options.JobName, *, common: options.Common) -> None:
     """The steps that a job has finished. Later attempts get their results instead of running them again."""
     with opened(common) as session:
-        record = session.job(job)
-        found, now = session.lookup.steps(record.id), session.now()
+        page, now = jobs.steps(session.caller, job), session.now()
     if common.json:
-        output.emit_each(map(shapes.step, found))
+        output.emit_page(page)
         return
     output.table(
         ["STEP", "RUN", "ATTEMPT", "FINISHED", "TOOK", "RESULT"],
@@ -30,12 +29,12 @@ def steps(job: options.JobName, *, common: options.Common) -> None:
             (
                 called(s.name, s.ordinal),
                 s.run,
-                f"#{s.token}",
+                f"#{s.attempt}",
                 output.age(s.at, now),
                 output.duration(s.duration_ms / 1000),
-                first_line(s.result),
+                first_line(as_json(s.result)),
             )
-            for s in found
+            for s in page
         ],
         empty="it has finished no step so far; ctx.step(name, function) makes one",
     )
@@ -49,17 +48,17 @@ def partials(
 ) -> None:
     """The parts of its result that a job has given before its end. A name that is given again has a new value."""
     with opened(common) as session:
-        ident = session.job(job).id
         if follow_:
-            _print_as_they_come(follow(PartialsReader(session.lookup, ident).look), common.json)
+            come = follow(PartialsReader(session.lookup, session.job(job).id).look)
+            _print_as_they_come(map(PartialView.of, come), common.json)
             return
-        found = session.lookup.parts(ident)
+        page = jobs.partials(session.caller, job)
     if common.json:
-        _print_as_they_come(found, common.json)
+        output.emit_page(page)
         return
     output.table(
         ["NAME", "ATTEMPT", "AT", "VALUE"],
-        [(p.name, f"#{p.token}", output.rfc3339(p.at), first_line(p.value)) for p in found],
+        [(p.name, f"#{p.attempt}", output.rfc3339(p.at), first_line(as_json(p.value))) for p in page],
         empty=_NO_PART,
     )
 
@@ -67,20 +66,20 @@ def partials(
 _NO_PART = "it has given no part of its result so far; ctx.partial(name, value) does"
 
 
-def _print_as_they_come(parts: Iterable[Part], as_json: bool) -> None:
+def _print_as_they_come(parts: Iterable[PartialView], in_json: bool) -> None:
     is_none = True
     for part in parts:
         is_none = False
-        _print_part(part, as_json)
-    if is_none and not as_json:
+        _print_part(part, in_json)
+    if is_none and not in_json:
         output.note(_NO_PART)
 
 
-def _print_part(part: Part, as_json: bool) -> None:
-    if as_json:
-        output.emit_json(shapes.part(part))
+def _print_part(part: PartialView, in_json: bool) -> None:
+    if in_json:
+        output.emit_view(part)
     else:
-        line = f"{output.rfc3339(part.at)}  #{part.token}  {part.name}  {first_line(part.value)}"
+        line = f"{output.rfc3339(part.at)}  #{part.attempt}  {part.name}  {first_line(as_json(part.value))}"
         output.say(output.visible(line))
 
 
@@ -92,9 +91,9 @@ def tree(
 ) -> None:
     """Parents and children, from the topmost parent down, each with its state."""
     with opened(common) as session:
-        record = session.job(job)
-        top = family(session.store, session.tenant, record.id, limit)
+        ident = session.lookup.job_id(job)
+        top = jobs.tree(session.caller, ident, limit=limit)
     if common.json:
-        output.emit_json(shapes.branch(top))
+        output.emit_view(top)
     else:
-        draw(top, record.id)
+        draw(top, ident)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from unstuck.cli import options, output, shapes
+from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
-from unstuck.observe.logs import LogPiece, Logs, pieces
+from unstuck.observe.logs import Logs, pieces
+from unstuck.views.jobs import LogView
 
 
 def logs(
@@ -24,13 +25,13 @@ def logs(
 ) -> None:
     """What a job printed and logged, attempt by attempt."""
     with opened(common) as session:
-        logs = Logs(session.lookup, session.job(job).id, attempt, level, follow=follow)
+        found = map(LogView.of, pieces(Logs(session.lookup, session.job(job).id, attempt, level, follow=follow)))
         if common.json:
-            for piece in pieces(logs):
-                output.emit_json(shapes.log_piece(piece))
+            for piece in found:
+                output.emit_view(piece)
             return
         told = _Told(times)
-        for piece in pieces(logs):
+        for piece in found:
             told.tell(piece)
         told.end_line()
     if told.attempt is None:
@@ -45,13 +46,13 @@ class _Told:
         self._times = times
         self._mid_line = False
 
-    def tell(self, piece: LogPiece) -> None:
+    def tell(self, piece: LogView) -> None:
         if piece.attempt != self.attempt:
             self.attempt = piece.attempt
             self.end_line()
             output.note(f"--- attempt #{piece.attempt} on {piece.worker}")
-        if self._times and piece.record:
-            print(output.styled(output.rfc3339(piece.record.at) or "", "dim"), end="  ")
+        if self._times and piece.at:
+            print(output.styled(output.rfc3339(piece.at) or "", "dim"), end="  ")
         # For a pipe exactly as it was printed, half lines included; a terminal would obey what is in it.
         print(_harmless(piece.text) if sys.stdout.isatty() else piece.text, end="", flush=True)
         self._mid_line = not piece.text.endswith("\n")

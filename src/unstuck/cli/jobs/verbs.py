@@ -5,67 +5,71 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from unstuck.cli import exits, options, output, shapes
+from unstuck.cli import exits, options, output
 from unstuck.cli.parser import Argument, option
-from unstuck.cli.session import Session, opened
-from unstuck.cli.state_texts import explain
+from unstuck.cli.session import opened
 from unstuck.model.errors import SchemaMismatch, UnstuckError
-from unstuck.model.job import JobRecord
+from unstuck.operations import jobs as operations
+from unstuck.operations.table import Caller
+from unstuck.views.jobs import JobView, JobWhole
 
 Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="kept in the history")]
 
 
-def cancel(jobs: options.JobNames, reason: Reason = None, *, common: options.Common) -> int:
+def cancel(jobs: options.JobNames, reason: Reason = None, by: options.By = None, *, common: options.Common) -> int:
     """Stop jobs for good. At once if they have not started; else their handlers are asked to stop."""
-    return _each(jobs, common, lambda s, job: s.control.cancel(job, reason))
+    return _each(jobs, common, by, lambda caller, job: operations.cancel(caller, job, reason=reason))
 
 
-def interrupt(jobs: options.JobNames, reason: Reason = None, *, common: options.Common) -> int:
+def interrupt(jobs: options.JobNames, reason: Reason = None, by: options.By = None, *, common: options.Common) -> int:
     """Pause jobs. Stopped like a cancel, but resumable."""
-    return _each(jobs, common, lambda s, job: s.control.interrupt(job, reason))
+    return _each(jobs, common, by, lambda caller, job: operations.interrupt(caller, job, reason=reason))
 
 
 def resume(
     jobs: options.JobNames,
     from_start: Annotated[bool, option("--from-start", help="forget finished steps and partial results")] = False,
+    by: options.By = None,
     *,
     common: options.Common,
 ) -> int:
     """Let stopped jobs go on. A new, clean run of paused, failed, timed-out or cancelled ones."""
-    return _each(jobs, common, lambda s, job: s.control.resume(job, from_start=from_start))
+    return _each(jobs, common, by, lambda caller, job: operations.resume(caller, job, from_start=from_start))
 
 
 def release(
     jobs: options.JobNames,
     force: Annotated[bool, option("--force", help="even if they wait for other jobs to end")] = False,
+    by: options.By = None,
     *,
     common: options.Common,
 ) -> int:
     """Let held jobs go on. With --force they no longer wait for other jobs either."""
-    return _each(jobs, common, lambda s, job: s.control.release(job, force=force))
+    return _each(jobs, common, by, lambda caller, job: operations.release(caller, job, force=force))
 
 
-def skip(jobs: options.JobNames, *, common: options.Common) -> int:
+def skip(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
     """Let targets move on past jobs that block them. The jobs stay as they are."""
-    return _each(jobs, common, lambda s, job: s.control.skip(job))
+    return _each(jobs, common, by, operations.skip)
 
 
-def retry(jobs: options.JobNames, *, common: options.Common) -> int:
+def retry(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
     """Run jobs again from their start. One that waits for its next try is due now."""
-    return _each(jobs, common, lambda s, job: s.control.retry(job))
+    return _each(jobs, common, by, operations.retry)
 
 
 def resolve(
     job: options.JobName,
     result: Annotated[str, Argument(metavar="RESULT", help="in JSON, e.g. 42, '\"done\"' or null")],
+    by: options.By = None,
     *,
     common: options.Common,
 ) -> int:
     """Complete a job by hand. A paused, failed or timed-out one ends COMPLETED with a result of yours."""
-    from unstuck.model.payload import decode, encode
+    from unstuck.model.payload import decode
 
-    stored = encode(decode(result, "the result"), "the result")
-    return _each([job], common, lambda s, ident: s.control.resolve(ident, stored))
+    meant = decode(result, "the result")
+    return _each([job], common, by, lambda caller, ident: operations.resolve(caller, ident, meant))
 
 
 def replay(
@@ -79,47 +83,50 @@ def replay(
             help="maximum use of a unit, e.g. tokens=5000; may be repeated",
         ),
     ] = None,
+    by: options.By = None,
     *,
     common: options.Common,
 ) -> int:
     """Run ended jobs once more, as new jobs with the same workflow, arguments and policy. Prints the new ids."""
 
-    def again(session: Session, ident: str) -> None:
-        new = session.job(session.flow.replay(ident, budget=dict(budget or ())).id)
+    def again(caller: Caller, job: str) -> None:
+        new = operations.replay(caller, job, budget=dict(budget or ()))
         if common.json:
-            output.emit_json(shapes.job(new, session.now()))
+            output.emit_view(new)
         else:
             output.say(new.id)
-            output.note(f"job {new.id} does again what {ident} did")
-        _remark_on_units(session.job(ident), [unit for unit, _ in budget or ()])
+            output.note(f"job {new.id} does again what {new.replay_of} did")
+        if budget:
+            _remark_on_units(operations.get(caller, new.replay_of or job, last=1), [unit for unit, _ in budget])
 
-    return _each_of(jobs, common, again)
+    return _each_of(jobs, common, by, again)
 
 
-def _remark_on_units(record: JobRecord, named: list[str]) -> None:
+def _remark_on_units(job: JobWhole, named: list[str]) -> None:
     """A new unit may be meant, or a slip that leaves the old limit as it was."""
-    known = [unit for unit, _ in record.policy.budget]
+    known = [unit for unit, _ in job.policy.budget]
     for unit in sorted(set(named) - set(known)):
         if known:
             others = ", ".join(known)
             output.note(
-                f"the budget of job {record.id} has no {unit}, only {others}; the new job is limited in {unit} too"
+                f"the budget of job {job.id} has no {unit}, only {others}; the new job is limited in {unit} too"
             )
         else:
-            output.note(f"job {record.id} had no budget; the new job is limited in {unit}")
+            output.note(f"job {job.id} had no budget; the new job is limited in {unit}")
 
 
-def _each(jobs: list[str], common: options.Common, verb: Callable[[Session, str], JobRecord]) -> int:
-    return _each_of(jobs, common, lambda s, job: _print_changed(s, verb(s, job), common.json))
+def _each(jobs: list[str], common: options.Common, by: str | None, verb: Callable[[Caller, str], JobView]) -> int:
+    return _each_of(jobs, common, by, lambda caller, job: _print_changed(verb(caller, job), common.json))
 
 
-def _each_of(jobs: list[str], common: options.Common, act: Callable[[Session, str], None]) -> int:
+def _each_of(jobs: list[str], common: options.Common, by: str | None, act: Callable[[Caller, str], None]) -> int:
     """One refusal does not spare the others; the exit code is that of the first one."""
     code = exits.OK
     with opened(common) as session:
+        caller = session.caller.about(by=by)
         for job in jobs:
             try:
-                act(session, session.job(job).id)
+                act(caller, job)
             except SchemaMismatch:  # true of every job alike
                 raise
             except UnstuckError as error:
@@ -128,10 +135,8 @@ def _each_of(jobs: list[str], common: options.Common, act: Callable[[Session, st
     return code
 
 
-def _print_changed(session: Session, record: JobRecord, as_json: bool) -> None:
-    now = session.now()
-    if as_json:
-        output.emit_json(shapes.job(record, now))
+def _print_changed(job: JobView, in_json: bool) -> None:
+    if in_json:
+        output.emit_view(job)
     else:
-        meaning = output.visible(explain(record, now))
-        output.say(f"{record.id}  {output.state(shapes.shown_state(record, now))}  {meaning}")
+        output.say(f"{job.id}  {output.state(job.shown_state)}  {output.visible(job.meaning)}")

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from unstuck.cli import exits, options, output, shapes
-from unstuck.cli.session import Session, opened
+from unstuck.cli import exits, options, output
+from unstuck.cli.jobs.texts import as_json
+from unstuck.cli.session import opened
 from unstuck.model.errors import ErrorType
-from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.views.jobs import JobView
 
 
 def wait(job: options.JobName, timeout: options.Timeout = None, *, common: options.Common) -> int:
     """Wait until a job ends; the exit code says how. 0 completed, 1 failed, 7 still going, 8 cancelled, 9 stuck."""
     with opened(common) as session:
-        record = session.wait(session.job(job).id, timeout)
-        return finish(session, record, common.json, timeout)
+        return finish(session.wait(session.job(job).id, timeout), common.json, timeout)
 
 
-def finish(session: Session, record: JobRecord, as_json: bool, waited: float | None) -> int:
+def finish(job: JobView, in_json: bool, waited: float | None) -> int:
     """Print how a job that was waited for stands; the result is data, the rest are remarks."""
-    if as_json:
-        output.emit_json(shapes.job(record, session.now()))
-    elif record.state is JobState.COMPLETED:
-        output.say(record.result if record.result is not None else "null")
-    elif record.state.is_final:
-        error = f": {record.error_type}: {record.error_message}" if record.error_type else ""
-        closer = "stack" if record.error_type == ErrorType.EXECUTION_STUCK else "jobs show"
-        output.note(f"job {record.id} is {record.state}{error}\nlook closer: unstuck {closer} {record.id}")
+    if in_json:
+        output.emit_view(job)
+    elif job.state is JobState.COMPLETED:
+        output.say(as_json(job.result))
+    elif job.state.is_final:
+        error = f": {job.error_type}: {job.error_message}" if job.error_type else ""
+        closer = "stack" if job.error_type == ErrorType.EXECUTION_STUCK else "jobs show"
+        output.note(f"job {job.id} is {job.state}{error}\nlook closer: unstuck {closer} {job.id}")
     else:
         output.note(
-            f"job {record.id} is still {record.state} after {output.duration(waited)}; it goes on\n"
-            f"wait again: unstuck jobs wait {record.id}"
+            f"job {job.id} is still {job.state} after {output.duration(waited)}; it goes on\n"
+            f"wait again: unstuck jobs wait {job.id}"
         )
-    return exits.code_of_job(record)
+    return exits.code_of_job(job)

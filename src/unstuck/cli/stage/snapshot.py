@@ -6,14 +6,14 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from unstuck.cli.shapes import loads, shown_state
-from unstuck.cli.state_texts import explain
 from unstuck.model.errors import ErrorType
 from unstuck.model.guard import BlacklistEntry, refusal
-from unstuck.model.job import JobRecord
+from unstuck.model.job import JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.observe.flow import Approval, approvals
 from unstuck.store.port import JobFilter, Store, TargetRecord
+from unstuck.views import loads
+from unstuck.views.meaning import explain
 from unstuck.views.workers import WorkerView
 
 RECENT = 150

@@ -1,0 +1,135 @@
+"""What the operations about one job read, where that takes more than one question to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from unstuck.intake import workers
+from unstuck.intake.workers import Stack
+from unstuck.model.errors import Conflict, NoStack
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
+from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.why import Why
+from unstuck.model.why.facts import AwaitedJob
+from unstuck.observe.why import why
+from unstuck.operations.table import Caller
+from unstuck.views import loads
+from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
+from unstuck.views.jobs import AttemptView, AwaitedView, EventView, EventWhole, JobWhole, StackView, call_of
+from unstuck.views.meaning import explain
+from unstuck.views.workers import where_is
+
+
+def why_not(caller: Caller, ident: str) -> Why:
+    return why(caller.store, caller.one, ident, caller.times)
+
+
+def whole(caller: Caller, record: JobRecord, last: int | None) -> JobWhole:
+    """With its `last` attempts and events; None: with all."""
+    look, ident = caller.lookup, record.id
+    past = look.history(ident, 0 if last is None else max(0, record.events - last))
+    attempts = look.attempts(ident, 0 if last is None else max(0, record.token - last))
+    awaited, blocked_by = _blockers(caller, record)
+    args, kwargs = call_of(record)
+    now = caller.store.now()
+    return JobWhole.of(
+        record,
+        now,
+        meaning=_meaning(caller, record, now, past),
+        args=tuple(args),
+        kwargs=kwargs,
+        policy=record.policy,
+        progress=loads(look.progress(ident)),
+        waits_for=tuple(map(AwaitedView.of, awaited)),
+        attempt_list=tuple(map(AttemptView.of, attempts)),
+        history=tuple(map(EventView.of, past)),
+        steps=tuple(map(StepView.of, look.steps(ident))),
+        waits=tuple(map(WaitView.of, look.waits(ident))),
+        usage=UsageView.of(look.usage(ident)),
+        children=tuple(map(ChildView.of, look.children(ident))),
+        parent=look.parent(ident),
+        partials=look.count_parts(ident),
+        blocked_by=blocked_by,
+    )
+
+
+def _blockers(caller: Caller, record: JobRecord) -> tuple[Sequence[AwaitedJob], str | None]:
+    """What a job waits for beyond its own record: other jobs, or the one that blocks its target."""
+    if record.state is JobState.PENDING:
+        return caller.lookup.dependencies(record.id), None
+    if record.is_blocked and record.target is not None and not record.state.is_final:
+        return (), caller.lookup.target(record.target).blocked_by
+    return (), None
+
+
+def _meaning(caller: Caller, record: JobRecord, now: datetime, past: Sequence[EventRecord]) -> str:
+    """Of a job that is due the record alone does not tell what shuts its queue: `why` does."""
+    if shown_state(record, now) is JobState.QUEUED and not record.held:
+        found = why_not(caller, record.id)
+        if found.reasons and not found.is_runnable:
+            return found.verdict
+    is_skipped = bool(past) and past[-1].kind == EventKind.SKIPPED
+    return explain(record, now, is_skipped=is_skipped)
+
+
+def with_attempts(caller: Caller, ident: str, events: Sequence[EventRecord]) -> tuple[EventWhole, ...]:
+    """Each with the attempt that it ended."""
+    if not events:
+        return ()
+    tokens = [event.token for event in events]
+    first = max(0, min(tokens) - 1)
+    attempts = {each.token: each for each in caller.lookup.attempts(ident, first, max(tokens) - first)}
+    return tuple(EventWhole.of(event, ended=_ended_by(event, attempts)) for event in events)
+
+
+def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord]) -> AttemptView | None:
+    attempt = attempts.get(event.token)
+    is_end = attempt is not None and (attempt.outcome, attempt.ended_at) == (event.kind, event.at)
+    return AttemptView.of(attempt) if attempt is not None and is_end else None
+
+
+# --- stacks -------------------------------------------------------------------------------------------------------
+
+
+def asked_stack(caller: Caller, ident: str, timeout: float) -> StackView:
+    """As its worker shows it now; of a job that does not run, as its last attempt left it."""
+    found = where_is(caller.store.live_workers(), ident)
+    shown = workers.stack(caller.store, caller.one, ident, caller.by, timeout)
+    return _stack_view(caller, ident, shown, found[1].pid if found and shown.is_live else None)
+
+
+def stored_stack(caller: Caller, ident: str, number: int) -> StackView:
+    """As this attempt left it."""
+    record = caller.lookup.job(ident)
+    kept = next(iter(caller.lookup.attempts(ident, number - 1, 1)), None)
+    if kept is None:
+        raise Conflict(f"job {ident} has had no attempt #{number}; `unstuck jobs show {ident}` lists those it had")
+    if not kept.stack:
+        raise NoStack(ident, record.state, f"attempt #{number} left none")
+    return _stack_view(
+        caller, ident, Stack(kept.stack, False, kept.worker, number, kept.ended_at or kept.claimed_at), None
+    )
+
+
+def _stack_view(caller: Caller, ident: str, shown: Stack, pid: int | None) -> StackView:
+    record, now = caller.lookup.job(ident), caller.store.now()
+    attempt = next(iter(caller.lookup.attempts(ident, shown.attempt - 1, 1)), None)
+    return StackView(
+        job=record.id,
+        workflow=record.workflow,
+        state=record.state,
+        shown_state=shown_state(record, now),
+        source="live" if shown.is_live else "stored",
+        at=shown.at,
+        attempt=shown.attempt,
+        worker=shown.worker,
+        pid=pid,
+        error_type=attempt.error_type if attempt else None,
+        error_message=attempt.error_message if attempt else None,
+        duration_ms=attempt.duration_ms if attempt else None,
+        stack=shown.text,
+        since_at=(record.started_at or record.claimed_at) if shown.is_live else None,
+        request=record.request.value if record.request else None,
+        requested_at=record.requested_at,
+    )

@@ -1,0 +1,267 @@
+"""What is asked about jobs and of them, by the one operation that every face calls; on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.operations.conftest import Ask
+from tests.support.builders import a_worker, begin, boom, claim_all, claimed, settle, submitted
+from tests.support.parking import Stage
+from unstuck.model.errors import (
+    Conflict,
+    IllegalMove,
+    InvalidArguments,
+    InvalidInput,
+    KeyConflict,
+    NoStack,
+    NotBlocking,
+    UnknownJob,
+    UnknownWorkflowName,
+)
+from unstuck.model.lifecycle import JobState, Shown
+from unstuck.model.settlement import ErrorInfo, Raised, Returned
+from unstuck.operations import jobs, stats
+from unstuck.operations.table import Operation
+from unstuck.store.port import AttemptOutput
+from unstuck.store.sql_store import SqlStore
+from unstuck.views import plain
+from unstuck.views.jobs import EventWhole
+
+ABOUT_ONE = [
+    jobs.get, jobs.history, jobs.attempts, jobs.logs, jobs.steps, jobs.partials, jobs.waits, jobs.usage,
+    jobs.children, jobs.tree, jobs.why, jobs.stack, jobs.cancel, jobs.interrupt, jobs.resume, jobs.release,
+    jobs.skip, jobs.retry, jobs.replay,
+]  # fmt: skip
+NOBODY = "01900000-0000-7000-8000-000000000000"
+
+
+def retried(store: SqlStore, times: int) -> str:
+    """The id of a job that failed so often; each time with a stack and a line of output."""
+    ada = a_worker(store)
+    ident = submitted(store, retries=times).id
+    for attempt in range(1, times + 1):
+        [held] = claim_all(store, ada)
+        begin(store, ada, held)
+        store.keep_output([AttemptOutput(held.ref, output=f"attempt {attempt}\n")])
+        settle(store, ada, held.ref, Raised(ErrorInfo("ValueError", f"no {attempt}", stack=f"line {attempt}")))
+        store.run_now("default", ident, "test")
+    return ident
+
+
+# --- look -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", ABOUT_ONE, ids=lambda operation: operation.verb)
+def test_a_job_that_nobody_knows_is_told_with_the_tenant_that_was_asked(
+    ask: Ask, operation: Operation[Any, Any]
+) -> None:
+    for name in (NOBODY, NOBODY[:12]):
+        with pytest.raises(UnknownJob, match="acme"):
+            operation(ask(tenant="acme"), name)
+
+
+def test_a_list_goes_on_behind_its_cursor(ask: Ask, store: SqlStore) -> None:
+    made = [submitted(store, tags=("night",) if n % 2 else ()).id for n in range(5)]
+    page = jobs.list_(ask(), limit=2)
+    assert [job.id for job in page] == made[:2:-1]
+    rest = jobs.list_(ask(), limit=5, after=page.next)
+    assert ([job.id for job in rest], rest.next) == (made[2::-1], None)
+    assert [job.id for job in jobs.list_(ask(), tag="night", newest_first=False)] == [made[1], made[3]]
+    now = store.now()
+    assert not jobs.list_(ask(), before=now - timedelta(minutes=1)).items
+    assert len(jobs.list_(ask(), since=now - timedelta(minutes=1))) == 5
+    assert not jobs.list_(ask(tenant="acme")).items
+
+
+def test_a_view_says_what_its_state_means(ask: Ask, store: SqlStore) -> None:
+    held = submitted(store, on_hold=True).id
+    later = submitted(store, delay=60.0).id
+    found = {job.id: job for job in jobs.list_(ask())}
+    assert found[held].meaning == f"accepted, held back on purpose; let it go: unstuck jobs release {held}"
+    assert found[later].shown_state is Shown.SCHEDULED
+    assert found[later].meaning.startswith("starts in ")
+
+
+def test_the_whole_of_a_job_has_all_that_the_other_questions_tell(ask: Ask, store: SqlStore) -> None:
+    stage = Stage(store)
+    attempt = stage.begun(budget=(("tokens", 5.0),))
+    stage.step(attempt, "fetch", '{"n": 1}')
+    stage.part(attempt, "page", "[1]", 1)
+    child = stage.spawn(attempt, "crawl")
+    whole = jobs.get(ask(), attempt.id[:-3])
+    assert whole.id == attempt.id
+    assert whole.steps == jobs.steps(ask(), attempt.id).items
+    assert [(step.name, step.result) for step in whole.steps] == [("fetch", {"n": 1})]
+    assert whole.children == jobs.children(ask(), attempt.id).items
+    assert whole.usage == jobs.usage(ask(), attempt.id)
+    assert whole.usage.budget == {"tokens": 5.0}
+    assert [(part.name, part.value) for part in jobs.partials(ask(), attempt.id)] == [("page", [1])]
+    assert (whole.partials, [each.id for each in whole.children]) == (1, [child.id])
+    assert jobs.get(ask(), child.id).parent == attempt.id
+    for ident in (attempt.id, child.id):
+        tree = jobs.tree(ask(), ident)
+        assert (tree.id, [below.id for below in tree.children]) == (attempt.id, [child.id])
+    waiting = stage.asks("Deploy?", who=("kim",))
+    [wait] = jobs.waits(ask(), waiting)
+    assert (wait.question, wait.who, wait.answer) == ("Deploy?", ("kim",), None)
+    assert jobs.get(ask(), waiting).waits == (wait,)
+
+
+def test_a_history_is_read_page_by_page_with_the_attempts_that_ended(ask: Ask, store: SqlStore) -> None:
+    ident = retried(store, 3)
+    whole = jobs.get(ask(), ident)
+    read: list[EventWhole] = []
+    after: str | None = None
+    while True:
+        page = jobs.history(ask(), ident, after=after, limit=2)
+        read += page.items
+        if (after := page.next) is None:
+            break
+    assert [event.number for event in read] == list(range(1, whole.events + 1))
+    assert [(event.kind, event.ended.attempt) for event in read if event.ended] == [("retried", n) for n in (1, 2, 3)]
+    assert [event.number for event in jobs.history(ask(), ident, after=whole.events - 2)] == [
+        whole.events - 1,
+        whole.events,
+    ]
+    assert len(jobs.get(ask(), ident, last=2).history) == len(jobs.get(ask(), ident, last=2).attempt_list) == 2
+
+
+def test_attempts_and_what_they_said_are_pages_too(ask: Ask, store: SqlStore) -> None:
+    ident = retried(store, 3)
+    first = jobs.attempts(ask(), ident, limit=2)
+    assert [(each.attempt, each.stack) for each in first] == [(1, "line 1"), (2, "line 2")]
+    assert [each.attempt for each in jobs.attempts(ask(), ident, after=first.next)] == [3]
+    said = jobs.logs(ask(), ident, limit=2)
+    assert [piece.text for piece in said] == ["attempt 1\n", "attempt 2\n"]
+    assert [piece.text for piece in jobs.logs(ask(), ident, after=said.next)] == ["attempt 3\n"]
+    assert [piece.text for piece in jobs.logs(ask(), ident, attempt=2)] == ["attempt 2\n"]
+    assert not jobs.logs(ask(), ident, level="info").items
+    with pytest.raises(InvalidInput, match="has no attempt 4"):
+        jobs.logs(ask(), ident, attempt=4)
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (jobs.history, {"after": "x"}),
+        (jobs.history, {"limit": 0}),
+        (jobs.attempts, {"limit": 101}),
+        (jobs.attempts, {"after": True}),
+        (jobs.partials, {"limit": "5"}),
+        (jobs.tree, {"limit": 0}),
+        (jobs.get, {"last": 0}),
+        (jobs.stack, {"timeout": "soon"}),
+        (jobs.stack, {"attempt": 0}),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_none_are_refused(
+    ask: Ask, store: SqlStore, operation: Operation[Any, Any], words: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput):
+        operation(ask(), submitted(store).id, **words)
+
+
+def test_a_stored_stack_is_that_of_the_attempt_that_is_named_or_of_the_last(ask: Ask, store: SqlStore) -> None:
+    ident = retried(store, 2)
+    shown = jobs.stack(ask(), ident)
+    assert (shown.source, shown.attempt, str(shown), shown.error_message) == ("stored", 2, "line 2", "no 2")
+    assert jobs.stack(ask(), ident, attempt=1).stack == "line 1"
+    with pytest.raises(Conflict, match="no attempt #3"):
+        jobs.stack(ask(), ident, attempt=3)
+    with pytest.raises(NoStack, match="QUEUED"):
+        jobs.stack(ask(), submitted(store).id)
+
+
+def test_arguments_that_were_damaged_are_shown_as_they_are(ask: Ask, store: SqlStore) -> None:
+    ident = submitted(store, payload="{not JSON").id
+    assert jobs.get(ask(), ident).args == ("{not JSON",)
+
+
+def test_counts_are_told_together_and_by_name(ask: Ask, store: SqlStore) -> None:
+    submitted(store, queue="mail")
+    submitted(store, queue="mail", delay=60.0)
+    submitted(store, tenant="acme")
+    found = stats.get(ask())
+    assert (found["QUEUED"], found.scheduled, found.tenant) == (2, 1, "default")
+    everybody = stats.get(ask(tenant="*"))
+    assert (everybody["QUEUED"], everybody.tenant) == (3, None)
+    assert [(queue.name, queue.states[JobState.QUEUED]) for queue in stats.by_queue(ask())] == [("mail", 2)]
+    page = stats.by_tenant(ask(), limit=1)
+    assert ([tenant.name for tenant in page], page.next) == (["acme"], "acme")
+    assert [tenant.name for tenant in stats.by_tenant(ask(), after="acme")] == ["default"]
+    assert plain(found)["states"]["QUEUED"] == 2
+
+
+# --- ask ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_stopped_and_goes_on_and_its_history_says_who_asked(ask: Ask, store: SqlStore) -> None:
+    ident = submitted(store).id
+    paused = jobs.interrupt(ask(by="kim"), ident[:-3], reason="lunch")
+    assert (paused.state, paused.id) == (JobState.PAUSED, ident)
+    assert jobs.resume(ask(by="kim"), ident).state is JobState.QUEUED
+    assert jobs.cancel(ask(by="lee"), ident, reason="no").state is JobState.CANCELLED
+    asked = [(event.kind, event.data.get("by")) for event in jobs.history(ask(), ident) if event.data.get("by")]
+    assert asked == [("interrupted", "kim"), ("resumed", "kim"), ("cancelled", "lee")]
+    with pytest.raises(IllegalMove):
+        jobs.cancel(ask(), ident)
+
+
+def test_a_job_that_failed_is_resolved_retried_replayed_or_skipped(ask: Ask, store: SqlStore) -> None:
+    ada = a_worker(store)
+    failed = [claimed(store, ada, retries=0) for _ in range(3)]
+    for held in failed:
+        settle(store, ada, held.ref, boom())
+    resolved = jobs.resolve(ask(), failed[0].id, {"by": "hand"})
+    assert (resolved.state, resolved.result) == (JobState.COMPLETED, {"by": "hand"})
+    assert jobs.retry(ask(), failed[1].id).run == 2
+    again = jobs.replay(ask(), failed[2].id)
+    assert (again.state, again.replay_of) == (JobState.QUEUED, failed[2].id)
+    with pytest.raises(NotBlocking):
+        jobs.skip(ask(), failed[2].id)
+    on_hold = submitted(store, on_hold=True)
+    assert jobs.release(ask(), on_hold.id).state is JobState.QUEUED
+
+
+def test_a_workflow_is_enqueued_by_the_row_that_its_workers_registered(ask: Ask, store: SqlStore) -> None:
+    from unstuck import App
+
+    app = App("sqlite:///nowhere.db")
+
+    @app.workflow(queue="sums")
+    def add(a: int, b: int = 0) -> int:
+        return a + b
+
+    store.register_workflows(app.registry.records())
+    first = jobs.enqueue(ask(), "add", args=[1], key="k", tags=["x"], delay="5m", policy={"retries": 7})
+    assert (first.created, first.queue, first.tags, first.shown_state) == (True, "sums", ("x",), Shown.SCHEDULED)
+    assert first.available_at - first.created_at == timedelta(minutes=5)
+    whole = jobs.get(ask(), first.id)
+    assert (whole.args, whole.kwargs, whole.policy.retries) == ((1,), {}, 7)
+    again = jobs.enqueue(ask(), "add", args=[1], key="k")
+    assert (again.created, again.id) == (False, first.id)
+    behind = jobs.enqueue(ask(), "add", kwargs={"a": 2}, after=[first.id[:-3]])
+    assert behind.state is JobState.PENDING
+    with pytest.raises(KeyConflict):
+        jobs.enqueue(ask(), "add", args=[2], key="k")
+    with pytest.raises(InvalidArguments):
+        jobs.enqueue(ask(), "add", args=["x"])
+    with pytest.raises(UnknownWorkflowName, match="add"):
+        jobs.enqueue(ask(), "ad")
+    with pytest.raises(InvalidInput, match="priority is an option of the job"):
+        jobs.enqueue(ask(), "add", args=[1], policy={"priority": 5})
+    with pytest.raises(UnknownJob):
+        jobs.enqueue(ask(), "add", args=[1], after=[NOBODY])
+    assert stats.get(ask()).states[JobState.QUEUED] == 1
+
+
+def test_an_ended_job_has_its_result_in_its_view(ask: Ask, store: SqlStore) -> None:
+    ada = a_worker(store)
+    held = claimed(store, ada)
+    settle(store, ada, held.ref, Returned('{"n": [1]}'))
+    [job] = jobs.list_(ask(), state="completed")
+    assert (job.result, job.meaning) == ({"n": [1]}, "its result is stored")
