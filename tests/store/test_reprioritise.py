@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -247,6 +248,38 @@ def test_claims_timers_cancels_and_new_priorities_meet(store: SqlStore, store_ur
 
     assert problems == []
     assert ask(store_url, WRONG_PLACES) == []
+
+
+@in_tiers("rounds", 6, 60)
+def test_a_timer_that_fires_meanwhile_brings_a_job_back_by_its_new_rank(
+    store: SqlStore, store_url: str, rounds: int
+) -> None:
+    """A sweep may have read the job before its priority changed, and reach its timer after that."""
+    for _ in range(rounds):
+        jobs = [a_job(delay=0.05) for _ in range(150)]
+        store.submit(jobs)
+        ids = [job.id for job in jobs]
+        is_over = threading.Event()
+
+        def fire(is_over: threading.Event = is_over) -> None:
+            with closing(SqlStore(open_database(store_url, store_call=20.0))) as mine:
+                while not is_over.is_set():
+                    mine.release_due()
+
+        def reprioritise(some: list[str]) -> None:
+            with closing(SqlStore(open_database(store_url, store_call=20.0))) as mine:
+                for job in some:
+                    mine.reprioritise(TENANT, job, random.randint(1, 9), by="ada")
+
+        firing = threading.Thread(target=fire)
+        changing = [threading.Thread(target=reprioritise, args=(ids[part::3],)) for part in range(3)]
+        for thread in (firing, *changing):
+            thread.start()
+        for thread in changing:
+            thread.join(60)
+        is_over.set()
+        firing.join(60)
+        assert ask(store_url, WRONG_PLACES) == []
 
 
 # --- run now ------------------------------------------------------------------------------------------------------

@@ -200,8 +200,8 @@ class BulkSweep:
         """Round by round a batch of each, those first that have waited longest. One that fails keeps no other from
         its turn."""
         moved, problem = 0, None
-        rows, began = self._database.read(lambda t: (t.all("running_bulks", most=MOST_BULKS), moment(t)))
-        running = [row["id"] for row in rows]
+        rows = self._database.read(lambda t: t.all("running_bulks", most=MOST_BULKS))
+        running, began = [row["id"] for row in rows], rows[0]["now"] if rows else 0
         while running and not problem:
             left = []
             for number in running:

@@ -25,7 +25,7 @@ SELECT * FROM unstuck_bulks
 
 -- name: running_bulks
 -- Whoever was carried on longest ago comes first.
-SELECT id FROM unstuck_bulks WHERE state = 'RUNNING' ORDER BY carried_at, id LIMIT :most
+SELECT id, unstuck_now() AS now FROM unstuck_bulks WHERE state = 'RUNNING' ORDER BY carried_at, id LIMIT :most
 
 -- name: lock_bulk
 -- Nothing while another worker carries it on: that one does what is to be done.
