@@ -1,4 +1,4 @@
-"""`app.workers` and `job.live_stack`: the same doors, from a program."""
+"""`app.workers` and `job.stack`: the same doors, from a program."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
+from unstuck.observe.stream import Stream
 from unstuck.operations import jobs, stats
 from unstuck.operations.table import Operation
 from unstuck.store.port import AttemptOutput
@@ -33,7 +34,7 @@ from unstuck.views.jobs import EventWhole
 ABOUT_ONE = [
     jobs.get, jobs.history, jobs.attempts, jobs.logs, jobs.steps, jobs.partials, jobs.waits, jobs.usage,
     jobs.children, jobs.tree, jobs.why, jobs.stack, jobs.cancel, jobs.interrupt, jobs.resume, jobs.release,
-    jobs.skip, jobs.retry, jobs.replay,
+    jobs.skip, jobs.retry, jobs.replay, jobs.follow_logs, jobs.follow_partials,
 ]  # fmt: skip
 NOBODY = "01900000-0000-7000-8000-000000000000"
 
@@ -179,6 +180,22 @@ def test_a_stored_stack_is_that_of_the_attempt_that_is_named_or_of_the_last(ask:
 def test_arguments_that_were_damaged_are_shown_as_they_are(ask: Ask, store: SqlStore) -> None:
     ident = submitted(store, payload="{not JSON").id
     assert jobs.get(ask(), ident).args == ("{not JSON",)
+
+
+def test_what_a_job_gives_is_followed_to_its_end_and_from_where_a_reader_stopped(ask: Ask, store: SqlStore) -> None:
+    stage = Stage(store)
+    attempt = stage.begun()
+    for serial, name in enumerate("abc", start=1):
+        stage.part(attempt, name, "1", serial)
+    stage.end(attempt)
+    first = Stream(jobs.follow_partials(ask(), attempt.id))
+    assert (next(first).name, first.cursor) == ("a", "1")
+    rest = Stream(jobs.follow_partials(ask(), attempt.id, after=first.cursor))
+    assert ([part.name for part in rest], rest.cursor) == (["b", "c"], "3")
+    ident = retried(store, 2)
+    jobs.cancel(ask(), ident)
+    said = Stream(jobs.follow_logs(ask(), ident))
+    assert ([piece.text for piece in said], said.cursor) == (["attempt 1\n", "attempt 2\n"], "2")
 
 
 def test_counts_are_told_together_and_by_name(ask: Ask, store: SqlStore) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import TENANT, a_worker, boom, claim_all, settle, submitted
 from tests.support.troubles import execute
 from unstuck.model.lifecycle import fold
-from unstuck.observe.logs import Logs, pieces
+from unstuck.observe.logs import Logs
 from unstuck.observe.lookup import Lookup
 from unstuck.store.port import ATTEMPTS_PAGE, HISTORY_PAGE
 from unstuck.store.sql_store import SqlStore
@@ -71,11 +71,11 @@ def test_attempts_come_in_pages_by_their_token(store: SqlStore, tried: str) -> N
 
 
 def test_logs_of_all_attempts_come_page_by_page_and_ended_ones_are_read_once(store: SqlStore, tried: str) -> None:
-    said = "".join(piece.text for piece in pieces(Logs(Lookup(store), tried)))
+    said = "".join(piece.text for piece in Logs(Lookup(store), tried).look()[0])
     assert said.startswith("said by 1said by 2")
     assert said.endswith(f"said by {TRIES - 1}")
     following = Logs(Lookup(store), tried, follow=True)
     assert len(following.look()[0]) == TRIES - 1
     assert following._over == TRIES
     assert following.look()[0] == []
-    assert [piece.text for piece in pieces(Logs(Lookup(store), tried, 400))] == ["said by 400"]
+    assert [piece.text for piece in Logs(Lookup(store), tried, 400).look()[0]] == ["said by 400"]

@@ -19,17 +19,16 @@ from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.why import Why
-from unstuck.observe.follow import afollow, follow
-from unstuck.observe.logs import Logs, pieces
 from unstuck.observe.lookup import Lookup
 from unstuck.observe.outlook import Outlook
-from unstuck.observe.parts import PartialsReader
 from unstuck.observe.wait import await_end, wait_for_end
 from unstuck.observe.why import why
 
 if TYPE_CHECKING:
     from unstuck.app.nouns import ApprovalsNoun, JobsNoun
+    from unstuck.observe.stream import Stream
     from unstuck.operations.kinds import Duration
+    from unstuck.views import Page
     from unstuck.views.flow import ChildView, PartialView, StepView, UsageView, WaitView
     from unstuck.views.jobs import AttemptView, EventView, JobView, LogView, StackView
     from unstuck.views.why import WhyAnswer
@@ -220,32 +219,28 @@ class Job(Generic[R_co]):
     ) -> Iterator[LogView]:
         """What its attempts printed and logged; with `follow` also what comes, until the job has ended. With a
         `level` only records of this level and above."""
-        from unstuck.views.jobs import LogView
-
-        found = pieces(Logs(self._lookup, self.id, attempt, level, follow=follow), CancellableClock())
-        return map(LogView.of, found)
+        if follow:
+            return self._jobs.follow_logs(self.id, attempt=attempt, level=level, tenant=self.tenant)
+        ask = functools.partial(self._jobs.logs, self.id, attempt=attempt, level=level, tenant=self.tenant)
+        return _read_on(ask(), ask)
 
     async def alogs(
         self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
     ) -> AsyncIterator[LogView]:
-        from unstuck.views.jobs import LogView
+        if follow:
+            async for piece in self._jobs.afollow_logs(self.id, attempt=attempt, level=level, tenant=self.tenant):
+                yield piece
+            return
+        for piece in await self._in_thread(lambda: [*self.logs(attempt=attempt, level=level)]):
+            yield piece
 
-        logs = Logs(self._lookup, self.id, attempt, level, follow=follow)
-        async for piece in afollow(lambda: self._engine.in_thread(logs.look)):
-            yield LogView.of(piece)
-
-    def follow_partials(self) -> Iterator[PartialView]:
+    def follow_partials(self) -> Stream[PartialView]:
         """What is there and what comes, until the job has ended; a name that is given again comes again."""
-        from unstuck.views.flow import PartialView
-
-        return map(PartialView.of, follow(PartialsReader(self._lookup, self.id).look, CancellableClock()))
+        return self._jobs.follow_partials(self.id, tenant=self.tenant)
 
     async def afollow_partials(self) -> AsyncIterator[PartialView]:
-        from unstuck.views.flow import PartialView
-
-        parts = PartialsReader(self._lookup, self.id)
-        async for part in afollow(lambda: self._engine.in_thread(parts.look)):
-            yield PartialView.of(part)
+        async for part in self._jobs.afollow_partials(self.id, tenant=self.tenant):
+            yield part
 
     # --- ask --------------------------------------------------------------------------------------------------
 
@@ -396,6 +391,14 @@ class _Watched:
         if record is None:
             raise StillRunning(self._job, self._state, timeout or 0.0)
         return record
+
+
+def _read_on(page: Page[T], ask: Callable[..., Page[T]]) -> Iterator[T]:
+    """This page, and those behind it as far as somebody reads."""
+    yield from page
+    while page.next is not None:
+        page = ask(after=page.next)
+        yield from page
 
 
 def _is_well(record: JobRecord) -> bool:

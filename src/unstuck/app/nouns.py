@@ -649,6 +649,18 @@ class JobsNoun(Noun):
         """`logs` for coroutines."""
         return await self._aask(jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit)
 
+    def follow_logs(
+        self, job: str, *, attempt: int | None = None, level: str | None = None, tenant: str | None = None
+    ) -> Stream[LogView]:
+        """What a job printed and logged, and what comes, until it has ended."""
+        return self._follow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
+
+    def afollow_logs(
+        self, job: str, *, attempt: int | None = None, level: str | None = None, tenant: str | None = None
+    ) -> AsyncStream[LogView]:
+        """`follow_logs` for coroutines."""
+        return self._afollow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
+
     def steps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
         """The steps that a job has finished, in the order it did. Later attempts get their results instead of
         running them again."""
@@ -670,6 +682,19 @@ class JobsNoun(Noun):
     ) -> Page[PartialView]:
         """`partials` for coroutines."""
         return await self._aask(jobs.partials, tenant, None, job, after=after, limit=limit)
+
+    def follow_partials(
+        self, job: str, *, after: Cursor | None = None, tenant: str | None = None
+    ) -> Stream[PartialView]:
+        """The parts of its result that a job has given above this number, and those that come, until it has ended.
+        A name that is given again comes again."""
+        return self._follow(jobs.follow_partials, tenant, job, after=after)
+
+    def afollow_partials(
+        self, job: str, *, after: Cursor | None = None, tenant: str | None = None
+    ) -> AsyncStream[PartialView]:
+        """`follow_partials` for coroutines."""
+        return self._afollow(jobs.follow_partials, tenant, job, after=after)
 
     def waits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
         """All that a job ever waited for, the oldest first."""

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from unstuck.clock import Clock
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import AttemptRecord
 from unstuck.model.logs import SEVERITIES, LogRecord, complete, level_named, severity, split
-from unstuck.observe.follow import follow as follow_looks
 from unstuck.observe.lookup import Lookup
 
 
@@ -85,11 +83,6 @@ class Logs:
 
     def _is_wanted(self, piece: LogPiece) -> bool:
         return self._least is None or (piece.record is not None and piece.record.severity >= self._least)
-
-
-def pieces(logs: Logs, clock: Clock | None = None) -> Iterator[LogPiece]:
-    """What is there, and what comes if the reader follows."""
-    return follow_looks(logs.look, clock)
 
 
 def check_level(level: Any) -> int:

@@ -7,24 +7,27 @@ waited for.
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from enum import Enum, auto
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError
 from unstuck.observe.wait import Watch
 
 T = TypeVar("T")
+V = TypeVar("V")
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Found(Enum):
-    """What a look found: something, nothing while another reader is just sequencing, or the end so far."""
+    """What a look found: something, nothing while another reader is just sequencing, the end so far, or the end."""
 
     MORE = auto()
     NOT_YET = auto()
     END = auto()
+    OVER = auto()
 
 
 class Source(Protocol[T_co]):
@@ -44,9 +47,40 @@ class Source(Protocol[T_co]):
         ...
 
 
+class Looks(Generic[T, V]):
+    """The source of what a job gives bit by bit. A look says what is new, and whether that was all; `view` is made of
+    each that is taken, and `cursor` is where to go on behind it."""
+
+    def __init__(
+        self, look: Callable[[], tuple[Sequence[T], bool]], view: Callable[[T], V], cursor: Callable[[T], object]
+    ) -> None:
+        self._look = look
+        self._view = view
+        self._cursor_of = cursor
+        self._at_hand: deque[T] = deque()
+        self._is_over = False
+        self.cursor = "0"
+
+    def take(self) -> V | None:
+        if not self._at_hand:
+            return None
+        taken = self._at_hand.popleft()
+        self.cursor = str(self._cursor_of(taken))
+        return self._view(taken)
+
+    def look(self) -> Found:
+        if self._is_over:
+            return Found.OVER
+        found, self._is_over = self._look()
+        self._at_hand.extend(found)
+        if found:
+            return Found.MORE
+        return Found.OVER if self._is_over else Found.END
+
+
 class Stream(Iterator[T_co]):
-    """One by one, for ever, or with `follow=False` up to the last there is. `cursor` is where to go on later: keep it
-    together with what you did about what came, and hand it in as `after`."""
+    """One by one, until what is followed has ended, or with `follow=False` up to the last there is. `cursor` is where
+    to go on later: keep it together with what you did about what came, and hand it in as `after`."""
 
     def __init__(self, source: Source[T_co], *, follow: bool = True, clock: Clock | None = None) -> None:
         self._source = source
@@ -75,7 +109,7 @@ class Stream(Iterator[T_co]):
             else:
                 if found is Found.MORE:
                     continue
-                if found is Found.END and not self._follow:
+                if found is Found.OVER or (found is Found.END and not self._follow):
                     break
             self._clock.wait(self._closed, watch.pause() or 0.0)
         raise StopIteration
@@ -113,4 +147,6 @@ class AsyncStream(AsyncIterator[T]):
             else:
                 if found is Found.MORE:
                     continue
+                if found is Found.OVER:
+                    raise StopAsyncIteration
             await asyncio.sleep(watch.pause() or 0.0)

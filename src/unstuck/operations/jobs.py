@@ -30,6 +30,8 @@ from unstuck.model.parts import MOST_PARTS
 from unstuck.observe.flow import family
 from unstuck.observe.logs import Logs
 from unstuck.observe.lookup import State
+from unstuck.observe.parts import PartialsReader
+from unstuck.observe.stream import Looks, Source
 from unstuck.operations import job_reads, submitting
 from unstuck.operations.filters import job_filter
 from unstuck.operations.kinds import (
@@ -146,6 +148,13 @@ def logs(
     return Page(items=items, next=str(read[-1].token) if len(read) == most else None)
 
 
+@operation(role=READER, effect="stream", errors=NAMED, command="jobs logs")
+def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: str | None = None) -> Source[LogView]:
+    """What a job printed and logged, and what comes, until it has ended."""
+    reader = Logs(caller.lookup, _known(caller, job), attempt, level, follow=True)
+    return Looks(reader.look, LogView.of, lambda piece: piece.attempt)
+
+
 @operation(role=READER, errors=NAMED)
 def steps(caller: Caller, job: str) -> Page[StepView]:
     """The steps that a job has finished, in the order it did. Later attempts get their results instead of running
@@ -161,6 +170,14 @@ def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: in
     found = caller.lookup.parts(_known(caller, job), number_of(after) or 0, most)
     items = tuple(map(PartialView.of, found))
     return Page(items=items, next=str(items[-1].number) if len(items) == most else None)
+
+
+@operation(role=READER, effect="stream", errors=NAMED, command="jobs partials")
+def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) -> Source[PartialView]:
+    """The parts of its result that a job has given above this number, and those that come, until it has ended. A name
+    that is given again comes again."""
+    reader = PartialsReader(caller.lookup, _known(caller, job), number_of(after) or 0)
+    return Looks(reader.look, PartialView.of, lambda part: part.number)
 
 
 @operation(role=READER, errors=NAMED, command="jobs show")

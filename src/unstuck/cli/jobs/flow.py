@@ -10,8 +10,7 @@ from unstuck.cli.flow import called, draw
 from unstuck.cli.jobs.texts import as_json, first_line
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
-from unstuck.observe.follow import follow
-from unstuck.observe.parts import PartialsReader
+from unstuck.observe.stream import Stream
 from unstuck.operations import jobs
 from unstuck.views.flow import PartialView
 
@@ -49,8 +48,7 @@ def partials(
     """The parts of its result that a job has given before its end. A name that is given again has a new value."""
     with opened(common) as session:
         if follow_:
-            come = follow(PartialsReader(session.lookup, session.job(job).id).look)
-            _print_as_they_come(map(PartialView.of, come), common.json)
+            _print_as_they_come(Stream(jobs.follow_partials(session.caller, job)), common.json)
             return
         page = jobs.partials(session.caller, job)
     if common.json:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 from unstuck.cli import options, output
 from unstuck.cli.parser import option
 from unstuck.cli.session import opened
-from unstuck.observe.logs import Logs, pieces
+from unstuck.observe.stream import Stream
+from unstuck.operations import jobs
+from unstuck.operations.table import Caller
 from unstuck.views.jobs import LogView
 
 
@@ -25,7 +28,10 @@ def logs(
 ) -> None:
     """What a job printed and logged, attempt by attempt."""
     with opened(common) as session:
-        found = map(LogView.of, pieces(Logs(session.lookup, session.job(job).id, attempt, level, follow=follow)))
+        if follow:
+            found: Iterator[LogView] = Stream(jobs.follow_logs(session.caller, job, attempt=attempt, level=level))
+        else:
+            found = _so_far(session.caller, job, attempt, level)
         if common.json:
             for piece in found:
                 output.emit_view(piece)
@@ -36,6 +42,14 @@ def logs(
         told.end_line()
     if told.attempt is None:
         output.note("it has said nothing like that" if level else "it has printed nothing so far")
+
+
+def _so_far(caller: Caller, job: str, attempt: int | None, level: str | None) -> Iterator[LogView]:
+    after: str | None = "0"
+    while after is not None:
+        page = jobs.logs(caller, job, attempt=attempt, level=level, after=after)
+        yield from page
+        after = page.next
 
 
 class _Told:
