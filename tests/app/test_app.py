@@ -204,6 +204,14 @@ def test_retry_runs_an_ended_job_again_and_hurries_one_that_waits(app: App, pay:
     assert {claimed.id for claimed in hand.claim()} == {failed.id, waiting.id}
 
 
+def test_a_waiting_job_is_made_due_and_gets_another_priority(app: App, pay: Pay) -> None:
+    job = pay.using(delay=3600).enqueue(1)
+    assert job.reprioritise(5, by="ada").priority == 5
+    assert asyncio.run(job.areprioritise(6)).priority == 6
+    assert job.run_now().shown_state == "QUEUED"
+    assert asyncio.run(job.arun_now()).shown_state == "QUEUED"
+
+
 def test_retry_of_a_completed_or_running_job_is_refused(app: App, pay: Pay) -> None:
     job = pay.enqueue(1)
     hand = Hand(app.store)

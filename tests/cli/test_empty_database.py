@@ -18,7 +18,7 @@ WORDS = {
     "blacklist add": ["harm"], "blacklist remove": ["harm"], "settings get": ["breaker_probe_after"],
     "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"], "quarantine retry": ["--all"],
     "approvals approve": [JOB], "approvals reject": [JOB], "events send": [JOB, "paid"],
-    "jobs resolve": [JOB, "null"],
+    "jobs resolve": [JOB, "null"], "jobs reprioritise": ["5", JOB],
     "bulks start": ["cancel", "--workflow", "add", "--yes"], "bulks show": ["1"], "bulks cancel": ["1"],
     "targets show": ["ada"], "targets pause": ["ada"], "targets unpause": ["ada"], "queues pause": ["mail"],
     "queues unpause": ["mail"], "queues limit": ["mail", "--concurrency", "1"], "workflows pause": ["add"],

@@ -104,6 +104,20 @@ def test_a_result_that_is_no_json_is_refused_before_anything_changes(unstuck: Co
     assert unstuck("jobs", "show", job, "--json").object["state"] == "PAUSED"
 
 
+def test_a_job_that_waits_is_made_due_and_gets_another_priority(unstuck: Command) -> None:
+    job = unstuck.enqueue("add", "1", "--delay", "1h")
+    changed = unstuck("jobs", "reprioritise", "7", job, "--by", "ada", "--json").object
+    assert (changed["priority"], changed["shown_state"]) == (7, "SCHEDULED")
+    assert unstuck("jobs", "run-now", job, "--json").object["shown_state"] == "QUEUED"
+    told = unstuck("jobs", "history", job, "--json").lines
+    assert [event["kind"] for event in told] == ["submitted", "reprioritised", "hurried"]
+    assert told[1]["data"]["by"] == "ada"
+    assert unstuck("jobs", "reprioritise", "high", job).code == 2
+    unstuck("jobs", "cancel", job)
+    assert unstuck("jobs", "reprioritise", "1", job).code == 4
+    assert unstuck("jobs", "run-now", job).code == 4
+
+
 def test_retry_makes_a_scheduled_job_due(unstuck: Command) -> None:
     job = unstuck.enqueue("add", "1", "--delay", "2h")
     assert unstuck("jobs", "show", job, "--json").object["shown_state"] == "SCHEDULED"

@@ -293,6 +293,20 @@ class Job(Generic[R_co]):
     async def aretry(self, *, by: str | None = None) -> JobView:
         return await self._in_thread(self.retry, by=by)
 
+    def run_now(self, *, by: str | None = None) -> JobView:
+        """Let it be due now, if it waits for its time."""
+        return self._saw(self._jobs.run_now(self.id, tenant=self.tenant, by=by))
+
+    async def arun_now(self, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.run_now, by=by)
+
+    def reprioritise(self, priority: int, *, by: str | None = None) -> JobView:
+        """Another priority, while it waits; its age stays."""
+        return self._saw(self._jobs.reprioritise(self.id, priority, tenant=self.tenant, by=by))
+
+    async def areprioritise(self, priority: int, *, by: str | None = None) -> JobView:
+        return await self._in_thread(self.reprioritise, priority, by=by)
+
     def replay(self, *, by: str | None = None, budget: Mapping[str, float] | None = None) -> Job[R_co]:
         """A new job with the same workflow, arguments and policy as this one, which must have ended. `budget`: the
         units in which it may use more, or less."""

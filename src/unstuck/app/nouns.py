@@ -916,6 +916,24 @@ class JobsNoun(Noun):
         """`retry` for coroutines."""
         return await self._aask(jobs.retry, tenant, by, job)
 
+    def run_now(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """Let a job that waits for its time (`delay`, `at`, the next try) be due now. Nothing else is changed."""
+        return self._ask(jobs.run_now, tenant, by, job)
+
+    async def arun_now(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """`run_now` for coroutines."""
+        return await self._aask(jobs.run_now, tenant, by, job)
+
+    def reprioritise(self, job: str, priority: int, *, tenant: str | None = None, by: str | None = None) -> JobView:
+        """Give a job that waits another priority; its age stays. IllegalMove if it runs or has ended."""
+        return self._ask(jobs.reprioritise, tenant, by, job, priority)
+
+    async def areprioritise(
+        self, job: str, priority: int, *, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """`reprioritise` for coroutines."""
+        return await self._aask(jobs.reprioritise, tenant, by, job, priority)
+
     def resolve(self, job: str, result: Any, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """Complete a job by hand: a paused, failed or timed-out one ends COMPLETED with this result, without
         running."""

@@ -117,7 +117,8 @@ class SettingRecord:
 LIMITED: Final = ("keys", "queues", "tenants", "workflows", "workflow_keys")
 #: What people can do that is written down: the noun and the verb of the command line.
 VERBS: Final = (
-    *(f"jobs.{verb}" for verb in ("cancel", "interrupt", "release", "replay", "resolve", "resume", "retry", "skip")),
+    *(f"jobs.{verb}" for verb in ("cancel", "interrupt", "release", "replay", "reprioritise", "resolve")),
+    *(f"jobs.{verb}" for verb in ("resume", "retry", "skip")),
     *(f"approvals.{verb}" for verb in ("approve", "reject")),
     *(f"bulks.{verb}" for verb in ("start", "cancel")),
     "events.send",

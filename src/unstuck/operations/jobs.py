@@ -369,6 +369,18 @@ def retry(caller: Caller, job: str) -> JobView:
     return _ask(caller, job, caller.control.retry)
 
 
+@operation(role=OPERATOR, effect="change", repeat="same", audited="jobs.retry", errors=(*NAMED, IllegalMove))
+def run_now(caller: Caller, job: str) -> JobView:
+    """Let a job that waits for its time (`delay`, `at`, the next try) be due now. Nothing else is changed."""
+    return _ask(caller, job, caller.control.run_now)
+
+
+@operation(role=OPERATOR, effect="change", repeat="same", audited="jobs.reprioritise", errors=(*NAMED, IllegalMove))
+def reprioritise(caller: Caller, job: str, priority: int) -> JobView:
+    """Give a job that waits another priority; its age stays. IllegalMove if it runs or has ended."""
+    return _ask(caller, job, lambda ident: caller.control.reprioritise(ident, priority))
+
+
 @operation(
     role=OPERATOR,
     effect="change",

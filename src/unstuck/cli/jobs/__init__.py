@@ -8,7 +8,18 @@ from unstuck.cli.jobs.history import history
 from unstuck.cli.jobs.list_jobs import list_
 from unstuck.cli.jobs.logs import logs
 from unstuck.cli.jobs.show import show
-from unstuck.cli.jobs.verbs import cancel, interrupt, release, replay, resolve, resume, retry, skip
+from unstuck.cli.jobs.verbs import (
+    cancel,
+    interrupt,
+    release,
+    replay,
+    reprioritise,
+    resolve,
+    resume,
+    retry,
+    run_now,
+    skip,
+)
 from unstuck.cli.jobs.wait import wait
 
 #: The table is in docs/lifecycle.md.
@@ -24,6 +35,7 @@ app = options.group("List jobs, look into one, wait for it, stop it, let it go o
 # In the order in which `unstuck jobs --help` lists them.
 for verb in (
     list_, show, steps, partials, tree, replay, history, wait, logs,
-    cancel, interrupt, resume, release, skip, retry, resolve,
+    cancel, interrupt, resume, release, skip, retry, resolve, reprioritise,
 ):  # fmt: skip
     app.command()(verb)
+app.command("run-now")(run_now)

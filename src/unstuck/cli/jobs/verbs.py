@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from unstuck.cli import exits, options, output
+from unstuck.cli import exits, gates, options, output
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
 from unstuck.model.errors import SchemaMismatch, UnstuckError
@@ -56,6 +56,23 @@ def skip(jobs: options.JobNames, by: options.By = None, *, common: options.Commo
 def retry(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
     """Run jobs again from their start. One that waits for its next try is due now."""
     return _each(jobs, common, by, operations.retry)
+
+
+def run_now(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
+    """Let jobs that wait for their time be due now."""
+    return _each(jobs, common, by, operations.run_now)
+
+
+def reprioritise(
+    priority: Annotated[str, Argument(metavar="PRIORITY", help="a whole number; larger comes first")],
+    jobs: options.JobNames,
+    by: options.By = None,
+    *,
+    common: options.Common,
+) -> int:
+    """Give jobs that wait another priority. Their age stays."""
+    wanted = gates.whole_number(priority, "the priority")
+    return _each(jobs, common, by, lambda caller, job: operations.reprioritise(caller, job, wanted))
 
 
 def resolve(
