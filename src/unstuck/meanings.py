@@ -9,14 +9,14 @@ MEANINGS: dict[str, str] = {
     "tenant": "whose jobs this process enqueues and looks at",
     "preset": "a set of values under one name, below what files, environment, code and flags say",
     # A worker
-    "concurrency": "jobs that one process runs at once",
+    "concurrency": "jobs that a worker runs at once, in all of its processes together",
     "processes": "processes that run jobs; left out: one per core",
     "queues": "the queues a worker serves; left out: all of its workflows'",
     "max_jobs_per_process": "a process is replaced after so many jobs; left out: never",
     "max_memory": "bytes; a process above it is replaced once its jobs have ended; left out: no limit",
     "memory_limit": "bytes; a process above it is killed, and the job that grew is charged; left out: no limit",
     "ready_file": "a file that exists while the worker takes jobs, for probes",
-    "log_format": "how a worker logs: `auto` (text in a terminal, else JSON), `text` or `json`",
+    "log_format": "how a worker logs: `human`, `json`, or `auto`: for people at a terminal, else JSON",
     "stop_time": "how long the service manager waits after TERM; `drain` must fit into it",
     "token_limit": "the budget of the unit `tokens` for jobs whose workflow sets none",
     # Times of the engine
