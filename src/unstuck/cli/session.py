@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from unstuck.cli.excerpt import told
-from unstuck.intake.control import JobVerbs
 from unstuck.model.errors import (
     InvalidInput,
     NotAnApp,
@@ -28,19 +27,18 @@ from unstuck.model.errors import (
     UnknownWorkflowName,
     UnstuckError,
 )
-from unstuck.model.job import JobRecord, WorkflowRecord
 from unstuck.model.spelling import given
-from unstuck.model.waits import BY_SHELL
-from unstuck.observe.lookup import Lookup
-from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.cli.options import CommonPlatform
     from unstuck.config import Settings
+    from unstuck.intake.control import JobVerbs
     from unstuck.intake.flow import FlowVerbs
     from unstuck.intake.gates import Gates
     from unstuck.intake.guard import GuardVerbs
     from unstuck.intake.submit import Options
+    from unstuck.model.job import JobRecord, WorkflowRecord
+    from unstuck.observe.lookup import Lookup
     from unstuck.operations.table import Caller
     from unstuck.store.port import Store
 
@@ -69,6 +67,8 @@ class Session:
 
     @cached_property
     def control(self) -> JobVerbs:
+        from unstuck.intake.control import JobVerbs
+
         return JobVerbs(self.store, tenant=self.tenant, by=_who())
 
     @cached_property
@@ -91,6 +91,8 @@ class Session:
 
     @cached_property
     def lookup(self) -> Lookup:
+        from unstuck.observe.lookup import Lookup
+
         return Lookup(self.store, tenant=self.tenant, offline=self.settings.times.offline)
 
     def now(self) -> datetime:
@@ -107,6 +109,7 @@ class Session:
         """The job once it has ended, or as it stands when the time is over; what keeps it from running is told."""
         from unstuck.cli import output
         from unstuck.observe.outlook import Outlook
+        from unstuck.observe.wait import wait_for_end
         from unstuck.observe.why import why
 
         outlook = Outlook(lambda: why(self.store, self.tenant, job, self.settings.times), output.note)
@@ -360,6 +363,8 @@ def workflows_of(app: str) -> dict[str, WorkflowRecord]:
 
 def _who() -> str:
     """Who asked, for the history."""
+    from unstuck.model.waits import BY_SHELL
+
     try:
         return f"{getpass.getuser()}{BY_SHELL}"
     except (KeyError, OSError):
