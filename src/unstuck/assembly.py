@@ -60,10 +60,12 @@ def open_store(
     return store
 
 
-def build_worker(options: WorkerOptions) -> Supervisor:
-    """A worker that is ready to run; its `run()` does everything else. Refuses settings that cannot hold."""
+def build_worker(options: WorkerOptions, *, prepare: bool = True) -> Supervisor:
+    """A worker that is ready to run; its `run()` does everything else. Refuses settings that cannot hold. `prepare`:
+    the database, unless the caller sees to it."""
     _check(options)
-    _prepare(options)
+    if prepare:
+        _prepare(options)
     from unstuck.worker.supervisor import Supervisor
 
     return Supervisor(_life_of(options), options.times)

@@ -27,16 +27,14 @@ from unstuck.model.errors import (
     UnknownWorkflowName,
     UnstuckError,
 )
-from unstuck.model.job import JobRecord, WorkflowRecord
 from unstuck.model.spelling import given
-from unstuck.model.waits import BY_SHELL
-from unstuck.observe.lookup import Lookup
-from unstuck.observe.wait import wait_for_end
 
 if TYPE_CHECKING:
     from unstuck.cli.options import CommonPlatform
     from unstuck.config import Settings
     from unstuck.intake.submit import Options
+    from unstuck.model.job import JobRecord, WorkflowRecord
+    from unstuck.observe.lookup import Lookup
     from unstuck.operations.table import Caller
     from unstuck.store.port import Store
     from unstuck.views.jobs import JobView, NewJobView
@@ -66,6 +64,8 @@ class Session:
 
     @cached_property
     def lookup(self) -> Lookup:
+        from unstuck.observe.lookup import Lookup
+
         return Lookup(self.store, tenant=self.tenant, offline=self.settings.times.offline)
 
     def now(self) -> datetime:
@@ -82,6 +82,7 @@ class Session:
         """The job once it has ended, or as it stands when the time is over; what keeps it from running is told."""
         from unstuck.cli import output
         from unstuck.observe.outlook import Outlook
+        from unstuck.observe.wait import wait_for_end
         from unstuck.observe.why import why
         from unstuck.views.jobs import JobView
 
@@ -329,6 +330,8 @@ def workflows_of(app: str) -> dict[str, WorkflowRecord]:
 
 def _who() -> str:
     """Who asked, for the history."""
+    from unstuck.model.waits import BY_SHELL
+
     try:
         return f"{getpass.getuser()}{BY_SHELL}"
     except (KeyError, OSError):

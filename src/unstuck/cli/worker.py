@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from unstuck import telemetry
 from unstuck.cli import options, output
-from unstuck.cli.eventlog import human_log, json_log
-from unstuck.cli.job_lines import JobLines
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import is_postgres, prepare_database, settings_of, told_by
@@ -108,7 +106,11 @@ def worker(flags: WorkerFlags) -> int:
         _introduce(chosen)
         _tell_policies(settings)
         return 0
-    supervisor = build_worker(chosen)
+    # Only here: what was imported before its app was asked, the start of a worker waited for.
+    from unstuck.cli.eventlog import human_log, json_log
+    from unstuck.cli.job_lines import JobLines
+
+    supervisor = build_worker(chosen, prepare=False)
     as_json = _wants_json(settings.log_format)
     if not as_json:
         _introduce(chosen)

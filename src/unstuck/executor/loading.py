@@ -121,4 +121,7 @@ def _tell(app: str) -> int:
 
 if __name__ == "__main__":
     die_with_parent(os.getppid())  # an import that hangs must not outlive the process that asked for it
-    sys.exit(_tell(sys.argv[1]))
+    code = _tell(sys.argv[1])
+    sys.stdout.flush()
+    # Whoever asked waits for our end: not for threads that the app has started, nor until all is torn down.
+    os._exit(code)
