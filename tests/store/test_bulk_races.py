@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 
 import psycopg
 
 from tests.store.test_fold import OUTCOMES
 from tests.store.test_pending import folds
 from tests.store.test_reprioritise import WRONG_PLACES
-from tests.support.builders import TENANT, a_job, a_worker, chance, everything
+from tests.support.builders import TENANT, a_job, a_worker, chance, everything, kinds
 from tests.support.eventually import eventually
+from tests.support.postgres import Postgres, PostgresServer
 from tests.support.tables import ask
-from tests.tiers import in_tiers
+from tests.tiers import in_tiers, slow
 from unstuck.model.bulk import BulkOptions, BulkState, BulkVerb
-from unstuck.model.errors import UnstuckError
+from unstuck.model.errors import StoreError, UnstuckError
 from unstuck.model.job import ClaimedJob
 from unstuck.store.drivers.connect import open_database
-from unstuck.store.port import JobFilter, NewBulk, Report
+from unstuck.store.port import BulkRecord, JobFilter, NewBulk, Report
 from unstuck.store.sql_store import SqlStore
 
 JOBS = 60
@@ -140,3 +144,53 @@ def deadlocks(url: str) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+@slow
+def test_a_bulk_is_exact_behind_crashes_of_its_server(own_server: Postgres) -> None:
+    """A commit whose answer was lost is not done again, and one that never was is; twice, while two carry it on."""
+    near = PostgresServer(own_server.dsn)
+    near.make_template()
+    store = SqlStore(open_database(near.create(), store_call=5.0))
+    jobs = [a_job(delay=3600.0) for _ in range(1500)]
+    store.submit(jobs)
+    bulk = store.start_bulk(NewBulk("k", TENANT, BulkVerb.CANCEL, JobFilter(), "ada"))
+    is_over, met = threading.Event(), list[StoreError]()
+
+    def progress() -> BulkRecord:
+        found = store.bulk(TENANT, bulk.number)
+        assert found is not None
+        return found
+
+    def carry() -> None:
+        while not is_over.is_set():
+            try:
+                store.carry_bulks(100)
+            except StoreError as problem:
+                met.append(problem)
+
+    def has_done(goal: int) -> bool:
+        try:
+            return progress().done >= goal
+        except StoreError:
+            return False
+
+    threads = [threading.Thread(target=carry) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for goal in (100, 500):
+            eventually(partial(has_done, goal), timeout=60)
+            own_server.stop(signal.SIGQUIT)
+            own_server.start()
+        eventually(lambda: has_done(len(jobs)) and progress().state is BulkState.DONE, timeout=120)
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join(60)
+
+    assert met, "the crashes met it at work"
+    done = progress()
+    assert (done.matched, done.done, done.left) == (len(jobs), len(jobs), 0)
+    assert Counter(tuple(kinds(store, job.id)) for job in jobs) == {("submitted", "cancelled"): len(jobs)}
+    store.close()

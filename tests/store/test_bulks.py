@@ -365,6 +365,24 @@ def test_a_bulk_that_cannot_be_read_fails_and_keeps_no_other_from_its_turn(store
     assert "cannot be read" in ended.error
 
 
+def test_a_look_that_finds_nothing_goes_on_and_counts_nothing(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a rare kind the first are far from the beginning: a look is as short as its batch."""
+    monkeypatch.setattr(bulks, "CANDIDATES", 2)
+    store.submit([a_job() for _ in range(50)] + [a_job(priority=1)])
+    worker = a_worker(store)
+    (rare,) = claim_all(store, worker, 1)
+    settle(store, worker, rare.ref, boom(type="Rare"))
+    tiny = JobFilter(tag="nobody's", workflow="greet")
+    bulk = start(store, BulkVerb.CANCEL, JobFilter(workflow="greet", error_type="Rare"))
+    none = start(store, BulkVerb.CANCEL, tiny)
+
+    assert store.carry_bulks(5) == 1
+    assert (shown(store, bulk).state, numbers(shown(store, bulk))) == (BulkState.DONE, (1, 1, 0, 0, 0))
+    assert (shown(store, none).state, shown(store, none).matched) == (BulkState.DONE, 0)
+
+
 def test_bulks_share_a_turn(store: SqlStore) -> None:
     """A long one keeps no short one waiting: each has a batch, whoever waited longest first."""
     store.submit([a_job(workflow="long") for _ in range(100)] + [a_job(workflow="short")])

@@ -46,6 +46,8 @@ from unstuck.telemetry import emit
 MOST_COUNTED = 10_000
 #: Jobs that one transaction moves.
 AT_ONCE = 25
+#: Jobs that a look goes through for each that it may find: a batch that was too much for one call makes it shorter.
+CANDIDATES = 40
 #: Bulks that one turn carries on.
 MOST_BULKS = 100
 #: A job that somebody holds for so many seconds, each time a turn comes to it, is refused.
@@ -206,7 +208,7 @@ class BulkSweep:
             left = []
             for number in running:
                 try:
-                    some = self._carry_on(number, batch, began, enough)
+                    some, has_more = self._carry_on(number, batch, began, enough)
                 except AWAY:
                     raise
                 except StoreBusy:
@@ -215,7 +217,7 @@ class BulkSweep:
                     problem = error
                     continue
                 moved += some
-                if some:
+                if has_more:
                     left.append(number)
                 if enough():
                     return moved
@@ -224,27 +226,33 @@ class BulkSweep:
             raise problem
         return moved
 
-    def _carry_on(self, number: int, batch: int, began: int, enough: Enough) -> int:
+    def _carry_on(self, number: int, batch: int, began: int, enough: Enough) -> tuple[int, bool]:
         """One batch: a look, unless an earlier one has left some, and all that it found; behind the last look also
-        what was held, each once in a turn, which `began` then. How many jobs were moved, or at least looked at."""
+        what was held, each once in a turn, which `began` then. How many jobs were moved, and whether this turn can
+        do more for it."""
         row, has_new = self._database.read(
             lambda t: (t.one("bulk", number=number), t.one("has_new_bulk_jobs", number=number) is not None)
         )
         if row is None or row["state"] != BulkState.RUNNING:
-            return 0
+            return 0, False
         looked = self._look(row, batch) if not has_new and row["cursor"] < row["upto"] else 0
         is_last = row["cursor"] + looked >= row["upto"]
         moved = 0
         while jobs := self._due(number, began if is_last else _NEW):
             some = self._move(number, jobs)
             if some is None:
-                return moved  # another worker has it, or somebody ended it
+                return moved, False  # another worker has it, or somebody ended it
             moved += some
             if enough():
-                return moved
+                return moved, True
+        if is_last:
+            self._finish(number, row["verb"])
+        return moved, not is_last and bool(moved or looked)
+
+    def _finish(self, number: int, verb: str) -> None:
+        """Unless some of its jobs are still held."""
         if self._database.write(lambda t: t.run("finish_bulk", number=number), patience=isolation.PATIENCE) == 1:
-            emit("bulk_done", bulk=number, verb=row["verb"])
-        return moved or looked
+            emit("bulk_done", bulk=number, verb=verb)
 
     def _look(self, row: Row, batch: int) -> int:
         """How much further it came; 0: another worker was quicker, or it cannot go on."""
@@ -254,7 +262,8 @@ class BulkSweep:
         except UNREADABLE as problem:
             self._fail(number, f"its filter cannot be read: {problem!r}")
             return 0
-        found = self._database.read(lambda t: lookup.matching(t, row["tenant"], filter, batch, seen, upto))
+        budget = batch * CANDIDATES
+        found = self._database.read(lambda t: lookup.matching(t, row["tenant"], filter, batch, seen, upto, budget))
         looked_to = upto if found.looked_to is None else found.looked_to
 
         def advance(t: Transaction) -> bool:

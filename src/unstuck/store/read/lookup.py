@@ -72,14 +72,20 @@ class Matching(NamedTuple):
 
 
 def matching(
-    t: Transaction, tenant: str, filter: JobFilter, limit: int, after: int = 0, upto: int = BEYOND
+    t: Transaction,
+    tenant: str,
+    filter: JobFilter,
+    limit: int,
+    after: int = 0,
+    upto: int = BEYOND,
+    budget: int | None = None,
 ) -> Matching:
-    """The oldest first, above `after` and up to `upto`; as bounded as a page."""
+    """The oldest first, above `after` and up to `upto`; as bounded as a page, or by `budget`."""
     oldest_first = replace(filter, newest_first=False)
     numbers = takewhile(lambda number: number <= upto, _candidates(t, tenant, oldest_first, str(after)))
     if filter.argument is not None:
-        return _look_for(t, filter.argument, tenant, oldest_first, limit, numbers)
-    rows, last = _look(t, "list_matching", tenant, oldest_first, limit, numbers)
+        return _look_for(t, filter.argument, tenant, oldest_first, limit, numbers, budget)
+    rows, last = _look(t, "list_matching", tenant, oldest_first, limit, numbers, budget)
     return Matching([row["number"] for row in rows], last)
 
 
@@ -89,33 +95,45 @@ def still_matching(t: Transaction, tenant: str, filter: JobFilter, jobs: Sequenc
 
 
 def _look(
-    t: Transaction, statement: str, tenant: str, filter: JobFilter, limit: int, numbers: Iterator[int]
+    t: Transaction,
+    statement: str,
+    tenant: str,
+    filter: JobFilter,
+    limit: int,
+    numbers: Iterator[int],
+    budget: int | None = None,
 ) -> tuple[list[Row], int | None]:
     """Candidates in batches, until the page is full, or the sources are empty, or the budget is spent. The number
     from which to go on; None: there are no more."""
     wanted = _wanted(tenant, filter)
     rows: list[Row] = []
-    looked = 0
-    size = min(limit + 1, BATCH, BUDGET)
+    looked, most = 0, min(budget or BUDGET, BUDGET)
+    size = min(limit + 1, BATCH, most)
     while batch := list(islice(numbers, size)):
         rows += t.all(statement, numbers=batch, most=limit + 1 - len(rows), **wanted)
         looked += len(batch)
         if len(rows) > limit:
             return rows[:limit], rows[limit - 1]["number"]
-        if looked >= BUDGET:
+        if looked >= most:
             return rows, batch[-1]
-        size = min(BATCH, BUDGET - looked)
+        size = min(BATCH, most - looked)
     return rows, None
 
 
 def _look_for(
-    t: Transaction, argument: WantedArgument, tenant: str, filter: JobFilter, limit: int, numbers: Iterator[int]
+    t: Transaction,
+    argument: WantedArgument,
+    tenant: str,
+    filter: JobFilter,
+    limit: int,
+    numbers: Iterator[int],
+    budget: int | None = None,
 ) -> Matching:
     """The same for those that have the argument too, until enough payloads were read."""
     search, wanted = ArgumentSearch(t, argument), _wanted(tenant, filter)
     found: list[int] = []
-    candidates = 0
-    while batch := list(islice(numbers, min(BATCH, BUDGET - candidates))):
+    candidates, most = 0, min(budget or BUDGET, BUDGET)
+    while batch := list(islice(numbers, min(BATCH, most - candidates))):
         candidates += len(batch)
         rows = t.all("list_matching", numbers=batch, most=len(batch), **wanted)
         for job, has_argument in search.among([row["number"] for row in rows]):
@@ -124,7 +142,7 @@ def _look_for(
                 return Matching(found[:limit], found[limit - 1], search.looked)
             if search.is_over:
                 return Matching(found, job, search.looked)
-        if candidates >= BUDGET:
+        if candidates >= most:
             return Matching(found, batch[-1], search.looked)
     return Matching(found, None, search.looked)
 
