@@ -111,6 +111,7 @@ _ROOMS = {
         "AwaitedView",
         "EventView",
         "EventWhole",
+        "JobList",
         "JobView",
         "JobWhole",
         "LogView",

@@ -114,6 +114,7 @@ from unstuck.views.jobs import AttemptView as AttemptView
 from unstuck.views.jobs import AwaitedView as AwaitedView
 from unstuck.views.jobs import EventView as EventView
 from unstuck.views.jobs import EventWhole as EventWhole
+from unstuck.views.jobs import JobList as JobList
 from unstuck.views.jobs import JobView as JobView
 from unstuck.views.jobs import JobWhole as JobWhole
 from unstuck.views.jobs import LogView as LogView
@@ -183,6 +184,7 @@ __all__ = [
     "Job",
     "JobFailed",
     "JobState",
+    "JobList",
     "JobView",
     "JobWhole",
     "KeyConflict",
