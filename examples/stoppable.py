@@ -25,7 +25,7 @@ def crawl(ctx: unstuck.Context, pages: int) -> int:
 
 
 @app.workflow(timeout=600, grace=5)
-async def listen(ctx: unstuck.Context, seconds: float) -> str:
+async def listen(ctx: unstuck.AsyncContext, seconds: float) -> str:
     """A coroutine is told: it gets an ordinary asyncio.CancelledError at its next await."""
     try:
         await asyncio.sleep(seconds)

@@ -68,7 +68,7 @@ def many_steps(ctx: unstuck.Context, count: int) -> float:
 
 
 @app.workflow
-async def many_steps_async(ctx: unstuck.Context, count: int) -> float:
+async def many_steps_async(ctx: unstuck.AsyncContext, count: int) -> float:
     began = time.monotonic()
     for number in range(count):
         await ctx.step("count", int, number)

@@ -3,6 +3,7 @@
 from unstuck.app import App as App
 from unstuck.app import Job as Job
 from unstuck.app import Workflow as Workflow
+from unstuck.executor.context import AsyncContext as AsyncContext
 from unstuck.executor.context import Context as Context
 from unstuck.executor.context import current as current
 from unstuck.model import errors as errors
@@ -141,6 +142,7 @@ __all__ = [
     "App",
     "ApprovalRejected",
     "ApprovalView",
+    "AsyncContext",
     "AsyncStream",
     "AttemptView",
     "AwaitedView",

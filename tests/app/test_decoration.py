@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import unstuck
-from unstuck import App, Context
+from unstuck import App, AsyncContext
 from unstuck.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_a_bare_and_a_called_decorator_register_the_same_way(app: App) -> None:
         return 2 * x
 
     @app.workflow(name="other", queue="io", timeout=5, max_retries=7, backoff_base=2, retry_on=OSError)
-    async def two(ctx: Context) -> None: ...
+    async def two(ctx: AsyncContext) -> None: ...
 
     first, second = app.registry.handlers["one"], app.registry.handlers["other"]
     assert (first.is_async, first.takes_context, first.queue, first.doc) == (False, False, "default", "Doubles.")
@@ -268,3 +268,23 @@ def test_an_unknown_option_is_answered_with_all_there_are_and_the_one_that_was_m
         app.workflow(nam="x")(pay)  # type: ignore[call-overload]
     assert all(f" {name}," in str(refused.value) for name in ("name", "queue", "retry_on", "retries"))
     assert " key," not in str(refused.value)
+
+
+def test_a_context_of_the_other_colour_is_refused_when_the_workflow_is_defined(app: App) -> None:
+    """Its types would say that a call blocks where it must be awaited, or the other way round."""
+    with pytest.raises(unstuck.InvalidInput, match=r"f is a coroutine, .* is Context; write unstuck.AsyncContext"):
+
+        @app.workflow(name="f")
+        async def coroutine(ctx: unstuck.Context) -> None: ...
+
+    with pytest.raises(unstuck.InvalidInput, match=r"g is a plain function, .* write unstuck.Context"):
+
+        @app.workflow(name="g")
+        def function(ctx: unstuck.AsyncContext) -> None: ...
+
+    with pytest.raises(unstuck.InvalidInput, match=r"write ctx: unstuck.AsyncContext"):
+
+        @app.workflow(name="h")
+        async def unannotated(ctx) -> None: ...  # type: ignore[no-untyped-def]
+
+    assert app.registry.handlers == {}

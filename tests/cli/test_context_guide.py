@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import unstuck
-from unstuck.executor.context import Context
+from unstuck.executor.context import AsyncContext, AttemptContext, Context
 from unstuck.model.errors import ErrorType
 
 GUIDE = Path(__file__).parents[2] / "docs" / "context.md"
@@ -22,7 +22,7 @@ def rows() -> dict[str, re.Match[str]]:
 
 
 def public() -> set[str]:
-    return {name for name in (*Context.__slots__, *vars(Context)) if not name.startswith("_")}
+    return {name for name in (*AttemptContext.__slots__, *vars(AttemptContext)) if not name.startswith("_")}
 
 
 def test_every_public_member_is_in_the_guide_and_nothing_else() -> None:
@@ -39,11 +39,16 @@ def test_the_guide_tells_calls_from_values_and_names_every_parameter() -> None:
 
 
 def test_what_must_be_awaited_in_a_coroutine_says_so() -> None:
-    """What gives an awaitable there is annotated with one, or with Any."""
+    """What gives an awaitable there is annotated with Any, and by each of the two for type checkers."""
     for name, row in rows().items():
-        member = inspect.getattr_static(Context, name)
+        member = inspect.getattr_static(AttemptContext, name)
         gives = inspect.signature(member).return_annotation if inspect.isfunction(member) else None
-        assert (row[4] == "await") == (gives in ("Any", "Awaitable[None]")), name
+        assert (row[4] == "await") == (gives == "Any"), name
+    for kind, gives in ((Context, "Coroutine"), (AsyncContext, "-> Coroutine[Any, Any, ")):
+        source = inspect.getsource(kind)
+        told = set(re.findall(r"def (\w+)\(", source)) | ({"wait_for"} if kind is Context else set())
+        assert told == {name for name, row in rows().items() if row[4] == "await"}, kind
+        assert (gives in source) == (kind is AsyncContext)
 
 
 def test_every_error_and_page_that_it_names_exists() -> None:

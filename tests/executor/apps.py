@@ -22,7 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from unstuck.executor.context import Context, current
+from unstuck.executor.context import AsyncContext, Context, current
 from unstuck.model.errors import Cancelled, Fail, InvalidResult, NotStorable, Retry
 from unstuck.model.payload import encode
 from unstuck.model.policy import Policy
@@ -114,8 +114,8 @@ def who(ctx: Context) -> dict[str, Any]:
 
 
 @workflow()
-async def who_async(ctx: Context) -> dict[str, Any]:
-    inside = await asyncio.to_thread(lambda: current() is ctx)
+async def who_async(ctx: AsyncContext) -> dict[str, Any]:
+    inside = await asyncio.to_thread(lambda: current(AsyncContext) is ctx)
     return {"pid": os.getpid(), "main": threading.current_thread() is threading.main_thread(), "same": inside}
 
 
@@ -213,7 +213,7 @@ async def sleep_async(seconds: float) -> str:
 
 
 @workflow()
-async def ctx_sleep_async(ctx: Context, seconds: float) -> str:
+async def ctx_sleep_async(ctx: AsyncContext, seconds: float) -> str:
     await ctx.sleep(seconds)
     return "slept"
 
@@ -221,7 +221,7 @@ async def ctx_sleep_async(ctx: Context, seconds: float) -> str:
 @workflow()
 def sleep_in_own_loop(ctx: Context, seconds: float) -> str:
     async def inner() -> None:
-        await ctx.sleep(seconds)
+        await current(AsyncContext).sleep(seconds)
 
     asyncio.run(inner())
     return "slept"

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.executor import apps
 from tests.executor.apps import registry, workflow
-from unstuck.executor.context import Context
+from unstuck.executor.context import AsyncContext, Context
 from unstuck.model.errors import Cancelled
 
 app = SimpleNamespace(registry=registry)
@@ -101,7 +101,7 @@ def keeps(ctx: Context, how: str, path: str, until: str) -> list[int]:
 
 
 @workflow()
-async def keeps_async(ctx: Context, how: str, path: str, until: str) -> list[int]:
+async def keeps_async(ctx: AsyncContext, how: str, path: str, until: str) -> list[int]:
     pids = WAYS[how](path)
     ctx.progress(pids)
     while not os.path.exists(until):

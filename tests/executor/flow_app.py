@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.executor.apps import pack, unpack
-from unstuck.executor.context import Context, current
+from unstuck.executor.context import AsyncContext, Context, current
 from unstuck.model.errors import (
     ApprovalRejected,
     BudgetExceeded,
@@ -73,7 +73,7 @@ def two_steps(ctx: Context) -> Any:
 
 
 @workflow
-async def two_steps_async(ctx: Context) -> Any:
+async def two_steps_async(ctx: AsyncContext) -> Any:
     first = await ctx.step("add", add_later, 1, 2)
     second = await ctx.step("add", add, first, 10)
     return [first, second, repr(await ctx.step("pair", lambda: (1, 2)))]
@@ -85,7 +85,7 @@ def step_by_current() -> Any:
 
 
 @workflow
-async def many_steps_at_once(ctx: Context, count: int) -> Any:
+async def many_steps_at_once(ctx: AsyncContext, count: int) -> Any:
     return await asyncio.gather(*(ctx.step("add", add_later, n, 0) for n in range(count)))
 
 
@@ -134,7 +134,7 @@ def slow_step(ctx: Context, seconds: float) -> str:
 
 
 @workflow
-async def slow_step_async(ctx: Context, seconds: float) -> str:
+async def slow_step_async(ctx: AsyncContext, seconds: float) -> str:
     try:
         await ctx.step("slow", asyncio.sleep, seconds, timeout=0.1)
     except StepTimeout as error:
@@ -188,7 +188,7 @@ def inside_a_step(ctx: Context) -> Any:
 
 
 @workflow
-async def inside_a_step_async(ctx: Context) -> Any:
+async def inside_a_step_async(ctx: AsyncContext) -> Any:
     return await ctx.step("outer", _refusals, ctx)
 
 
@@ -214,7 +214,7 @@ def approvals_in_a_loop(ctx: Context) -> Any:
 
 
 @workflow
-async def approval_async(ctx: Context) -> Any:
+async def approval_async(ctx: AsyncContext) -> Any:
     decision: Decision = await ctx.approval("Push?", who=["ann", "bob"], on_timeout="reject", timeout=60)
     return [decision.by, decision.comment]
 
@@ -258,32 +258,32 @@ def loop_of_its_own_forgets(ctx: Context) -> str:
 
 
 @workflow
-async def uses_what_it_did_not_await(ctx: Context, how: str) -> Any:
-    value = ctx.step("count", int, "1")
+async def uses_what_it_did_not_await(ctx: AsyncContext, how: str) -> Any:
+    value: Any = ctx.step("count", int, "1")
     return value + 1 if how == "operator" else value.real
 
 
 @workflow
-async def gathers_what_it_did_not_await(ctx: Context) -> Any:
+async def gathers_what_it_did_not_await(ctx: AsyncContext) -> Any:
     child = ctx.spawn(Drafting())
     return await ctx.gather(child)
 
 
 @workflow
-async def forgets_to_await_its_sleep(ctx: Context) -> str:
-    ctx.sleep(30)
+async def forgets_to_await_its_sleep(ctx: AsyncContext) -> str:
+    ctx.sleep(30)  # type: ignore[unused-coroutine]
     return "awake"
 
 
 @workflow
-async def misuse_in_task_group(ctx: Context) -> None:
+async def misuse_in_task_group(ctx: AsyncContext) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(asyncio.sleep(30))
         group.create_task(ctx.step("not\nprintable", int))
 
 
 @workflow
-async def wait_in_task_group(ctx: Context) -> Any:
+async def wait_in_task_group(ctx: AsyncContext) -> Any:
     async def nap() -> None:
         await asyncio.sleep(30)
 
@@ -294,7 +294,7 @@ async def wait_in_task_group(ctx: Context) -> Any:
 
 
 @workflow
-async def waits_side_by_side(ctx: Context, verb: str, names: list[str | None], turned: bool) -> Any:
+async def waits_side_by_side(ctx: AsyncContext, verb: str, names: list[str | None], turned: bool) -> Any:
     """Two branches, of which either may come first to where they wait."""
 
     async def branch(place: int, question: str) -> Any:
@@ -308,18 +308,19 @@ async def waits_side_by_side(ctx: Context, verb: str, names: list[str | None], t
             case "gather":
                 return question, await ctx.gather(f"child-{place}")
             case _:
-                return question, await ctx.park_for(10 + place)
+                await ctx.park_for(10 + place)
+                return question, None
 
     return await asyncio.gather(branch(0, "staging?"), branch(1, "production?"))
 
 
 @workflow
-async def parks_side_by_side_in_its_own_task(ctx: Context) -> Any:
+async def parks_side_by_side_in_its_own_task(ctx: AsyncContext) -> Any:
     return await asyncio.gather(ctx.park_for(1), ctx.park_for(2), ctx.approval("staging?"))
 
 
 @workflow
-async def wait_in_forgotten_task(ctx: Context) -> Any:
+async def wait_in_forgotten_task(ctx: AsyncContext) -> Any:
     task = asyncio.create_task(ctx.wait_for("go"))
     await asyncio.sleep(30)
     return task
@@ -380,8 +381,9 @@ def own_loop(ctx: Context, waits: bool) -> Any:
     """A sync handler with an event loop of its own."""
 
     async def main() -> Any:
-        value = await ctx.step("add", add_later, 1, 2)
-        return [value, (await ctx.approval("Push?")).by] if waits else value
+        inner = current(AsyncContext)
+        value = await inner.step("add", add_later, 1, 2)
+        return [value, (await inner.approval("Push?")).by] if waits else value
 
     return asyncio.run(main())
 
@@ -440,9 +442,9 @@ def speaks_after_a_park(ctx: Context) -> Any:
 
 
 @workflow
-async def forget_an_approval(ctx: Context, how: str) -> str:
+async def forget_an_approval(ctx: AsyncContext, how: str) -> str:
     if how == "dropped":
-        ctx.approval("Deploy?")
+        ctx.approval("Deploy?")  # type: ignore[unused-coroutine]
     else:
         kept = ctx.approval("Deploy?")
         assert kept
@@ -452,7 +454,7 @@ async def forget_an_approval(ctx: Context, how: str) -> str:
 
 
 @workflow
-async def fetch_side_by_side(ctx: Context, how: str) -> list[int]:
+async def fetch_side_by_side(ctx: AsyncContext, how: str) -> list[int]:
     async def fetch(n: int) -> int:
         await asyncio.sleep(0.01)
         return n
@@ -484,7 +486,7 @@ def pay_twice_at_most(ctx: Context) -> str:
 @workflow
 def gives_parts(ctx: Context) -> str:
     value = [1]
-    assert ctx.partial("a", value) is None
+    assert ctx.partial("a", value) is None  # type: ignore[func-returns-value]
     value.append(2)
     ctx.partial("b", {"pages": (1, 2)})
     ctx.partial("a", value)
@@ -492,11 +494,11 @@ def gives_parts(ctx: Context) -> str:
 
 
 @workflow
-async def gives_parts_async(ctx: Context) -> str:
+async def gives_parts_async(ctx: AsyncContext) -> str:
     value = [1]
     promise = ctx.partial("a", value)
     value.append(2)
-    assert await promise is None
+    assert await promise is None  # type: ignore[func-returns-value]
     await ctx.partial("b", {"pages": (1, 2)})
     await ctx.partial("a", value)
     return "whole"
@@ -510,8 +512,8 @@ def gives_parts_in_threads(ctx: Context) -> str:
 
 
 @workflow
-async def gives_parts_beside_the_loop(ctx: Context) -> str:
-    await asyncio.to_thread(ctx.partial, "p0", 0)
+async def gives_parts_beside_the_loop(ctx: AsyncContext) -> str:
+    await asyncio.to_thread(lambda: current().partial("p0", 0))
     await asyncio.gather(*(ctx.partial(f"p{n}", n) for n in range(1, 40)))
     return "whole"
 
@@ -530,8 +532,8 @@ def gives_a_bad_part(ctx: Context, how: str) -> str:
 
 
 @workflow
-async def forgets_to_await_a_part(ctx: Context) -> str:
-    ctx.partial("a", 1)
+async def forgets_to_await_a_part(ctx: AsyncContext) -> str:
+    ctx.partial("a", 1)  # type: ignore[unused-coroutine]
     return "done"
 
 
@@ -571,17 +573,17 @@ async def until_noted(path: str, word: str) -> None:
 
 
 @workflow
-async def steps_beside_a_wait(ctx: Context, path: str) -> Any:
+async def steps_beside_a_wait(ctx: AsyncContext, path: str) -> Any:
     return await asyncio.gather(ctx.step("slow", slowly_async, path), ctx.wait_for("go"))
 
 
 @workflow
-async def steps_in_a_thread_beside_a_wait(ctx: Context, path: str) -> Any:
+async def steps_in_a_thread_beside_a_wait(ctx: AsyncContext, path: str) -> Any:
     return await asyncio.gather(ctx.step("slow", slowly, path), ctx.wait_for("go"))
 
 
 @workflow
-async def steps_in_a_group_with_waits(ctx: Context, path: str) -> Any:
+async def steps_in_a_group_with_waits(ctx: AsyncContext, path: str) -> Any:
     """What is asked for once it is to park would cancel the step, if it were refused at once."""
 
     async def another() -> None:
@@ -615,12 +617,12 @@ def runs_a_loop_with_a_step_beside_a_wait(ctx: Context, path: str, seconds: floa
 
 
 @workflow
-async def parks_beside_a_long_step(ctx: Context, path: str, seconds: float) -> Any:
+async def parks_beside_a_long_step(ctx: AsyncContext, path: str, seconds: float) -> Any:
     await asyncio.gather(ctx.step("slow", slowly_async, path, seconds), ctx.wait_for("go"))
 
 
 @workflow
-async def spends_in_a_step_beside_a_wait(ctx: Context) -> Any:
+async def spends_in_a_step_beside_a_wait(ctx: AsyncContext) -> Any:
     async def spends() -> str:
         await asyncio.sleep(0.2)
         await ctx.partial("half", 1)
@@ -632,7 +634,7 @@ async def spends_in_a_step_beside_a_wait(ctx: Context) -> Any:
 
 
 @workflow
-async def cuts_off_its_wait(ctx: Context, path: str) -> Any:
+async def cuts_off_its_wait(ctx: AsyncContext, path: str) -> Any:
     step = asyncio.create_task(ctx.step("slow", slowly_async, path))
     await until_noted(path, "begin")
     try:
@@ -645,7 +647,7 @@ async def cuts_off_its_wait(ctx: Context, path: str) -> Any:
 
 
 @workflow
-async def cuts_off_its_wait_and_its_step(ctx: Context, path: str) -> str:
+async def cuts_off_its_wait_and_its_step(ctx: AsyncContext, path: str) -> str:
     try:
         async with asyncio.timeout(0.2):
             await asyncio.gather(ctx.step("slow", slowly_async, path), ctx.wait_for("go"))
@@ -655,14 +657,14 @@ async def cuts_off_its_wait_and_its_step(ctx: Context, path: str) -> str:
 
 
 @workflow
-async def steps_beside_a_wait_in_a_task(ctx: Context, path: str, seconds: float) -> None:
+async def steps_beside_a_wait_in_a_task(ctx: AsyncContext, path: str, seconds: float) -> None:
     task = asyncio.create_task(ctx.wait_for("go"))
     await ctx.step("slow", slowly_async, path, seconds)
     await task
 
 
 @workflow
-async def fails_in_a_step_beside_a_wait(ctx: Context) -> Any:
+async def fails_in_a_step_beside_a_wait(ctx: AsyncContext) -> Any:
     async def fails() -> None:
         await asyncio.sleep(0.2)
         raise ValueError("no")
@@ -674,7 +676,7 @@ async def fails_in_a_step_beside_a_wait(ctx: Context) -> Any:
 
 
 @workflow
-async def repeats_a_step_that_was_cut_off(ctx: Context, path: str) -> Any:
+async def repeats_a_step_that_was_cut_off(ctx: AsyncContext, path: str) -> Any:
     calls: list[int] = []
 
     def call() -> int:
@@ -693,7 +695,7 @@ async def repeats_a_step_that_was_cut_off(ctx: Context, path: str) -> Any:
 
 
 @workflow
-async def repeats_a_spawn_that_was_cut_off(ctx: Context, path: str) -> Any:
+async def repeats_a_spawn_that_was_cut_off(ctx: AsyncContext, path: str) -> Any:
     task = asyncio.create_task(ctx.spawn(Drafting(), 1))
     await until_noted(path, "asked")
     task.cancel()
@@ -703,7 +705,7 @@ async def repeats_a_spawn_that_was_cut_off(ctx: Context, path: str) -> Any:
 
 
 @workflow
-async def cancels_before_the_first_turn(ctx: Context, what: str) -> Any:
+async def cancels_before_the_first_turn(ctx: AsyncContext, what: str) -> Any:
     def begin() -> Any:
         match what:
             case "step":

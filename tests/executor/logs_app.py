@@ -14,7 +14,7 @@ from typing import Any
 import unstuck
 from tests.executor import apps
 from tests.executor.apps import registry, workflow
-from unstuck.executor.context import Context
+from unstuck.executor.context import AsyncContext, Context
 from unstuck.model.logs import LogRecord, frame
 
 app = SimpleNamespace(registry=registry)
@@ -30,7 +30,7 @@ def log_sync(ctx: Context) -> None:
 
 
 @workflow()
-async def log_async(ctx: Context) -> None:
+async def log_async(ctx: AsyncContext) -> None:
     await asyncio.gather(*(asyncio.to_thread(ctx.log, "in a thread", n=n) for n in range(20)))
     await asyncio.sleep(0)
     unstuck.current().log("on the loop")

@@ -21,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unstuck
-from unstuck.executor.context import Context
-from unstuck.intake.arguments import Arguments, Unresolved, decode_result, encode_result, takes_context
+from unstuck.executor.context import AsyncContext, Context
+from unstuck.intake.arguments import Arguments, Unresolved, context_of, decode_result, encode_result
 from unstuck.model.errors import InvalidArguments, InvalidInput, InvalidResult, NotStorable
 
 if TYPE_CHECKING:
@@ -323,6 +323,7 @@ def test_plain_json_values_come_back_equal(value: Any) -> None:
 
 def with_context(ctx: Context, x: int) -> None: ...
 def with_public_context(ctx: unstuck.Context, x: int) -> None: ...
+async def with_async_context(ctx: AsyncContext, x: int) -> None: ...
 def with_any(ctx: Any, x: int) -> None: ...
 def with_object(ctx: object, x: int) -> None: ...
 def with_nothing(ctx, x: int) -> None: ...  # type: ignore[no-untyped-def]
@@ -336,29 +337,32 @@ def without() -> None: ...
 @pytest.mark.parametrize(
     ("function", "takes"),
     [
-        (with_context, True),
-        (with_public_context, True),
-        (with_any, False),
-        (with_object, False),
-        (with_nothing, False),
-        (with_optional, False),
-        (with_star, False),
-        (with_named, False),
-        (with_second, False),
-        (without, False),
+        (with_context, Context),
+        (with_public_context, Context),
+        (with_async_context, AsyncContext),
+        (with_any, None),
+        (with_object, None),
+        (with_nothing, None),
+        (with_optional, None),
+        (with_star, None),
+        (with_named, None),
+        (with_second, None),
+        (without, None),
     ],
 )
-def test_exactly_a_first_parameter_annotated_context_is_the_context(function: Any, takes: bool) -> None:
-    assert takes_context(function) is takes
+def test_exactly_a_first_parameter_annotated_context_is_the_context(function: Any, takes: Any) -> None:
+    assert context_of(function) is takes
 
 
-@pytest.mark.parametrize("text", ["Context", "unstuck.Context"])
+@pytest.mark.parametrize("text", ["Context", "unstuck.Context", "AsyncContext"])
 def test_a_context_that_only_the_type_checker_imports_is_known_by_its_name(text: str) -> None:
     names: dict[str, Any] = {}
     exec(f"def f(ctx: {text!r}, x: 'int') -> None: ...", names)
 
-    assert takes_context(names["f"])
-    if text == "Context":
+    kind = context_of(names["f"])
+    assert kind is not None
+    assert kind.__name__ == text.removeprefix("unstuck.")
+    if "." not in text:
         assert Arguments("f", names["f"]).pack([1], {}) == '{"args":[1],"kwargs":{}}'
 
 
@@ -366,7 +370,7 @@ def test_another_class_named_context_is_an_argument() -> None:
     names: dict[str, Any] = {}
     exec("class Context: ...\ndef f(ctx: 'Context') -> None: ...", names)
 
-    assert not takes_context(names["f"])
+    assert context_of(names["f"]) is None
 
 
 @pytest.mark.parametrize("function", [with_second, with_named])

@@ -60,7 +60,7 @@ def nap(ctx: unstuck.Context, path: str, seconds: float) -> str:
 
 
 @app.workflow
-async def nap_async(ctx: unstuck.Context, path: str, seconds: float) -> str:
+async def nap_async(ctx: unstuck.AsyncContext, path: str, seconds: float) -> str:
     mark(path, "begun")
     try:
         await asyncio.sleep(seconds)

@@ -23,7 +23,7 @@ def work(path: str, word: str) -> str:
 
 
 @app.workflow(max_lost=100, suspect_runs=1000)
-def release(ctx: unstuck.Context, path: str) -> list[str]:
+def release(ctx: unstuck.Context, path: str) -> list[str | None]:
     built = ctx.step("build", work, path, "build")
     mark(path, "asking")
     decision = ctx.approval("Deploy?", timeout=60)
@@ -31,7 +31,7 @@ def release(ctx: unstuck.Context, path: str) -> list[str]:
 
 
 @app.workflow(max_lost=100, suspect_runs=1000)
-async def release_async(ctx: unstuck.Context, path: str) -> list[str]:
+async def release_async(ctx: unstuck.AsyncContext, path: str) -> list[str | None]:
     built = await ctx.step("build", work, path, "build")
     mark(path, "asking")
     decision = await ctx.approval("Deploy?", timeout=60)
@@ -53,7 +53,7 @@ def pages(ctx: unstuck.Context, path: str, count: int) -> int:
 
 
 @app.workflow(max_lost=100, suspect_runs=1000)
-async def pages_async(ctx: unstuck.Context, path: str, count: int) -> int:
+async def pages_async(ctx: unstuck.AsyncContext, path: str, count: int) -> int:
     for number in range(1, count + 1):
         await asyncio.gather(ctx.partial(f"page {number}", {"number": number}), ctx.partial("finished", number))
         if number == 2 and not Path(path).exists():
@@ -172,7 +172,7 @@ def parent(ctx: unstuck.Context, numbers: list[int]) -> Any:
 
 
 @app.workflow
-async def parent_async(ctx: unstuck.Context, numbers: list[int]) -> Any:
+async def parent_async(ctx: unstuck.AsyncContext, numbers: list[int]) -> Any:
     refs = await asyncio.gather(*(ctx.spawn(child, n) for n in numbers))
     return await ctx.gather(*refs, timeout=30)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, assert_type
 
 import unstuck
-from unstuck import App, Context, Job
+from unstuck import App, AsyncContext, ChildRef, Context, Job, Spent
 
 app = App()
 
@@ -26,7 +27,7 @@ async def coroutine(x: int) -> list[int]:
 
 
 @app.workflow(timeout="unlimited")
-async def coroutine_with_context(ctx: unstuck.Context, x: int) -> bytes:
+async def coroutine_with_context(ctx: unstuck.AsyncContext, x: int) -> bytes:
     return b""
 
 
@@ -82,6 +83,42 @@ def deploy(ctx: Context, repo: str, host: str = "a") -> str:
 @app.middleware
 def timed(ctx: Context) -> Any:
     yield
+
+
+def count(word: str) -> int:
+    return len(word)
+
+
+async def count_later(word: str) -> int:
+    return len(word)
+
+
+@app.workflow
+def calls_block(ctx: Context) -> int:
+    assert_type(ctx.step("count", count, "a", timeout=5, retries=1), int)
+    assert_type(ctx.sleep(1), None)
+    assert_type(ctx.approval("Deploy?").by, str | None)
+    assert_type(ctx.spawn(plain, 1), ChildRef)
+    assert_type(ctx.gather(ctx.spawn(plain, 1)), list[Any])
+    assert_type(ctx.spend(tokens=5), Spent)
+    assert_type(ctx.wait_for("paid"), Any)
+    assert_type(unstuck.current(), Context)
+    return ctx.step("again", count, word="b") + 1
+
+
+@app.workflow
+async def calls_are_awaited(ctx: AsyncContext) -> int:
+    assert_type(await ctx.step("count", count, "a", timeout=5, retries=1), int)
+    assert_type(await ctx.step("later", count_later, "a"), int)
+    assert_type(await ctx.sleep(1), None)
+    assert_type((await ctx.approval("Deploy?")).by, str | None)
+    assert_type(await ctx.spawn(plain, 1), ChildRef)
+    assert_type(await ctx.gather(await ctx.spawn(plain, 1)), list[Any])
+    assert_type(await ctx.spend(tokens=5), Spent)
+    assert_type(await ctx.wait_for("paid"), Any)
+    assert_type(await unstuck.current(unstuck.AsyncContext).step("inner", count, "a"), int)
+    first, second = await asyncio.gather(ctx.step("one", count, "a"), ctx.step("two", count_later, "b"))
+    return first + second
 
 
 async def asynchronous() -> None:

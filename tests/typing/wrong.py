@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from unstuck import App, Context
+import unstuck
+from unstuck import App, AsyncContext, Context
 
 app = App()
 
@@ -25,7 +26,7 @@ async def coroutine(x: int) -> str:
 
 
 @app.workflow
-async def coroutine_with_context(ctx: Context, x: int) -> str:
+async def coroutine_with_context(ctx: AsyncContext, x: int) -> str:
     return ""
 
 
@@ -66,6 +67,31 @@ def nothing() -> None: ...
 @app.workflow
 def only_context(ctx: Context) -> int:
     return 1
+
+
+def count(word: str) -> int:
+    return len(word)
+
+
+@app.workflow
+def blocks(ctx: Context) -> str:
+    return ctx.step("count", count, "a")  # error
+
+
+@app.workflow
+async def forgets_to_await(ctx: AsyncContext) -> int:
+    ctx.sleep(1)  # error
+    ctx.park_for(60)  # error
+    ctx.partial("a", 1)  # error
+    ctx.step("count", count, "a")  # error
+    if ctx.approval("Deploy?").by:  # error
+        return ctx.step("count", count, "a") + 1  # error
+    return ctx.step("count", count, "a")  # error
+
+
+@app.workflow
+async def awaits_what_blocks(ctx: AsyncContext) -> int:
+    return await unstuck.current().step("count", count, "a")  # error
 
 
 async def asynchronous() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from unstuck.app.workflow import Workflow
 from unstuck.config import Settings
+from unstuck.executor.context import AsyncContext, AttemptContext, Context
 from unstuck.intake import templates
-from unstuck.intake.arguments import Arguments, Unresolved, takes_context
+from unstuck.intake.arguments import Arguments, Unresolved, context_of
 from unstuck.intake.submit import JOB_OPTIONS, by_our_names
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import DEFAULT_QUEUE
@@ -43,7 +44,7 @@ class Draft:
             raise InvalidInput(f"workflow {self.name}: {said}")
         Policy().with_(f"workflow {self.name}", self._policy, also=_OWN)
         _check_function(self.name, function)
-        self._takes_context = takes_context(function, names)
+        self._takes_context = _takes_context(self.name, function, names)
         self._check_places()
         try:
             self.arguments: Arguments | None = Arguments(self.name, function, names)
@@ -143,8 +144,25 @@ def _check_function(name: str, function: Any) -> None:
     if first is not None and first.name == "ctx" and first.annotation is inspect.Parameter.empty:
         raise InvalidInput(
             f"workflow {name}: its first parameter ctx has no annotation; for the job's context write "
-            "ctx: unstuck.Context, for an argument give it a type"
+            f"ctx: unstuck.{_context_for(function).__name__}, for an argument give it a type"
         )
+
+
+def _takes_context(name: str, function: Any, names: Mapping[str, Any]) -> bool:
+    """Whether it has one; that of the other colour would say the wrong thing about every call."""
+    kind, wanted = context_of(function, names), _context_for(function)
+    if kind is None or kind is wanted:
+        return kind is not None
+    what = "a coroutine" if wanted is AsyncContext else "a plain function"
+    how = "are awaited" if wanted is AsyncContext else "block"
+    raise InvalidInput(
+        f"workflow {name} is {what}, and its context is {kind.__name__}; write unstuck.{wanted.__name__}, whose "
+        f"calls {how}"
+    )
+
+
+def _context_for(function: Any) -> type[AttemptContext]:
+    return AsyncContext if inspect.iscoroutinefunction(function) else Context
 
 
 def _retry_on(name: str, given: Any) -> tuple[type[BaseException], ...] | None:

@@ -21,7 +21,7 @@ from typing import (
     overload,
 )
 
-from unstuck.executor.context import Context
+from unstuck.executor.context import AsyncContext, Context
 from unstuck.intake.submit import Options
 from unstuck.model.errors import InvalidInput
 
@@ -34,10 +34,11 @@ Q = ParamSpec("Q")
 R = TypeVar("R")
 T = TypeVar("T")
 C = TypeVar("C", bound=Context)
+A = TypeVar("A", bound=AsyncContext)
 
 #: mypy takes this name for true, other type checkers do not. They need different words for the same rule, that
-#: exactly a first parameter annotated Context is not the caller's: mypy widens a self type's Concatenate to any
-#: first parameter, and pyright lets `object` stand for a TypeVar bound to Context.
+#: exactly a first parameter annotated Context or AsyncContext is not the caller's: mypy widens a self type's
+#: Concatenate to any first parameter, and pyright lets `object` stand for a TypeVar bound to Context.
 MYPY = False
 
 
@@ -146,12 +147,20 @@ class Workflow(Generic[P, R]):
             @overload
             def enqueue(self: Workflow[Concatenate[Context, Q], R], *args: Q.args, **kwargs: Q.kwargs) -> Job[R]: ...
             @overload
+            def enqueue(
+                self: Workflow[Concatenate[AsyncContext, Q], R], *args: Q.args, **kwargs: Q.kwargs
+            ) -> Job[R]: ...
+            @overload
             def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
             def enqueue(self, *args: Any, **kwargs: Any) -> Any: ...
 
             @overload
             async def aenqueue(
                 self: Workflow[Concatenate[Context, Q], R], *args: Q.args, **kwargs: Q.kwargs
+            ) -> Job[R]: ...
+            @overload
+            async def aenqueue(
+                self: Workflow[Concatenate[AsyncContext, Q], R], *args: Q.args, **kwargs: Q.kwargs
             ) -> Job[R]: ...
             @overload
             async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
@@ -214,7 +223,7 @@ class Decorator:
     if TYPE_CHECKING and MYPY:
 
         @overload
-        def __call__(self, function: Callable[Concatenate[C, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
+        def __call__(self, function: Callable[Concatenate[A, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
         @overload
         def __call__(self, function: Callable[Concatenate[C, P], R], /) -> Workflow[P, R]: ...
         @overload

@@ -12,7 +12,7 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.executor.caller import running_loop
 from unstuck.executor.capture import Output, say_past
-from unstuck.executor.context import Context
+from unstuck.executor.context import AsyncContext, AttemptContext, Context
 from unstuck.executor.flow import Flow
 from unstuck.executor.flow.calls import FlowCalls
 from unstuck.executor.messages import Park, Question, Raise, Reply, Return, Run, Stop
@@ -77,7 +77,7 @@ class Attempt:
         self.task: asyncio.Task[Any] | None = None
         self.tasks: set[asyncio.Task[Any]] | None = None
         self.started: StartedByJob | None = None
-        self._context: Context | None = None
+        self._context: AttemptContext | None = None
 
     @property
     def is_async(self) -> bool:
@@ -89,7 +89,7 @@ class Attempt:
         return os.getpid() == self.pid
 
     @property
-    def context(self) -> Context:
+    def context(self) -> AttemptContext:
         if self._context is None:
             with _making:
                 if self._context is None:
@@ -98,9 +98,9 @@ class Attempt:
                     self._context = self._context or made
         return self._context
 
-    def _make_context(self) -> Context:
-        run = self.run
-        return Context(
+    def _make_context(self) -> AttemptContext:
+        run, kind = self.run, AsyncContext if self.is_async else Context
+        return kind(
             job=run.job,
             workflow=run.workflow,
             attempt=run.attempt,
@@ -118,7 +118,7 @@ class Attempt:
             pid=self.pid,
         )
 
-    def _make_flow(self, context: Context) -> Flow:
+    def _make_flow(self, context: AttemptContext) -> Flow:
         assert self.handler is not None
         calls = FlowCalls(functools.partial(self.post, self.number), self.loop)
         return Flow(

@@ -1,13 +1,18 @@
-"""Context: what a handler sees of the attempt it runs in. Light to import: every app does."""
+"""Context and AsyncContext: what a handler sees of the attempt it runs in. Light to import: every app does.
+
+Both are an AttemptContext, whose calls look where they are made: where an event loop runs they give an awaitable,
+elsewhere they block and give the value itself. The two differ in what they tell type checkers: a function's Context
+says that a call gives its value, a coroutine's AsyncContext that it must be awaited.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextvars import ContextVar
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
 
 from unstuck.clock import boot, wall
 from unstuck.executor.caller import UNSET, running_loop
@@ -17,6 +22,9 @@ from unstuck.model.payload import encode
 
 if TYPE_CHECKING:
     from unstuck.executor.flow import Flow
+    from unstuck.model.waits import ChildRef, Decision, Spent
+
+R = TypeVar("R")
 
 MAX_PROGRESS = 16 << 10
 #: On an event loop that is not ours nobody can cancel the sleeping task for us, so it looks by itself.
@@ -36,7 +44,7 @@ _NO_ATTEMPT = (
 )
 
 
-class Context:
+class AttemptContext:
     """One attempt, as its handler sees it."""
 
     __slots__ = (
@@ -77,7 +85,7 @@ class Context:
         say: Callable[[str], None] | None = None,
         add: Callable[[str], None] | None = None,
         lease_until: Callable[[], float] | None = None,
-        make_flow: Callable[[Context], Flow] | None = None,
+        make_flow: Callable[[AttemptContext], Flow] | None = None,
         pid: int = 0,
     ) -> None:
         self.job = job
@@ -128,7 +136,7 @@ class Context:
         """Seconds until the time limit; None without one."""
         return None if self.deadline is None else max(0.0, self.deadline - boot())
 
-    def sleep(self, seconds: float) -> Awaitable[None]:
+    def sleep(self, seconds: float) -> Any:
         """Wait so long, or until asked to stop (then Cancelled is raised).
 
         Blocks in a sync handler; in async code write `await ctx.sleep(…)`.
@@ -300,7 +308,117 @@ class Context:
             return self._asked
 
     def __repr__(self) -> str:
-        return f"<Context {self.workflow} job={self.job} attempt={self.attempt}>"
+        return f"<{type(self).__name__} {self.workflow} job={self.job} attempt={self.attempt}>"
+
+
+class Context(AttemptContext):
+    """What a function sees: calls that wait block, and give the value itself."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def sleep(self, seconds: float) -> None: ...
+        def step(
+            self,
+            name: str,
+            function: Callable[..., R],
+            /,
+            *args: Any,
+            timeout: float | None = None,
+            retries: int = 0,
+            **kwargs: Any,
+        ) -> R: ...
+        def approval(
+            self,
+            question: str,
+            *,
+            who: str | Iterable[str] | None = None,
+            timeout: float = UNSET,
+            on_timeout: Literal["fail", "reject", "approve"] = "fail",
+            name: str | None = None,
+        ) -> Decision: ...
+        def park_for(self, seconds: float) -> None: ...
+        def park_until(self, when: datetime) -> None: ...
+        def spawn(
+            self,
+            workflow: Any,
+            /,
+            *args: Any,
+            on_end: Literal["cancel", "leave"] = "cancel",
+            name: str | None = None,
+            **kwargs: Any,
+        ) -> ChildRef: ...
+        def gather(self, *children: Any, timeout: float = UNSET, release_target: bool = False) -> list[Any]: ...
+        def spend(self, **amounts: float) -> Spent: ...
+        def partial(self, name: str, value: Any) -> None: ...
+
+
+class AsyncContext(AttemptContext):
+    """What a coroutine sees: calls that wait are awaited."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def sleep(self, seconds: float) -> Coroutine[Any, Any, None]: ...
+        @overload
+        def step(
+            self,
+            name: str,
+            function: Callable[..., Coroutine[Any, Any, R]],
+            /,
+            *args: Any,
+            timeout: float | None = None,
+            retries: int = 0,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, R]: ...
+        @overload
+        def step(
+            self,
+            name: str,
+            function: Callable[..., R],
+            /,
+            *args: Any,
+            timeout: float | None = None,
+            retries: int = 0,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, R]: ...
+        def step(self, name: str, function: Any, /, *args: Any, **options: Any) -> Any: ...
+        def wait_for(
+            self,
+            event: str,
+            *,
+            timeout: float = UNSET,
+            topic: str | None = None,
+            default: Any = UNSET,
+            name: str | None = None,
+        ) -> Coroutine[Any, Any, Any]: ...
+        def approval(
+            self,
+            question: str,
+            *,
+            who: str | Iterable[str] | None = None,
+            timeout: float = UNSET,
+            on_timeout: Literal["fail", "reject", "approve"] = "fail",
+            name: str | None = None,
+        ) -> Coroutine[Any, Any, Decision]: ...
+        def park_for(self, seconds: float) -> Coroutine[Any, Any, None]: ...
+        def park_until(self, when: datetime) -> Coroutine[Any, Any, None]: ...
+        def spawn(
+            self,
+            workflow: Any,
+            /,
+            *args: Any,
+            on_end: Literal["cancel", "leave"] = "cancel",
+            name: str | None = None,
+            **kwargs: Any,
+        ) -> Coroutine[Any, Any, ChildRef]: ...
+        def gather(
+            self, *children: Any, timeout: float = UNSET, release_target: bool = False
+        ) -> Coroutine[Any, Any, list[Any]]: ...
+        def spend(self, **amounts: float) -> Coroutine[Any, Any, Spent]: ...
+        def partial(self, name: str, value: Any) -> Coroutine[Any, Any, None]: ...
 
 
 class _Slept:
@@ -314,7 +432,7 @@ class RunningAttempt(Protocol):
     """What runs here, as far as this module and the capture of output need to know it."""
 
     @property
-    def context(self) -> Context: ...
+    def context(self) -> AttemptContext: ...
     @property
     def is_here(self) -> bool: ...
     def write(self, text: str, /) -> None: ...
@@ -326,9 +444,14 @@ _making = threading.RLock()
 running: ContextVar[RunningAttempt | None] = ContextVar("unstuck_attempt", default=None)
 
 
-def current() -> Context:
-    """The Context of the attempt that runs here."""
+@overload
+def current() -> Context: ...
+@overload
+def current(kind: type[AsyncContext]) -> AsyncContext: ...
+def current(kind: type[AttemptContext] = Context) -> AttemptContext:
+    """The context of the attempt that runs here; in coroutines `unstuck.current(unstuck.AsyncContext)` says by its
+    type that calls are awaited."""
     attempt = running.get()
     if attempt is None:
         raise NoAttempt
-    return attempt.context
+    return cast("Context", attempt.context)

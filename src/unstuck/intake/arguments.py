@@ -17,7 +17,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID  # noqa: TID251  a type to recognise; nothing is rolled here
 
 import msgspec
@@ -27,6 +27,9 @@ from unstuck.intake.unpacking import Unpacking, make_of, read
 from unstuck.intake.writing import is_sure, may_hold_floats, written
 from unstuck.model.errors import InvalidArguments, InvalidInput, InvalidResult, NotStorable
 from unstuck.model.payload import encode, is_plain
+
+if TYPE_CHECKING:
+    from unstuck.executor.context import AttemptContext
 
 #: A caller in Python must pass these as themselves: a datetime is no text there, though it travels as text.
 _NATIVE = (bytes, bytearray, datetime, date, time, timedelta, UUID, Decimal)
@@ -44,24 +47,33 @@ class Unresolved(InvalidInput):
     """An annotation names something that does not exist (yet): tried again when all code is imported."""
 
 
-def takes_context(function: Callable[..., Any], local_names: Mapping[str, Any] | None = None) -> bool:
-    """Whether the first parameter is annotated `Context`, as the class or as text."""
+def context_of(
+    function: Callable[..., Any], local_names: Mapping[str, Any] | None = None
+) -> type[AttemptContext] | None:
+    """Context or AsyncContext, if the first parameter is annotated with one, as the class or as text."""
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or first.kind in (*_SEVERAL, inspect.Parameter.KEYWORD_ONLY):
-        return False
-    return _is_context(first.annotation, function, local_names)
+        return None
+    return _context_named(first.annotation, function, local_names)
 
 
-def _is_context(annotation: Any, function: Callable[..., Any], local_names: Mapping[str, Any] | None) -> bool:
-    from unstuck.executor.context import Context
-
+def _context_named(
+    annotation: Any, function: Callable[..., Any], local_names: Mapping[str, Any] | None
+) -> type[AttemptContext] | None:
+    kinds = _contexts()
     while isinstance(annotation, str):  # quoted under `from __future__ import annotations`, it is text twice
         try:
             annotation = eval(annotation, _globals_of(function), dict(local_names or {}))
         except Exception:
             # Imported for the type checker only: the name is all there is to go by.
-            return annotation.strip("'\" ") in ("Context", "unstuck.Context")
-    return annotation is Context
+            return kinds.get(annotation.strip("'\" ").removeprefix("unstuck."))
+    return next((kind for kind in kinds.values() if annotation is kind), None)
+
+
+def _contexts() -> dict[str, type[AttemptContext]]:
+    from unstuck.executor.context import AsyncContext, Context
+
+    return {"Context": Context, "AsyncContext": AsyncContext}
 
 
 def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -112,7 +124,7 @@ class Arguments:
         self.workflow = workflow
         hints = _hints(workflow, function, local_names)
         parameters = list(inspect.signature(function).parameters.values())
-        if takes_context(function, local_names):
+        if context_of(function, local_names) is not None:
             del parameters[0]
         self.returns: Any = hints.pop("return", inspect.Parameter.empty)
         self._types = {p.name: hints.get(p.name, p.empty) for p in parameters}
@@ -216,11 +228,9 @@ class Arguments:
 
     def _made_of(self, name: str, kind: Any) -> list[msgspec.inspect.Type]:
         """The types that a parameter's type is made of, all of which can travel."""
-        from unstuck.executor.context import Context
-
         where = f"workflow {self.workflow}, parameter {name}"
-        if kind is Context:
-            raise InvalidInput(f"{where}: Context goes first, or comes from unstuck.current()")
+        if kind in _contexts().values():
+            raise InvalidInput(f"{where}: {kind.__name__} goes first, or comes from unstuck.current()")
         if kind in _ANYTHING:
             return []
         try:
@@ -256,12 +266,10 @@ def decode_result(text: str | None, returns: Any = inspect.Parameter.empty) -> A
 
 
 def _hints(workflow: str, function: Callable[..., Any], local_names: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Resolved annotations. Context may be known to the type checker alone: it never travels."""
-    from unstuck.executor.context import Context
-
-    known = {"Context": Context, **(local_names or {})} if "Context" not in _globals_of(function) else local_names
+    """Resolved annotations. A context may be known to the type checker alone: it never travels."""
+    own = {name: kind for name, kind in _contexts().items() if name not in _globals_of(function)}
     try:
-        return typing.get_type_hints(function, localns=dict(known or {}), include_extras=True)
+        return typing.get_type_hints(function, localns={**own, **(local_names or {})}, include_extras=True)
     except NameError as error:
         raise Unresolved(
             f"workflow {workflow}: {error}; annotations must be importable at run time, not only under TYPE_CHECKING"

@@ -29,7 +29,7 @@ def innocent_sync(ctx: unstuck.Context, seconds: float = 2.0, until: str = "") -
 
 
 @app.workflow(name="innocent.async", timeout=60, retries=0)
-async def innocent_async(ctx: unstuck.Context, seconds: float = 2.0, until: str = "") -> Whereabouts:
+async def innocent_async(ctx: unstuck.AsyncContext, seconds: float = 2.0, until: str = "") -> Whereabouts:
     """A coroutine that waits in small steps, at most until the file `until` is there."""
     began = _begin(ctx)
     end = time.monotonic() + min(seconds, LONGEST)
@@ -38,7 +38,7 @@ async def innocent_async(ctx: unstuck.Context, seconds: float = 2.0, until: str 
     return {"pid": os.getpid(), "attempt": ctx.attempt, "began": began, "ended": time.time()}
 
 
-def _begin(ctx: unstuck.Context) -> float:
+def _begin(ctx: unstuck.Context | unstuck.AsyncContext) -> float:
     ctx.progress({"pid": os.getpid(), "attempt": ctx.attempt})
     return time.time()
 
