@@ -376,6 +376,29 @@ def test_a_young_worker_of_another_machine_notices_the_leap_after_one_that_was_m
 
 @only_postgres
 @both_ways
+@pytest.mark.parametrize("small", [2.0, -2.0])
+def test_a_young_worker_follows_no_leap_after_a_small_one_that_another_mended(
+    ours: SqlStore, opened: Open, leap: Leap, hour: float, small: float
+) -> None:
+    """What it sees then is not what was mended, so it is not its own mistake. (Alone with a program that enqueues, it
+    took its own jobs for those of a lost worker.)"""
+    ada = a_worker(ours, "ada", boot_id=machine.boot_id())
+    job, before = claimed(ours, ada), ours.now()
+    assert ours.beat(ada.number, 30.0, [job.ref]).alive
+    program = opened()
+    program.now()
+    leap(small)
+    assert abs(program.now() - before) < NO_TIME
+    assert ours.clock_stand().leaps == 1
+    leap(hour)
+    assert ours.recover_lost(0) == []
+    assert abs(ours.now() - before) < NO_TIME
+    assert record(ours, job.id).state is JobState.RUNNING
+    assert ours.clock_stand().leaps == 2
+
+
+@only_postgres
+@both_ways
 def test_a_cancel_in_the_moment_of_the_leap_convicts_nobody(
     ours: SqlStore, opened: Open, ada: WorkerRecord, leap: Leap, hour: float
 ) -> None:

@@ -70,8 +70,9 @@ class Witness:
         self._young_until = 0.0
         #: What it learned has held for a while, or comes from one of this machine.
         self._is_settled = False
-        #: How many leaps were mended before it learned the time; None: it was not told.
+        #: How many leaps were mended before it learned the time, and `ahead` as it was then; None: it was not told.
         self.leaps: int | None = None
+        self.ahead: int | None = None
         self._lock = threading.Lock()
 
     def leap(self, now: int, sent: float, received: float) -> int:
@@ -91,15 +92,23 @@ class Witness:
                 return 0
             return round(now - _at(known, (sent + received) / 2))
 
-    def may_err(self, leaps: int, leap: int, leapt_at: int | None) -> bool:
+    def may_err(self, stand: Row, reading: _Reading) -> bool:
         """Who has no past may have learned the time from a clock that had leapt; others have mended that since. How
-        old it is says nothing: a program that enqueued once, an hour ago, has seen the time once. `leap` and
-        `leapt_at` are of the last one that was mended."""
-        return not self._is_settled and leaps != self.leaps and not self._was_there(leap, leapt_at)
+        old it is says nothing: a program that enqueued once, an hour ago, has seen the time once."""
+        is_told = not self._is_settled and stand["leaps"] != self.leaps
+        return is_told and self._is_mended(stand["ahead"], reading) and not self._was_there(**stand)
 
-    def _was_there(self, leap: int, leapt_at: int | None) -> bool:
-        """Whether that one was mended while it was young, as its own time tells: to one that had learned the leapt
-        time the mend seems to be as far away as the leap was long."""
+    def _is_mended(self, ahead: int, reading: _Reading) -> bool:
+        """Whether it sees what others have mended since it learned the time; what it sees beyond that is a leap."""
+        with self._lock:
+            known = self._known
+        if known is None or self.ahead is None:
+            return True
+        return _is_as_seen(known._replace(now=known.now + ahead - self.ahead), reading)
+
+    def _was_there(self, leap: int, leapt_at: int | None, **_: object) -> bool:
+        """Whether the last one was mended while it was young, as its own time tells: to one that had learned the
+        leapt time the mend seems to be as far away as the leap was long."""
         with self._lock:
             known, end = self._known, self._young_until
         if known is None or leapt_at is None or abs(leap) <= (_YOUTH * _MICROSECONDS) + 2 * TOLERANCE:
@@ -197,7 +206,7 @@ def mend(database: Database, witness: Witness) -> bool:
             return None
         if _is_mistaken(t, witness, row, row["reading"] - leap, _reading(row["reading"], sent, received)):
             witness.believe(row["reading"], sent, received)
-            witness.leaps = row["leaps"]
+            witness.leaps, witness.ahead = row["leaps"], row["ahead"]
             return None
         ahead = row["ahead"] - leap
         t.run("move_clock", ahead=ahead, leap=leap, correction=leap, by=witness.name)
@@ -206,8 +215,8 @@ def mend(database: Database, witness: Witness) -> bool:
 
     mended = database.write(work)
     if mended is not None:
-        leap, ahead, witness.leaps = mended
-        tell(leap, ahead, witness.name)
+        leap, witness.ahead, witness.leaps = mended
+        tell(leap, witness.ahead, witness.name)
     return mended is not None
 
 
@@ -223,7 +232,7 @@ def _is_mistaken(t: Transaction, witness: Witness, row: Row, expected: int, read
     if any(witness.agrees_with(left) for left, _ in seen):
         return False
     is_right = next((_is_as_seen(reading, left) for left, is_elder in seen if is_elder), False)
-    return is_right or witness.may_err(row["leaps"], row["leap"], row["leapt_at"])
+    return is_right or witness.may_err(row, reading)
 
 
 def tell(leap: int, ahead: int, by: str) -> None:

@@ -127,7 +127,8 @@ class PostgresDatabase:
             return
         self.witness.name, self.witness.boot_id = worker, boot_id
         left, stand = self.read(lambda t: (t.one("last_reading", boot_id=boot_id), t.one("clock_stand")))
-        self.witness.leaps = stand["leaps"] if stand is not None else None
+        if stand is not None:
+            self.witness.leaps, self.witness.ahead = stand["leaps"], stand["ahead"]
         if left is not None:
             self.witness.inherit(left["beat_at"], left["boot_at"])
         self.read(lambda t: t.one("now"))  # what has leapt is known before a lease is taken by it
