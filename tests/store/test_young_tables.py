@@ -57,6 +57,9 @@ LOOKUPS: list[tuple[str, dict[str, Any]]] = [
     ("endings", {"rows": packed([{"job": n, "token": 1} for n in ASKED])}),
     ("find_children", {"children": [f"uid-{n}" for n in ASKED], "job": 1}),
     ("lock_limits", {"routes": list(ASKED)}),
+    ("calls_of_jobs", {"uids": [f"uid-{n}" for n in ASKED]}),
+    ("calls_by_number", {"jobs": list(ASKED)}),
+    ("places_of_jobs", {"jobs": list(ASKED)}),
 ]
 
 

@@ -51,7 +51,10 @@ SELECT job FROM unstuck_bulk_jobs WHERE bulk = :number AND tried_at < :before OR
 SELECT job, held_at FROM unstuck_bulk_jobs WHERE bulk = :number AND job {in :jobs BIGINT} ORDER BY job
 
 -- name: places_of_jobs
-SELECT id, uid, target FROM unstuck_jobs WHERE id {in :jobs BIGINT} ORDER BY id
+SELECT j.id, j.uid, j.target
+  FROM {list :jobs AS asked (job BIGINT)}
+  {by_key unstuck_jobs AS j ON j.id = asked.job}
+ ORDER BY j.id
 
 -- name: lock_free_attempts
 SELECT job FROM unstuck_running WHERE job {in :jobs BIGINT} ORDER BY job {lock FOR UPDATE SKIP LOCKED}
