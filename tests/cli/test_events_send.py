@@ -35,7 +35,7 @@ def test_an_event_that_nobody_waits_for_is_kept(unstuck: Command) -> None:
     sent = unstuck("events", "send", job, "paid")
     assert (sent.code, sent.out) == (0, f"event paid is kept for job {job}: nobody waits for it yet\n")
     shape = unstuck("events", "send", job, "paid", "--json").object
-    assert shape.keys() == {"event", "job", "topic", "answered", "number", "awaited"}
+    assert shape.keys() == {"event", "job", "topic", "answered", "number", "awaited", "repeated"}
     assert (shape["event"], shape["job"], shape["topic"], shape["answered"]) == ("paid", job, None, None)
 
 
@@ -107,3 +107,12 @@ def test_why_gives_the_command_that_sends_it(unstuck: Command, stage: Stage) -> 
     shown = unstuck("jobs", "show", job).out
     assert "waits for  event paid on topic orders" in shown
     assert "answer     unstuck events send paid --topic orders" in shown
+
+
+def test_an_event_under_an_id_counts_once(unstuck: Command, stage: Stage) -> None:
+    job = stage.awaits("paid")
+    first = unstuck("events", "send", job, "paid", "--id", "bill-7", "--json").object
+    again = unstuck("events", "send", job, "paid", "--id", "bill-7", "--json").object
+    assert (first["answered"], first["repeated"]) == (job, False)
+    assert (again["answered"], again["repeated"], again["number"]) == (job, True, first["number"])
+    assert "counts once" in unstuck("events", "send", job, "paid", "--id", "bill-7").err

@@ -118,6 +118,15 @@ def test_a_job_that_waits_is_made_due_and_gets_another_priority(unstuck: Command
     assert unstuck("jobs", "run-now", job).code == 4
 
 
+def test_a_job_gets_the_id_that_was_chosen_for_it(unstuck: Command) -> None:
+    ident = "0d1c2a44-8f6e-4b1a-9c55-1f2e3d4c5b6a"
+    assert unstuck.enqueue("add", "1", "--id", ident) == ident
+    assert unstuck.enqueue("add", "1", "--id", ident) == ident
+    other = unstuck("enqueue", "add", "2", "--id", ident, "--app", APP)
+    assert (other.code, other.out) == (4, "")
+    assert unstuck("enqueue", "add", "1", "--id", "seven", "--app", APP).code == 2
+
+
 def test_retry_makes_a_scheduled_job_due(unstuck: Command) -> None:
     job = unstuck.enqueue("add", "1", "--delay", "2h")
     assert unstuck("jobs", "show", job, "--json").object["shown_state"] == "SCHEDULED"

@@ -471,13 +471,14 @@ class EventsNoun(Noun):
         *,
         job: str | None = None,
         topic: str | None = None,
+        id: str | None = None,
         tenant: str | None = None,
         by: str | None = None,
     ) -> SentView:
         """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else
-        the next that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that
-        has ended."""
-        return self._ask(events.send, tenant, by, event, payload, job=job, topic=topic)
+        the next that begins within 24 hours. The payload may be what a result may be. Sent again under the same
+        `id` it counts once. NotWaiting for a job that has ended."""
+        return self._ask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
 
     async def asend(
         self,
@@ -486,11 +487,12 @@ class EventsNoun(Noun):
         *,
         job: str | None = None,
         topic: str | None = None,
+        id: str | None = None,
         tenant: str | None = None,
         by: str | None = None,
     ) -> SentView:
         """`send` for coroutines."""
-        return await self._aask(events.send, tenant, by, event, payload, job=job, topic=topic)
+        return await self._aask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
 
 
 class HealthNoun(Noun):

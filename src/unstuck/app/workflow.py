@@ -83,6 +83,7 @@ class WorkflowOptions(PolicyOptions, total=False):
 
 class JobOptions(PolicyOptions, total=False):
     priority: int
+    id: str | None
     key: str | None
     tenant: str
     queue: str

@@ -25,6 +25,7 @@ class JobFlags:
     """How the job is to run, where it is not as its workflow says."""
 
     priority: Annotated[int | None, option("--priority", help="higher goes first")] = None
+    id: Annotated[str | None, option("--id", metavar="UUID", help="the job's id, chosen by you")] = None
     key: Annotated[str | None, option("--key", help="idempotency key: the same key is the same job")] = None
     delay: Annotated[
         float | None, option("--delay", read=options.seconds, metavar="DURATION", help="not before, e.g. 5m")

@@ -91,6 +91,9 @@ def send(
     topic: Annotated[
         str | None, option("--topic", metavar="NAME", help="to one that waits on this topic, not to a job")
     ] = None,
+    ident: Annotated[
+        str | None, option("--id", metavar="ID", help="sent again under the same id it counts once")
+    ] = None,
     by: options.By = None,
     *,
     common: options.Common,
@@ -99,9 +102,11 @@ def send(
     whom, name = _addressed(job, event, topic)
     content = None if payload is None else _read(payload)
     with opened(common) as session:
-        sent = events.send(session.caller.about(by=by), name, content, job=whom, topic=topic)
+        sent = events.send(session.caller.about(by=by), name, content, job=whom, topic=topic, id=ident)
     if common.json:
         output.emit_view(sent)
+    elif sent.repeated:
+        output.note(f"event {name} was sent under this id before, and counts once")
     elif sent.answered is not None:
         output.say(f"event {name} reached job {sent.answered}: it goes on")
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from unstuck.model.errors import AmbiguousJob, InvalidInput, NotWaiting, StaleCursor, UnknownJob
+from unstuck.model.errors import AmbiguousJob, EventConflict, InvalidInput, NotWaiting, StaleCursor, UnknownJob
 from unstuck.model.payload import check_wording
 from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
@@ -55,19 +55,34 @@ def follow(
 @operation(
     role=OPERATOR,
     effect="change",
-    repeat="again",
+    repeat="key",
     audited="events.send",
-    errors=(UnknownJob, AmbiguousJob, NotWaiting),
+    errors=(UnknownJob, AmbiguousJob, NotWaiting, EventConflict),
 )
 def send(
-    caller: Caller, event: str, payload: Any = None, *, job: str | None = None, topic: str | None = None
+    caller: Caller,
+    event: str,
+    payload: Any = None,
+    *,
+    job: str | None = None,
+    topic: str | None = None,
+    id: str | None = None,
 ) -> SentView:
     """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else the next
-    that begins within 24 hours. The payload may be what a result may be. NotWaiting for a job that has ended."""
+    that begins within 24 hours. The payload may be what a result may be. Sent again under the same `id`
+    it counts once. NotWaiting for a job that has ended."""
     ident = None if job is None else caller.lookup.job(job).id
-    sent = caller.flow.signal(event, payload, job=ident, topic=topic)
+    sent = caller.flow.signal(event, payload, job=ident, topic=topic, id=id)
     awaited = () if ident is None or sent.job is not None else _awaited(caller, ident)
-    return SentView(event=event, job=ident, topic=topic, answered=sent.job, number=sent.number, awaited=awaited)
+    return SentView(
+        event=event,
+        job=ident,
+        topic=topic,
+        answered=sent.job,
+        number=sent.number,
+        repeated=sent.is_repeat,
+        awaited=awaited,
+    )
 
 
 def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:

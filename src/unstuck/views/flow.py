@@ -241,3 +241,5 @@ class SentView(View, frozen=True, kw_only=True):
     answered: str | None
     number: int
     awaited: tuple[WaitView, ...]
+    #: It was sent under this id before, and counts once.
+    repeated: bool
