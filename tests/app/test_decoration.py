@@ -288,3 +288,16 @@ def test_a_context_of_the_other_colour_is_refused_when_the_workflow_is_defined(a
         async def unannotated(ctx) -> None: ...  # type: ignore[no-untyped-def]
 
     assert app.registry.handlers == {}
+
+
+def test_the_declared_type_is_that_of_the_result_and_not_of_steps_and_parts(app: App) -> None:
+    @app.workflow
+    def total(ctx: unstuck.Context) -> int:
+        return 1
+
+    handler = app.registry.handler("total")
+    assert handler.pack({"words": 1000}) == '{"words":1000}', "a step, or a part of the result"
+    assert handler.pack_result is not None
+    assert handler.pack_result(7) == "7"
+    with pytest.raises(unstuck.InvalidResult):
+        handler.pack_result({"words": 1000})

@@ -21,6 +21,7 @@ from unstuck.model.errors import (
     BudgetExceeded,
     ChildrenFailed,
     InvalidInput,
+    InvalidResult,
     StepTimeout,
     TargetDeadlock,
 )
@@ -42,9 +43,16 @@ def workflow(function: Callable[..., Any]) -> Callable[..., Any]:
             takes_context=next(iter(inspect.signature(function).parameters), "") == "ctx",
             unpack=unpack,
             pack=pack,
+            pack_result=_checked if inspect.signature(function).return_annotation == "bool" else None,
         )
     )
     return function
+
+
+def _checked(value: Any) -> str:
+    if type(value) is not bool:
+        raise InvalidResult("flow", f"Expected `bool`, got {value!r}")
+    return pack(value)
 
 
 class Drafting:
@@ -478,6 +486,13 @@ def pay_twice_at_most(ctx: Context) -> str:
     except ValueError:
         ctx.step("pay", add, 1, 2)
     return "paid"
+
+
+@workflow
+def declares_its_result(ctx: Context) -> bool:
+    """What its steps and parts give is of other types."""
+    ctx.partial("part", {"words": 1000})
+    return ctx.step("add", add, 1, 2) == 3
 
 
 # partial results

@@ -42,6 +42,11 @@ def test_each_part_is_stored_as_it_was_when_it_was_given(
     assert len(desk.heard) == 3, "nothing else is asked for: no journal is needed"
 
 
+def test_the_type_of_the_result_is_not_that_of_steps_and_parts(watch: FlowWatch, shared: int, desk: Desk) -> None:
+    assert watch.result(shared, "declares_its_result") is True
+    assert given(desk) == [("part", {"words": 1000})]
+
+
 def test_a_part_is_given_on_the_main_thread_of_a_process_of_its_own(watch: FlowWatch, solo: int, desk: Desk) -> None:
     assert watch.result(solo, "gives_parts") == "whole"
     assert len(given(desk)) == 3

@@ -11,7 +11,7 @@ from unstuck.app.workflow import Workflow
 from unstuck.config import Settings
 from unstuck.executor.context import AsyncContext, AttemptContext, Context
 from unstuck.intake import templates
-from unstuck.intake.arguments import Arguments, Unresolved, context_of
+from unstuck.intake.arguments import Arguments, Unresolved, context_of, encode_result
 from unstuck.intake.submit import JOB_OPTIONS, by_our_names
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import DEFAULT_QUEUE
@@ -64,7 +64,8 @@ class Draft:
             is_async=inspect.iscoroutinefunction(self.function),
             takes_context=self._takes_context,
             unpack=arguments.unpack,
-            pack=arguments.pack_result,
+            pack=encode_result,
+            pack_result=arguments.pack_result,
             policy=settings.policy.with_(f"workflow {self.name}", self._policy),
             said=dict(self._policy),
             queue=self._queue,

@@ -114,7 +114,7 @@ def _parked(attempt: Attempt) -> Park | None:
 def _returned(attempt: Attempt, handler: Handler, value: Any) -> End:
     limit = attempt.run.max_result
     try:
-        text = handler.pack(value)
+        text = (handler.pack_result or handler.pack)(value)
         size = len(text) if text.isascii() else len(text.encode())
         if size > limit:
             raise NotStorable("the result", f"it is {size:,} bytes of JSON; the limit is {limit:,}")

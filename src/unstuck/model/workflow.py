@@ -20,7 +20,9 @@ UNVERSIONED = "unversioned"
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """A workflow as its own process knows it. `unpack` turns a payload into arguments, `pack` a result into JSON."""
+    """A workflow as its own process knows it. `unpack` turns a payload into arguments, `pack` any value into JSON
+    (that of a step, a part of the result), `pack_result` a result, checked against the type that the handler
+    declares."""
 
     name: str
     call: Callable[..., Any]
@@ -28,6 +30,7 @@ class Handler:
     takes_context: bool
     unpack: Callable[[str], tuple[list[Any], dict[str, Any]]]
     pack: Callable[[Any], str]
+    pack_result: Callable[[Any], str] | None = None
     policy: Policy = field(default_factory=Policy)
     #: Of the policy what the decorator says itself.
     said: dict[str, Any] = field(default_factory=dict)
