@@ -109,6 +109,12 @@ def step_then_nap(ctx: unstuck.Context, path: str) -> str:
     return text
 
 
+@app.workflow(retries=0)
+def keeps_many_types(ctx: unstuck.Context) -> str:
+    ctx.partial("so far", {"done": 1})
+    return f"{ctx.step('nothing', time.sleep, 0)} {ctx.step('number', int, '3')} {ctx.step('list', list, 'ab')}"
+
+
 @app.workflow
 def step_while_asked(ctx: unstuck.Context, path: str) -> str:
     """Deaf to its request while the step is at work; what it gave is kept all the same."""

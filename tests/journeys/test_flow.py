@@ -38,6 +38,12 @@ def result_of(jobs: Jobs, job: str, within: float = 30.0) -> Any:
     return json.loads(jobs.until(job, JobState.COMPLETED, within=within).result or "null")
 
 
+@commit
+def test_what_steps_and_partial_results_give_need_not_be_what_the_workflow_returns(start: Start, jobs: Jobs) -> None:
+    start(app=APP)
+    assert result_of(jobs, jobs.enqueue("keeps_many_types")) == "None 3 ['a', 'b']"
+
+
 @spawn_once
 @pytest.mark.parametrize("workflow", ["release", "release_async"])
 def test_a_release_survives_the_death_of_its_worker_at_every_stage(
