@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unstuck.model.logs import (
@@ -106,6 +106,7 @@ def test_no_text_at_all_is_an_error(text: str) -> None:
     assert split(printed(text)) == ([printed(text)] if text else [])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(pieces, st.data())
 def test_a_reader_that_comes_in_between_gets_the_same_pieces_and_each_once(
     mixture: list[str | LogRecord], data: st.DataObject

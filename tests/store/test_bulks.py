@@ -539,13 +539,16 @@ def test_a_job_that_somebody_holds_is_passed_over_and_tried_again_at_the_end(
     bulk = start(server, BulkVerb.CANCEL, QUEUED)
     person = held_row(what.format(job=job))
 
-    most = carried(server, bulk)
-    assert (most.state, numbers(most)) == (BulkState.RUNNING, (60, 59, 0, 0, 1))
-    assert numbers(carried(server, bulk)) == (60, 59, 0, 0, 1)
+    def stands_at(state: BulkState, done: int, left: int) -> None:
+        """On a machine that is busy a turn may get less far."""
+        found = carried(server, bulk)
+        assert (found.state, numbers(found)) == (state, (60, done, 0, 0, left))
+
+    eventually(lambda: stands_at(BulkState.RUNNING, 59, 1))
+    stands_at(BulkState.RUNNING, 59, 1)
 
     person.rollback()
-    done = carried(server, bulk)
-    assert (done.state, numbers(done)) == (BulkState.DONE, (60, 60, 0, 0, 0))
+    eventually(lambda: stands_at(BulkState.DONE, 60, 0))
 
 
 def test_a_job_that_is_held_for_too_long_is_refused(
