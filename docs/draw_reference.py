@@ -20,6 +20,7 @@ from unstuck.model import errors
 from unstuck.model.errors import UnstuckError
 from unstuck.model.lifecycle import EventKind
 from unstuck.model.policy import Policy
+from unstuck.model.series import SERIES_KEPT
 from unstuck.model.times import Times
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Operation, Role
@@ -252,11 +253,13 @@ def _retention() -> str:
         ("an ended job, with its history, attempts, output, steps, waits, partial results", "retention"),
         ("an idempotency key", "key_retention"),
         ("a place in the feed", "feed_retention"),
-        ("an event that was sent and that nobody waits for", None),
+        ("an event that was sent and that nobody waits for", 24),
+        ("a minute, and an hour, of the series", SERIES_KEPT / 3600),
     ]
     lines = ["## How long things are kept", "", "| what | how long |", "| --- | --- |"]
     for what, name in rows:
-        lines.append(f"| {what} | {f'`{name}`: {getattr(times, name) / 3600:g} h' if name else '24 h'} |")
+        kept = f"`{name}`: {getattr(times, name) / 3600:g} h" if isinstance(name, str) else f"{name:g} h"
+        lines.append(f"| {what} | {kept} |")
     return "\n".join([*lines, ""])
 
 

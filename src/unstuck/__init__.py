@@ -118,6 +118,7 @@ _ROOMS = {
         "NewJobView",
         "StackView",
     ),
+    "unstuck.views.series": ("PointView", "SeriesView"),
     "unstuck.views.stats": ("StatsView", "TallyView", "WorkersCount"),
     "unstuck.views.why": ("ReasonView", "WhyAnswer"),
     "unstuck.views.workers": ("BodyView", "GoneProcess", "OrderView", "ProcessView", "RoleView", "WorkerView"),

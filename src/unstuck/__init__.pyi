@@ -121,6 +121,8 @@ from unstuck.views.jobs import JobWhole as JobWhole
 from unstuck.views.jobs import LogView as LogView
 from unstuck.views.jobs import NewJobView as NewJobView
 from unstuck.views.jobs import StackView as StackView
+from unstuck.views.series import PointView as PointView
+from unstuck.views.series import SeriesView as SeriesView
 from unstuck.views.stats import StatsView as StatsView
 from unstuck.views.stats import TallyView as TallyView
 from unstuck.views.stats import WorkersCount as WorkersCount
@@ -210,6 +212,7 @@ __all__ = [
     "Page",
     "PartialView",
     "PauseView",
+    "PointView",
     "Policy",
     "ProcessView",
     "QuarantineRetry",
@@ -221,6 +224,7 @@ __all__ = [
     "RoleView",
     "SchemaMismatch",
     "SentView",
+    "SeriesView",
     "SettingView",
     "Shown",
     "Spent",

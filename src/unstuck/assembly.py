@@ -182,6 +182,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.orphans import OrphansDuty
     from unstuck.janitor.overdue import OverdueDuty
     from unstuck.janitor.retention import retention
+    from unstuck.janitor.series import SeriesDuty
     from unstuck.janitor.timers import TimersDuty
     from unstuck.janitor.unread import UnreadDuty
     from unstuck.janitor.waits import WaitsDuty
@@ -201,7 +202,12 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         BulksDuty(store, times),
     ]
     keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
-    keeping += [GuardDuty(store, times), LimitsDuty(store, times), OrphansDuty(store, times)]
+    keeping += [
+        GuardDuty(store, times),
+        LimitsDuty(store, times),
+        OrphansDuty(store, times),
+        SeriesDuty(store, times),
+    ]
     keeping.append(AlertsDuty(store, times, _reasons(store, times)))
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
 

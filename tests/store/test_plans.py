@@ -178,6 +178,8 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("start_attempts", {"worker": 1, "rows": packed([{"job": row["job"], "at": 1} for row in RUNNING])}, 150),
     ("ended_before", {"retention": 1_000_000, "at": 500, "job": 500, "most": 100}, 110),
     ("count_ended", {"span": 1_000_000, "most": 100}, 1),
+    ("next_ends", {"since": 500, "until": JOBS, "batch": 100}, 110),
+    ("count_ends", {"since": 500, "until": 600}, 110),
     ("forgettable", {"jobs": list(range(1, 101)), "retention": 1_000_000}, 110),
     ("forget_events", {"jobs": NUMBERS}, 150),
     ("forget_routes", {"before": 1 << 60, "batch": 100, "past": 0}, 210),

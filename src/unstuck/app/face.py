@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PausesNoun,
         QuarantineNoun,
         QueuesNoun,
+        SeriesNoun,
         SettingsNoun,
         StatsNoun,
         TargetsNoun,
@@ -120,6 +121,13 @@ class Face(Engine):
         from unstuck.app.nouns import QueuesNoun
 
         return QueuesNoun(self)
+
+    @property
+    def series(self) -> SeriesNoun:
+        """How many runs ended in each minute, how, and how long they waited and ran. Kept for seven days."""
+        from unstuck.app.nouns import SeriesNoun
+
+        return SeriesNoun(self)
 
     @property
     def settings(self) -> SettingsNoun:

@@ -26,6 +26,7 @@ from unstuck.operations import (
     pauses,
     quarantine,
     queues,
+    series,
     settings,
     stats,
     targets,
@@ -34,6 +35,7 @@ from unstuck.operations import (
     workflows,
 )
 from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
+from unstuck.store.port import SeriesPer
 from unstuck.views import Page
 from unstuck.views.bulks import BulkView, CountView
 from unstuck.views.flow import (
@@ -72,6 +74,7 @@ from unstuck.views.guard import (
 )
 from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
+from unstuck.views.series import SeriesView
 from unstuck.views.stats import StatsView, TallyView
 from unstuck.views.why import WhyAnswer
 from unstuck.views.workers import OrderView, WorkerView
@@ -1155,6 +1158,66 @@ class QueuesNoun(Noun):
     async def aunlimit(self, queue: str, *, tenant: str | None = None, by: str | None = None) -> LimitChange:
         """`unlimit` for coroutines."""
         return await self._aask(queues.unlimit, tenant, by, queue)
+
+
+class SeriesNoun(Noun):
+    """How many runs ended in each minute, how, and how long they waited and ran. Kept for seven days."""
+
+    __slots__ = ()
+
+    def get(
+        self,
+        *,
+        per: SeriesPer = "total",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        step: Duration = 60.0,
+        queue: str | None = None,
+        workflow: str | None = None,
+        limit: int = 10,
+        tenant: str | None = None,
+    ) -> SeriesView:
+        """What ended, in steps of time: all together, or `per` "queue" or "workflow", and then the `limit` busiest
+        of them. `since`: an hour ago, if nothing is said. Minutes are counted one or two minutes after they
+        have passed."""
+        return self._ask(
+            series.get,
+            tenant,
+            None,
+            per=per,
+            since=since,
+            until=until,
+            step=step,
+            queue=queue,
+            workflow=workflow,
+            limit=limit,
+        )
+
+    async def aget(
+        self,
+        *,
+        per: SeriesPer = "total",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        step: Duration = 60.0,
+        queue: str | None = None,
+        workflow: str | None = None,
+        limit: int = 10,
+        tenant: str | None = None,
+    ) -> SeriesView:
+        """`get` for coroutines."""
+        return await self._aask(
+            series.get,
+            tenant,
+            None,
+            per=per,
+            since=since,
+            until=until,
+            step=step,
+            queue=queue,
+            workflow=workflow,
+            limit=limit,
+        )
 
 
 class SettingsNoun(Noun):

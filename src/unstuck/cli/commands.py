@@ -41,6 +41,9 @@ COMMANDS = [
     CommandEntry("why", "why", "why a job is not running, who must act, and the command to type", "Look and act"),
     CommandEntry("stack", "stack", "where a running job is now, or where a stuck or failed one was", "Look and act"),
     CommandEntry("stats", "stats", "how many jobs are in which state", "Look and act"),
+    CommandEntry(
+        "series", "series", "what ended, minute by minute: how, after which wait, how long it ran", "Look and act"
+    ),
     CommandEntry("workers", "workers", "who runs jobs, in which processes; recycle and drain them", "Look and act"),
     CommandEntry("workflows", "workflows", "what can be run; pause and limit it", "Look and act"),
     CommandEntry("targets", "targets", "where jobs run one at a time: whose turn it is, what blocks", "Order"),

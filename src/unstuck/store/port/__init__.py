@@ -41,6 +41,7 @@ from unstuck.store.port.read import (
     Tally,
     TallyBy,
 )
+from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.sweeps import (
     FIRST_ENDED,
     Ended,
@@ -130,6 +131,10 @@ __all__ = [
     "Recovered",
     "Report",
     "Route",
+    "SeriesPage",
+    "SeriesPer",
+    "SeriesPoint",
+    "SeriesPort",
     "ServerSession",
     "Settled",
     "Share",
@@ -149,7 +154,9 @@ __all__ = [
 ]
 
 
-class Store(WorkerPort, JobsPort, BulksPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, Protocol):
+class Store(
+    WorkerPort, JobsPort, BulksPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, SeriesPort, Protocol
+):
     """All the verbs."""
 
     def probe(self) -> None:

@@ -10,11 +10,12 @@ from unstuck.store.sql_store.guard import SqlGuard
 from unstuck.store.sql_store.jobs import SqlJobs
 from unstuck.store.sql_store.order import SqlOrder
 from unstuck.store.sql_store.read import SqlRead
+from unstuck.store.sql_store.series import SqlSeries
 from unstuck.store.sql_store.sweeps import SqlSweeps
 from unstuck.store.sql_store.worker import SqlWorker
 
 
-class SqlStore(SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRead):
+class SqlStore(SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlSweeps, SqlRead, SqlSeries):
     """Safe to share between threads; as safe across a fork as its database is."""
 
     def wait_for_work(self, timeout: float) -> Hint | None:

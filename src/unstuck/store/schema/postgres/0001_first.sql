@@ -183,6 +183,7 @@ CREATE TABLE unstuck_past_runs (
     late          SMALLINT NOT NULL DEFAULT 0,
     PRIMARY KEY (job, run)
 );
+CREATE INDEX unstuck_past_runs_finished ON unstuck_past_runs (finished_at);
 
 CREATE TABLE unstuck_timers (
     due_at    BIGINT NOT NULL,
@@ -691,6 +692,55 @@ CREATE TABLE unstuck_bulk_jobs (
     PRIMARY KEY (bulk, job)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX unstuck_bulk_jobs_tried ON unstuck_bulk_jobs (bulk, tried_at, job);
+
+-- The series: how many runs ended in each minute and in each hour, by their state, by how long they had waited (from due to claimed) and by how long their last attempt ran.
+-- wait_N and run_N: those within the N-th bound of model/series.py; the last: those beyond all. A row for each that something ended of.
+-- step: 60 or 3600 seconds. A week of hours is read as quickly as some hours of minutes.
+CREATE TABLE unstuck_series (
+    step      INTEGER NOT NULL,
+    at        BIGINT NOT NULL,
+    tenant    TEXT NOT NULL,
+    queue     TEXT NOT NULL,
+    workflow  TEXT NOT NULL,
+    completed INTEGER NOT NULL DEFAULT 0,
+    failed    INTEGER NOT NULL DEFAULT 0,
+    timeout   INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    dead      INTEGER NOT NULL DEFAULT 0,
+    wait_1    INTEGER NOT NULL DEFAULT 0,
+    wait_2    INTEGER NOT NULL DEFAULT 0,
+    wait_3    INTEGER NOT NULL DEFAULT 0,
+    wait_4    INTEGER NOT NULL DEFAULT 0,
+    wait_5    INTEGER NOT NULL DEFAULT 0,
+    wait_6    INTEGER NOT NULL DEFAULT 0,
+    wait_7    INTEGER NOT NULL DEFAULT 0,
+    wait_8    INTEGER NOT NULL DEFAULT 0,
+    wait_9    INTEGER NOT NULL DEFAULT 0,
+    wait_10   INTEGER NOT NULL DEFAULT 0,
+    wait_11   INTEGER NOT NULL DEFAULT 0,
+    wait_12   INTEGER NOT NULL DEFAULT 0,
+    run_1     INTEGER NOT NULL DEFAULT 0,
+    run_2     INTEGER NOT NULL DEFAULT 0,
+    run_3     INTEGER NOT NULL DEFAULT 0,
+    run_4     INTEGER NOT NULL DEFAULT 0,
+    run_5     INTEGER NOT NULL DEFAULT 0,
+    run_6     INTEGER NOT NULL DEFAULT 0,
+    run_7     INTEGER NOT NULL DEFAULT 0,
+    run_8     INTEGER NOT NULL DEFAULT 0,
+    run_9     INTEGER NOT NULL DEFAULT 0,
+    run_10    INTEGER NOT NULL DEFAULT 0,
+    run_11    INTEGER NOT NULL DEFAULT 0,
+    run_12    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (step, at, tenant, queue, workflow)
+) WITH (fillfactor = 90);
+CREATE INDEX unstuck_series_tenant ON unstuck_series (tenant, step, at);
+
+-- One row. What ended before `until` has been counted, and is not counted again.
+CREATE TABLE unstuck_counted (
+    one   SMALLINT PRIMARY KEY CHECK (one = 1),
+    until BIGINT NOT NULL
+);
+INSERT INTO unstuck_counted (one, until) VALUES (1, 0);
 
 -- `moved`: the `ahead` that every appointment has been moved for. boot and anchor are SQLite's.
 CREATE TABLE unstuck_clock (

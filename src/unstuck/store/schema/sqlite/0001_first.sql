@@ -170,6 +170,7 @@ CREATE TABLE unstuck_past_runs (
     late          INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (job, run)
 ) WITHOUT ROWID;
+CREATE INDEX unstuck_past_runs_finished ON unstuck_past_runs (finished_at);
 
 CREATE TABLE unstuck_timers (
     due_at    INTEGER NOT NULL,
@@ -654,6 +655,55 @@ CREATE TABLE unstuck_bulk_jobs (
     PRIMARY KEY (bulk, job)
 ) WITHOUT ROWID;
 CREATE INDEX unstuck_bulk_jobs_tried ON unstuck_bulk_jobs (bulk, tried_at, job);
+
+-- The series: how many runs ended in each minute and in each hour, by their state, by how long they had waited (from due to claimed) and by how long their last attempt ran.
+-- wait_N and run_N: those within the N-th bound of model/series.py; the last: those beyond all. A row for each that something ended of.
+-- step: 60 or 3600 seconds. A week of hours is read as quickly as some hours of minutes.
+CREATE TABLE unstuck_series (
+    step      INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    tenant    TEXT NOT NULL,
+    queue     TEXT NOT NULL,
+    workflow  TEXT NOT NULL,
+    completed INTEGER NOT NULL DEFAULT 0,
+    failed    INTEGER NOT NULL DEFAULT 0,
+    timeout   INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    dead      INTEGER NOT NULL DEFAULT 0,
+    wait_1    INTEGER NOT NULL DEFAULT 0,
+    wait_2    INTEGER NOT NULL DEFAULT 0,
+    wait_3    INTEGER NOT NULL DEFAULT 0,
+    wait_4    INTEGER NOT NULL DEFAULT 0,
+    wait_5    INTEGER NOT NULL DEFAULT 0,
+    wait_6    INTEGER NOT NULL DEFAULT 0,
+    wait_7    INTEGER NOT NULL DEFAULT 0,
+    wait_8    INTEGER NOT NULL DEFAULT 0,
+    wait_9    INTEGER NOT NULL DEFAULT 0,
+    wait_10   INTEGER NOT NULL DEFAULT 0,
+    wait_11   INTEGER NOT NULL DEFAULT 0,
+    wait_12   INTEGER NOT NULL DEFAULT 0,
+    run_1     INTEGER NOT NULL DEFAULT 0,
+    run_2     INTEGER NOT NULL DEFAULT 0,
+    run_3     INTEGER NOT NULL DEFAULT 0,
+    run_4     INTEGER NOT NULL DEFAULT 0,
+    run_5     INTEGER NOT NULL DEFAULT 0,
+    run_6     INTEGER NOT NULL DEFAULT 0,
+    run_7     INTEGER NOT NULL DEFAULT 0,
+    run_8     INTEGER NOT NULL DEFAULT 0,
+    run_9     INTEGER NOT NULL DEFAULT 0,
+    run_10    INTEGER NOT NULL DEFAULT 0,
+    run_11    INTEGER NOT NULL DEFAULT 0,
+    run_12    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (step, at, tenant, queue, workflow)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_series_tenant ON unstuck_series (tenant, step, at);
+
+-- One row. What ended before `until` has been counted, and is not counted again.
+CREATE TABLE unstuck_counted (
+    one   INTEGER PRIMARY KEY CHECK (one = 1),
+    until INTEGER NOT NULL
+);
+INSERT INTO unstuck_counted (one, until) VALUES (1, 0);
 
 -- The engine's time does not leap with the host's clock: it is BOOTTIME and an anchor that the first process of a boot sets. `ahead` is how far it
 -- is from that clock; distances (leases, delays, limits) live in the engine's time and need nothing; an appointment is an instant of the clock, and
