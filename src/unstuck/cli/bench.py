@@ -75,7 +75,7 @@ def _measure(
         how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "bench-worker"]
         with Companion("unstuck.examples.bench:app", url, log, how) as companion:
             _drain(noops.app.store, companion, before, timeout)
-            drained = (noops.app.store.now() - first.attempts[0].claimed_at).total_seconds()
+            drained = (noops.app.store.now() - first.attempts()[0].claimed_at).total_seconds()
     return {
         "jobs": jobs,
         "handler": "async" if asynchronous else "sync",
