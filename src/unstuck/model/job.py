@@ -82,11 +82,6 @@ class JobRecord:
     #: The job whose call this one repeats.
     replay_of: str | None = None
 
-    @property
-    def error(self) -> str | None:
-        """As the handle of a job calls it."""
-        return self.error_message
-
 
 def shown_state(record: JobRecord, now: datetime) -> JobState | Shown:
     """The stored state, said more precisely where that helps; list_rows.sql says the same."""
@@ -133,15 +128,6 @@ class AttemptRecord:
     stack: str | None = None
     #: What it printed and logged as it is stored, records in their frames: `model.logs.split` reads it.
     framed: str | None = None
-
-    @property
-    def number(self) -> int:
-        """Which attempt it is: 1, 2, …"""
-        return self.token
-
-    @property
-    def error(self) -> str | None:
-        return self.error_message
 
     @property
     def output(self) -> str | None:
