@@ -17,7 +17,7 @@ from unstuck.store.port import Store
     ("words", "expected"),
     [
         (["wo"], ["worker", "workers", "workflows"]),
-        (["jobs", "re"], ["release", "replay", "resolve", "resume", "retry"]),
+        (["jobs", "re"], ["release", "replay", "reprioritise", "resolve", "resume", "retry"]),
         (["jobs", "list", "--st"], ["--state"]),
         (["enqueue", "--pri"], ["--priority"]),
         (["jobs", "list", "--state", "C"], ["CANCELLED", "COMPLETED"]),
@@ -70,4 +70,4 @@ def test_bash_takes_the_script_and_completes_with_it(bare: Command) -> None:
     finished = subprocess.run(
         [bash, "-c", script], env=environment(), cwd=bare.directory, capture_output=True, text=True, check=True
     )
-    assert finished.stdout.split() == ["release", "replay", "resolve", "resume", "retry"]
+    assert finished.stdout.split() == ["release", "replay", "reprioritise", "resolve", "resume", "retry"]
