@@ -74,7 +74,7 @@ def test_every_verb_that_the_store_notes_is_known_to_the_filter() -> None:
     nouns = {verb.split(".")[0] for verb in VERBS}
     written = {word for word in words if re.fullmatch(rf"({'|'.join(nouns)})\.[a-z_]+", word)}
     asked = set(
-        re.findall(r'self\._control\(tenant, job, by, "(\w+)"', (folder / "sql_store" / "jobs.py").read_text())
+        re.findall(r'self\._control\(\s*tenant, job, by, "(\w+)"', (folder / "sql_store" / "jobs.py").read_text())
     )
     made = {f"jobs.{verb}" for verb in asked} | {f"workers.{kind}" for kind in get_args(OrderKind)}
     made |= {f"{kind}s.{verb}" for kind in get_args(PauseKind) for verb in ("pause", "unpause")}
