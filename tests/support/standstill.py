@@ -69,8 +69,9 @@ class Watch:
         self._thread.join()
 
     def _run(self) -> None:
-        looked = [(boot(), stolen())]
-        while not self._end.wait(self._look):
+        looked, is_over = [(boot(), stolen())], False
+        while not is_over:
+            is_over = self._end.wait(self._look)  # and then one look more: the last moments count too
             looked = [*looked[-_WINDOW:], (boot(), stolen())]
             (first, taken), (before, _), (now, taken_now) = looked[0], looked[-2], looked[-1]
             if now - before >= self._late:
