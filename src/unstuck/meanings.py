@@ -56,7 +56,7 @@ MEANINGS: dict[str, str] = {
     "on_failure": "a job with a target that failed: `block` the target or let it `continue`",
     "on_blacklist": "a job that waits while its workflow is blacklisted: `fail` or `hold`",
     "retry_on_timeout": "whether a timeout is tried again like a failure",
-    "expires_after": "a job that has not started so long after its submit fails; left out: never",
+    "expires_after": "a job that has not started so long after it was due fails; left out: never",
     "isolation": "`shared`: beside other jobs of its process; `process`: alone in one",
     "backoff_base": "the pause before the second try",
     "backoff_factor": "by what the pause grows with each try",

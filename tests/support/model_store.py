@@ -26,7 +26,6 @@ class ModelJob:
     policy: Policy
     priority: int
     available_at: float
-    submitted_at: float
     target: str | None = None
     state: JobState = JobState.QUEUED
     ready: bool = True
@@ -97,7 +96,7 @@ class ModelStore:
                 return known_id, False
         if key is not None:
             self.keys[key] = (id, fingerprint or "", self.now + KEY_LIFE)
-        job = ModelJob(id, len(self.jobs), policy, priority, self.now + delay, self.now, target, ready=False)
+        job = ModelJob(id, len(self.jobs), policy, priority, self.now + delay, target, ready=False)
         self.jobs[id] = job
         if target is not None:
             self.targets.setdefault(target, ModelTarget())
@@ -326,7 +325,7 @@ class ModelStore:
             if job.state is not JobState.QUEUED:
                 continue
             expires = job.policy.expires_after
-            if expires is not None and job.submitted_at + expires <= self.now:
+            if expires is not None and job.available_at + expires <= self.now:
                 job.state, job.ready, job.place, job.error_type = JobState.FAILED, False, None, "QueueTimeout"
                 job.history.append("failed")
                 self._turn(job)
