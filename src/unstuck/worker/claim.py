@@ -130,6 +130,8 @@ class Claimer:
         #: What the last wait heard, and whether all that was hinted since the last look is taken.
         self._hint: Hint | None = None
         self._is_taken = False
+        #: Whether a claim came home without what was there, because another one held it or it was taken apart.
+        self._has_left = False
         self._ingested = 0
         self._turns = Turns()
         self._weighed_at = float("-inf")
@@ -240,6 +242,7 @@ class Claimer:
         began = self._clock.boot()
         is_worth_it = due is None or due.has_ready or moved
         self._bids = self._next_bids(served) if is_worth_it else {}
+        self._has_left = self._has_left and bool(self._bids)
         if self._bids or self._fails("weights"):
             self._side_tasks.do("weights", lambda: self._weigh(now))
         self._looked_for = self._clock.boot() - began
@@ -374,9 +377,9 @@ class Claimer:
 
     def _may_sleep_on(self, now: float) -> bool:
         """Without a look: nothing of what was hinted is left, and what nobody hints at was looked for lately. What is
-        hinted from now on ends the sleep at once."""
+        hinted from now on ends the sleep at once. What a claim had to leave nobody hints at again."""
         is_taken, self._is_taken = self._is_taken, False
-        return is_taken and now < self._sleep_until
+        return is_taken and not self._has_left and now < self._sleep_until
 
     # --- the claim ----------------------------------------------------------------------------------------------
     def _shares(self, room: FreeRoom) -> list[Share]:
@@ -394,6 +397,7 @@ class Claimer:
         limited = [share for share in shares if share.is_limited]
         jobs = self._take(free) if free else Claimed()
         self._was_thorough = not (limited or jobs.in_parts or jobs.left_out)
+        self._has_left = self._has_left or jobs.in_parts or not jobs
         if limited:
             if jobs:
                 self._landed()
