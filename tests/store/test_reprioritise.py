@@ -250,7 +250,7 @@ def test_claims_timers_cancels_and_new_priorities_meet(store: SqlStore, store_ur
     assert ask(store_url, WRONG_PLACES) == []
 
 
-@in_tiers("rounds", 4, 20)
+@in_tiers("rounds", 6, 20)
 def test_a_timer_that_fires_meanwhile_brings_a_job_back_by_its_new_rank(
     store: SqlStore, store_url: str, rounds: int
 ) -> None:

@@ -71,10 +71,6 @@ class Session:
     def now(self) -> datetime:
         return self.store.now()
 
-    def who(self, said: str | None = None) -> str:
-        """Who asks, for histories and logs: as they say, or whose shell this is."""
-        return said or _who()
-
     def job(self, name: str) -> JobRecord:
         return self.lookup.job(name)
 
