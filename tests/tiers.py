@@ -7,8 +7,8 @@ torture  `make torture`, by hand   the races and random stories of the other two
 A sample is a short run of what the slow tier does at length: `make test-all` leaves it out.
 
 A test is in the commit tier unless SLOW or ON_POSTGRES_SLOW names its place, it spawns its executors, or it says
-otherwise itself: `@commit` on a journey, `@slow` on what costs more than it tells each time. A proof by repetition
-says with `in_tiers` how much of it each tier repeats.
+otherwise itself: `@commit` or `@commit_on_sqlite` on a journey, `@slow` on what costs more than it tells each time. A
+proof by repetition says with `in_tiers` how much of it each tier repeats.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import pytest
 
 TIERS = ("commit", "slow", "torture")
 commit, slow, torture = (pytest.mark.tier(name) for name in TIERS)
+#: On PostgreSQL in the slow tier: what it proves of the database, others prove in less time.
+commit_on_sqlite = pytest.mark.tier("commit", on_postgres="slow")
 
 #: Under tests/: what only `make test-all` runs, unless a test there says `@commit`.
 SLOW = (
@@ -81,7 +83,8 @@ def mix(items: list[pytest.Item]) -> None:
 
 def tier_of(item: pytest.Item) -> str:
     """The rarest tier that anything puts it into; what it says itself counts more than its place."""
-    said = [str(mark.args[0]) for mark in item.iter_markers("tier")]
+    on = f"on_{_parameter(item, 'store_url')}"
+    said = [str(mark.kwargs.get(on, mark.args[0])) for mark in item.iter_markers("tier")]
     assert set(said) <= set(TIERS), f"{item.nodeid}: tiers are {', '.join(TIERS)}"
     if _parameter(item, "mode") == "spawn":
         said.append("slow")

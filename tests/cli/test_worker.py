@@ -15,7 +15,7 @@ import pytest
 
 from tests.cli.command import APP, Command
 from tests.support.eventually import eventually
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 
 Worker = subprocess.Popen[bytes]
 
@@ -24,7 +24,7 @@ def running(unstuck: Command, job: str) -> None:
     eventually(lambda: unstuck("jobs", "show", job, "--json").object["state"] == "RUNNING", timeout=30)
 
 
-@commit
+@commit_on_sqlite
 def test_enqueue_and_wait_prints_the_result(unstuck: Command, worker: Worker) -> None:
     answer = unstuck("enqueue", "add", "2", "b=3", "--app", APP, "--wait", "--timeout", "30s")
     assert (answer.code, answer.word) == (0, "5"), answer.err
@@ -43,7 +43,7 @@ def test_enqueue_and_wait_prints_the_result(unstuck: Command, worker: Worker) ->
     assert "Adds two numbers." in unstuck("workflows").out
 
 
-@commit
+@commit_on_sqlite
 def test_the_log_for_machines_tells_of_claims_beats_and_cancels(
     unstuck: Command, worker: Worker, tmp_path: Path
 ) -> None:
@@ -96,7 +96,7 @@ def test_workers_and_health_show_a_living_worker_and_its_processes(unstuck: Comm
     assert f"pid {worker.pid}" in for_people
 
 
-@commit
+@commit_on_sqlite
 def test_term_drains_and_ends_with_0(unstuck: Command, worker: Worker, tmp_path: Path) -> None:
     """A53: the job that runs may finish, one that comes later stays QUEUED."""
     first = unstuck.enqueue("last_until", str(tmp_path / "end"))

@@ -13,7 +13,7 @@ from tests.conftest import Leap
 from tests.journeys.conftest import Jobs, Marks
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import LONGER, commit, slow, torture
+from tests.tiers import LONGER, commit_on_sqlite, slow, torture
 from unstuck.model.lifecycle import JobState
 from unstuck.store.drivers.leaps import _YOUTH
 
@@ -60,7 +60,7 @@ def lasted(jobs: Jobs, job: str) -> float:
     return (at["completed"] - at["claimed"]).total_seconds()
 
 
-@commit
+@commit_on_sqlite
 def test_after_an_hour_back_delays_and_retries_keep_their_distance(
     begin: Start, jobs: Jobs, marks: Marks, leap: Leap
 ) -> None:

@@ -33,7 +33,7 @@ from tests.journeys.ladder import (
     whereabouts,
 )
 from tests.support.eventually import eventually
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 from unstuck.examples import stuck
 from unstuck.intake.submit import Options
 from unstuck.model.lifecycle import JobState
@@ -180,7 +180,7 @@ def test_a29_on_lost_decides_about_neighbours_that_must_not_run_twice(start: Sta
     rerun_at_no_cost(company, company.sync, because_of=culprit)
 
 
-@commit
+@commit_on_sqlite
 @spawn_once
 def test_a26_a_stuck_thread_that_finishes_later_changes_nothing(start: Start, jobs: Jobs) -> None:
     company = accompanied(start, jobs, seconds=4.0)

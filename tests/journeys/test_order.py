@@ -10,7 +10,7 @@ from tests.journeys import order_apps
 from tests.journeys.conftest import Jobs, Marks
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import EVERY, Limit, Store
 
@@ -23,7 +23,7 @@ def most_at_once(begun: list[tuple[int, float]], ended: list[tuple[int, float]])
     return max(itertools.accumulate(change for _, change in steps))
 
 
-@commit
+@commit_on_sqlite
 def test_no_more_bodies_run_than_a_limit_allows_and_the_others_go_on_when_a_worker_is_killed(
     start: Start, jobs: Jobs, marks: Marks, db: Store
 ) -> None:
@@ -64,7 +64,7 @@ def test_of_each_key_no_more_bodies_run_than_the_code_says_over_several_workers(
     assert most_at_once([*begun[0], *begun[1]], [*ended[0], *ended[1]]) == 2
 
 
-@commit
+@commit_on_sqlite
 def test_an_old_worker_buries_nothing_that_only_the_new_one_knows(start: Start, db: Store, marks: Marks) -> None:
     """A59: a rolling deploy, the other way round too: nothing is charged, failed or paused."""
     jobs = Jobs(db, order_apps.new)

@@ -10,7 +10,7 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 
@@ -39,7 +39,7 @@ def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
         assert len(marks.of("Execution-cancelled:-changed-my-mind")) == 1
 
 
-@commit
+@commit_on_sqlite
 @spawn_once
 def test_an_interrupted_job_pauses_and_a_resumed_one_completes(start: Start, jobs: Jobs, marks: Marks) -> None:
     start()
@@ -52,7 +52,7 @@ def test_an_interrupted_job_pauses_and_a_resumed_one_completes(start: Start, job
     assert jobs.until(job, JobState.COMPLETED).run == 2
 
 
-@commit
+@commit_on_sqlite
 @spawn_once
 def test_a_cancelled_job_whose_worker_is_killed_ends_cancelled(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A22"""
@@ -66,7 +66,7 @@ def test_a_cancelled_job_whose_worker_is_killed_ends_cancelled(start: Start, job
     assert len(marks.of("begun")) == 1
 
 
-@commit
+@commit_on_sqlite
 @both_modes
 def test_a_handler_that_stops_inside_the_grace_after_its_limit_is_timed_out(
     start: Start, jobs: Jobs, marks: Marks
@@ -80,7 +80,7 @@ def test_a_handler_that_stops_inside_the_grace_after_its_limit_is_timed_out(
     assert record.failures == 0
 
 
-@commit
+@commit_on_sqlite
 @spawn_once
 def test_a_handler_that_finishes_inside_the_grace_completes_late(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A24"""
@@ -89,7 +89,7 @@ def test_a_handler_that_finishes_inside_the_grace_completes_late(start: Start, j
     assert jobs.until(job, JobState.COMPLETED).late
 
 
-@commit
+@commit_on_sqlite
 @spawn_once
 def test_a_deaf_handler_is_convicted_its_neighbour_finishes_and_its_process_goes(
     start: Start, jobs: Jobs, marks: Marks

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 from unstuck.model.lifecycle import JobState
 
 Start = Callable[..., Worker]
@@ -20,7 +20,7 @@ def all_complete(jobs: Jobs, ids: list[str], within: float) -> None:
         assert (record.failures, record.losses, record.suspects) == (0, 0, 0), jobs.kinds(job)
 
 
-@commit
+@commit_on_sqlite
 @both_modes
 def test_a_process_is_replaced_after_its_number_of_jobs_and_nothing_is_lost(
     start: Start, jobs: Jobs, marks: Marks

@@ -13,7 +13,7 @@ import pytest
 from tests.journeys.conftest import Jobs, Marks, both_modes, spawn_once
 from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 from unstuck.model.lifecycle import JobState
 
 Start = Callable[..., Worker]
@@ -23,7 +23,7 @@ def leaves_nothing(worker: Worker, family: list[psutil.Process]) -> None:
     eventually(lambda: not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE])
 
 
-@commit
+@commit_on_sqlite
 @both_modes
 def test_term_lets_the_running_job_finish_and_claims_nothing_more(start: Start, jobs: Jobs, marks: Marks) -> None:
     """A53: beats go on past the lease, the job completes, exit 0; jobs enqueued meanwhile stay QUEUED."""
@@ -59,7 +59,7 @@ def test_a_signal_to_every_process_of_a_worker_lets_its_job_finish(
     leaves_nothing(worker, family)
 
 
-@commit
+@commit_on_sqlite
 @spawn_once
 def test_an_idle_worker_leaves_at_once(start: Start, jobs: Jobs) -> None:
     worker = start()

@@ -14,7 +14,7 @@ import unstuck
 from tests.journeys import lines
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
-from tests.tiers import commit
+from tests.tiers import commit_on_sqlite
 from unstuck.intake.submit import Options
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Pause
@@ -85,7 +85,7 @@ def test_a38_ten_jobs_on_one_target_and_ten_workers_never_run_two_at_once(
     assert len(others) == len({repo for repo in spans if repo != "acme"})
 
 
-@commit
+@commit_on_sqlite
 @pytest.mark.timeout(120)
 def test_a39_a40_what_fails_blocks_its_target_until_it_is_resumed_and_then_runs_first(
     start: Start, app: unstuck.App, diary: Diary
@@ -143,7 +143,7 @@ def test_a4_a38_the_target_of_a_killed_worker_goes_on_with_the_same_job(
     assert first.state() is JobState.CANCELLED
 
 
-@commit
+@commit_on_sqlite
 @pytest.mark.timeout(120)
 def test_a41_a_paused_target_finishes_what_runs_and_starts_nothing_until_its_time(
     start: Start, app: unstuck.App, diary: Diary

@@ -182,7 +182,7 @@ class Crowd:
 
 
 @pytest.mark.timeout(240)
-@in_tiers("jobs", 400, 2400)
+@in_tiers("jobs", 150, 2400)
 def test_a1_a8_sixteen_actors_never_open_two_attempts_of_a_job_and_lose_none(store_url: str, jobs: int) -> None:
     crowd = Crowd(store_url, jobs)
     parts = [crowd.enqueue] * 3 + [crowd.work] * 7 + [crowd.cancel] * 2 + [crowd.meddle] * 2 + [crowd.sweep] * 2

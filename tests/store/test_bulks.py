@@ -606,7 +606,7 @@ SELECT 1 + n % 2, n, CASE WHEN n % 3 = 0 THEN n ELSE 0 END FROM generate_series(
 def test_a_turn_reads_what_it_moves_however_many_there_are(
     postgres_server: PostgresServer, name: str, values: dict[str, Any], most: int
 ) -> None:
-    with filled(postgres_server, run(MANY_ROWS), vacuumed=False) as url:
+    with filled(postgres_server, run(MANY_ROWS), what=__name__) as url:
         for scan in scans(plan_of(url, name, values, generic=False)):
             touched = (scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)) * scan["Actual Loops"]
             assert touched <= most, f"{name}: {scan}"

@@ -105,7 +105,7 @@ IDS = [name for name, _, _ in HOT]
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    with filled(postgres_server, run(FILL), vacuumed=False) as url:
+    with filled(postgres_server, run(FILL), what=__name__) as url:
         yield url
 
 

@@ -28,7 +28,7 @@ from tests.support.builders import (
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer
 from tests.support.troubles import waits_for_a_lock
-from tests.tiers import in_tiers
+from tests.tiers import in_tiers, slow
 from unstuck.chance import SystemChance
 from unstuck.model.errors import StoreBusy, WorkflowBlacklisted
 from unstuck.model.job import ClaimedJob
@@ -285,6 +285,7 @@ def test_an_entry_waits_for_the_claims_that_are_under_way(pg: SqlStore, pg_url: 
     assert len(pg.blacklist()) == 1
 
 
+@slow  # as long as the patience of a verb, and all the while it asks
 def test_who_wants_to_shut_a_guard_that_another_session_keeps_lets_claims_in_meanwhile(
     pg: SqlStore, pg_url: str
 ) -> None:

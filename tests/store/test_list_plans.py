@@ -69,7 +69,7 @@ NAMES = [f"{name}-{place}" for place, (name, _, _) in enumerate(READS)]
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    with filled(postgres_server, lambda url: fill(url, JOBS), vacuumed=True) as url:
+    with filled(postgres_server, lambda url: fill(url, JOBS), what=__name__, vacuumed=True) as url:
         yield url
 
 

@@ -51,7 +51,7 @@ BIG = {"unstuck_jobs", "unstuck_done", "unstuck_dependencies", "unstuck_ready"}
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    with filled(postgres_server, run(FILL), vacuumed=False) as url:
+    with filled(postgres_server, run(FILL), what=__name__) as url:
         yield url
 
 

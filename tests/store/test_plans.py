@@ -221,7 +221,7 @@ ROUTED = {"forget_routes", "claim", "open_routes", "waits", "routes", "paused_ro
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    with filled(postgres_server, run(FILL), vacuumed=False) as url:
+    with filled(postgres_server, run(FILL), what=__name__) as url:
         yield url
 
 

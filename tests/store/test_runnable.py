@@ -398,7 +398,7 @@ def open_system(
 
 
 @pytest.mark.timeout(900)
-@in_tiers("stories", 4, 15)
+@in_tiers("stories", 2, 15)
 def test_why_says_runnable_exactly_when_a_claim_would_return_it_a57(
     open_system: Callable[[ExitStack], System], stories: int
 ) -> None:

@@ -95,7 +95,7 @@ BIG = {"unstuck_jobs", "unstuck_waits", "unstuck_unclaimed_events", "unstuck_tim
 
 @pytest.fixture(scope="module")
 def full(postgres_server: PostgresServer) -> Iterator[str]:
-    with filled(postgres_server, run(FILL), vacuumed=False) as url:
+    with filled(postgres_server, run(FILL), what=__name__) as url:
         yield url
 
 

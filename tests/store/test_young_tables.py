@@ -8,10 +8,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from tests.support.builders import a_job
-from tests.support.plans import plan_of, scans
+from tests.support.plans import copied, keep_autovacuum_away, plan_of, scans
 from tests.support.postgres import PostgresServer
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.rows import packed
@@ -65,22 +64,20 @@ LOOKUPS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture(scope="module", params=["never analyzed", "analyzed when small"])
 def young(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
-    url = postgres_server.create()
-    with psycopg.connect(url, autocommit=True) as connection:
-        tables = connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'unstuck%'")
-        for (name,) in tables.fetchall():
-            table = sql.Identifier(name)
-            connection.execute(sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = off)").format(table))
-        if request.param == "analyzed when small":
-            connection.execute(GROW.replace(f"{GROWN})", "3)").encode())
-            connection.execute("ANALYZE")
-            connection.execute(
-                b"TRUNCATE unstuck_routes, unstuck_targets, unstuck_policies, unstuck_keys, unstuck_jobs, "
-                b"unstuck_events, unstuck_children, unstuck_limits RESTART IDENTITY"
-            )
-        connection.execute(GROW.encode())
-    yield url
-    postgres_server.drop(url)
+    def grow(url: str) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            keep_autovacuum_away(connection)
+            if request.param == "analyzed when small":
+                connection.execute(GROW.replace(f"{GROWN})", "3)").encode())
+                connection.execute("ANALYZE")
+                connection.execute(
+                    b"TRUNCATE unstuck_routes, unstuck_targets, unstuck_policies, unstuck_keys, unstuck_jobs, "
+                    b"unstuck_events, unstuck_children, unstuck_limits RESTART IDENTITY"
+                )
+            connection.execute(GROW.encode())
+
+    with copied(postgres_server, f"{__name__}: {request.param}", grow) as url:
+        yield url
 
 
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])

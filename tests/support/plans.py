@@ -28,22 +28,36 @@ _HIDDEN = """SELECT relname, relpages, relallvisible FROM pg_class
 
 
 @contextmanager
-def filled(server: PostgresServer, fill: Fill, *, vacuumed: bool) -> Iterator[str]:
-    """The URL of a database that `fill` has filled, analyzed by nobody but us; never vacuumed, or completely."""
-    url = server.create()
-    try:
+def filled(server: PostgresServer, fill: Fill, *, what: str, vacuumed: bool = False) -> Iterator[str]:
+    """The URL of a database that `fill` has filled, analyzed by nobody but us; never vacuumed, or completely. `what`
+    names its filling: it is done once in a run, and copied for each process that asks for it."""
+
+    def whole(url: str) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
-            for (name,) in connection.execute(_OURS).fetchall():
-                table = sql.Identifier(name)
-                connection.execute(sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = off)").format(table))
+            keep_autovacuum_away(connection)
             fill(url)
             connection.execute("ANALYZE")
             if vacuumed:
                 # Autovacuum still comes for the catalogs: as long as it analyzes one, nothing becomes visible to all.
                 eventually(lambda: _is_all_visible(connection), timeout=60, every=0.5)
+
+    with copied(server, what, whole) as url:
+        yield url
+
+
+@contextmanager
+def copied(server: PostgresServer, what: str, fill: Fill) -> Iterator[str]:
+    url = server.create(template=server.template_of(what, fill))
+    try:
         yield url
     finally:
         server.drop(url)
+
+
+def keep_autovacuum_away(connection: psycopg.Connection) -> None:
+    for (name,) in connection.execute(_OURS).fetchall():
+        table = sql.Identifier(name)
+        connection.execute(sql.SQL("ALTER TABLE {} SET (autovacuum_enabled = off)").format(table))
 
 
 def run(text: str) -> Fill:

@@ -27,12 +27,13 @@ import time
 import traceback
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -186,13 +187,23 @@ class PostgresServer:
         # Renamed at the end: a template that exists is complete.
         self.execute(f'ALTER DATABASE "{draft}" RENAME TO "{self.template}"')
 
-    def create(self, *, migrated: bool = True) -> str:
+    def create(self, *, migrated: bool = True, template: str | None = None) -> str:
         """The URL of a fresh database."""
         self.sweep()
         name = f"t_{uuid.uuid4().hex[:12]}"
-        template = self.template if migrated else "template0"
+        template = template or (self.template if migrated else "template0")
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY FILE_COPY')
         return self.url(name)
+
+    def template_of(self, what: str, fill: Callable[[str], object]) -> str:
+        """A database to copy, filled once for all processes of this run, by whoever needs it first."""
+        name = f"{self.template}_{crc32(what.encode()):08x}"
+        with _locked(Path(os.environ[RUN], f"{name}.lock")) if RUN in os.environ else nullcontext():
+            if not self.execute("SELECT 1 FROM pg_database WHERE datname = %s", name):
+                url = self.create()
+                fill(url)
+                self.execute(f'ALTER DATABASE "{conninfo_to_dict(url)["dbname"]}" RENAME TO "{name}"')
+        return name
 
     def drop(self, url: str) -> None:
         self.execute(f'DROP DATABASE IF EXISTS "{conninfo_to_dict(url)["dbname"]}" WITH (FORCE)')
