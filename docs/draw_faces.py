@@ -42,9 +42,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unstuck.app.engine import Engine
-
 if TYPE_CHECKING:
+    from unstuck.app.engine import Engine
     from unstuck.app.nouns import {{names}}
 '''
 
@@ -74,12 +73,12 @@ def _class(noun: str, operations: list[Operation[Any, Any]]) -> str:
 
 def _method(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
-    ask = "_follow" if operation.entry.effect == "stream" else "_ask"
+    ask = "follow" if operation.entry.effect == "stream" else "ask"
     text = "\n        ".join(wrap(inspect.cleandoc(operation.__doc__ or ""), _WIDTH - 6))
     return [
         f"    def {operation.verb}({parameters}) -> {returns.replace('Source[', 'Stream[')}:",
         f'        """{text}"""',
-        f"        return self.{ask}({_call(operation)})",
+        f"        return self._engine.{ask}({_call(operation)})",
     ]
 
 
@@ -89,12 +88,12 @@ def _twin(operation: Operation[Any, Any]) -> list[str]:
         return [
             f"    def a{operation.verb}({parameters}) -> {returns.replace('Source[', 'AsyncStream[')}:",
             f'        """`{operation.verb}` for coroutines."""',
-            f"        return self._afollow({_call(operation)})",
+            f"        return self._engine.afollow({_call(operation)})",
         ]
     return [
         f"    async def a{operation.verb}({parameters}) -> {returns}:",
         f'        """`{operation.verb}` for coroutines."""',
-        f"        return await self._aask({_call(operation)})",
+        f"        return await self._engine.aask({_call(operation)})",
     ]
 
 
@@ -173,7 +172,7 @@ def _alias_home(word: str) -> str:
 
 
 def _face(nouns: list[str]) -> str:
-    lines = ["class Face(Engine):", '    """An Engine with a property for each noun."""', ""]
+    lines = ["class Face:", '    """A property for each noun."""', "", "    _engine: Engine", ""]
     for noun in nouns:
         about = _about(OPERATIONS[next(name for name in OPERATIONS if name.startswith(f"{noun}."))])
         lines += [
@@ -182,7 +181,7 @@ def _face(nouns: list[str]) -> str:
             f'        """{about}"""',
             f"        from unstuck.app.nouns import {_camel(noun)}",
             "",
-            f"        return {_camel(noun)}(self)",
+            f"        return {_camel(noun)}(self._engine)",
             "",
         ]
     return "\n".join(lines)

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from unstuck import config
+from unstuck import App, config
 from unstuck.cli import exits
 from unstuck.config import PRESETS, Settings
 from unstuck.meanings import MEANINGS
@@ -35,6 +35,14 @@ Drawn from the code by `docs/draw_reference.py`; a test compares the two. The gu
 [enqueue](enqueue.md), [context](context.md), [flow](flow.md), [order](order.md), [guard](guard.md),
 [ladder](ladder.md), [feed](feed.md), [trouble](trouble.md). Reasons that keep a job waiting: [why](why.md).
 States and moves: [lifecycle](lifecycle.md).
+"""
+
+APP_HEAD = """\
+## The app
+
+`app = unstuck.App()` opens nothing before its first use. Its arguments: `database` (where the jobs live), `tenant`
+(whose they are), `name` (who asks, for histories and the audit), `version` (of the code; left out: a digest of it),
+`preset`, and every setting below by its name. `with unstuck.App() as app:` closes it at the end.
 """
 
 OPERATIONS_HEAD = """\
@@ -97,8 +105,26 @@ EVENTS = {
 
 def draw() -> str:
     """The whole page."""
-    parts = [HEAD, _operations(), _views(), _settings(), _presets(), _errors(), _events(), _exits(), _retention()]
+    parts = [
+        HEAD,
+        _app(),
+        _operations(),
+        _views(),
+        _settings(),
+        _presets(),
+        _errors(),
+        _events(),
+        _exits(),
+        _retention(),
+    ]
     return "\n".join(parts)
+
+
+def _app() -> str:
+    own = {name: value for name, value in vars(App).items() if not name.startswith("_")}
+    lines = [APP_HEAD, "| | |", "| --- | --- |"]
+    lines += [f"| `app.{name}` | {_cell(' '.join((value.__doc__ or '').split()))} |" for name, value in own.items()]
+    return "\n".join([*lines, ""])
 
 
 def _operations() -> str:

@@ -98,9 +98,9 @@ def test_a_prefix_of_several_jobs_and_one_of_none_are_told_apart(app: App, pay: 
 
 def test_a_result_comes_back_as_the_annotated_type(app: App, pay: Pay) -> None:
     job = pay.enqueue(42)
-    handler = app.registry.handler("pay")
+    handler = app._registry.handler("pay")
 
-    claimed = Hand(app.store).run_one(Returned(handler.pack(Receipt(42, PAID_AT))))
+    claimed = Hand(app._engine.store).run_one(Returned(handler.pack(Receipt(42, PAID_AT))))
 
     assert handler.unpack(claimed.payload) == ([42], {})
     assert handler.takes_context
@@ -110,7 +110,7 @@ def test_a_result_comes_back_as_the_annotated_type(app: App, pay: Pay) -> None:
 
 def test_a_failed_job_raises_its_own_error_with_its_view(app: App, pay: Pay) -> None:
     job = pay.using(retries=0).enqueue(42)
-    Hand(app.store).run_one(Raised(ErrorInfo("ValueError", "no money", "the stack")), output="printed")
+    Hand(app._engine.store).run_one(Raised(ErrorInfo("ValueError", "no money", "the stack")), output="printed")
 
     with pytest.raises(unstuck.JobFailed, match="FAILED: ValueError: no money") as failed:
         job.result(timeout=5)
@@ -155,7 +155,7 @@ def test_whoever_waits_for_what_nobody_can_run_is_told_why(pay: Pay, caplog: pyt
 def test_a_wait_ends_when_the_job_does(app: App, pay: Pay) -> None:
     job = pay.enqueue(42)
     ender = threading.Timer(
-        0.2, lambda: Hand(app.store).run_one(Returned('{"order":1,"paid_at":"2026-11-15T00:00Z"}'))
+        0.2, lambda: Hand(app._engine.store).run_one(Returned('{"order":1,"paid_at":"2026-11-15T00:00Z"}'))
     )
     ender.start()
 
@@ -172,7 +172,7 @@ def test_a_cancel_at_rest_is_final_and_a_second_one_changes_nothing_a16_a18(app:
         job.cancel()
 
     assert job.history() == before
-    assert Hand(app.store).claim() == []
+    assert Hand(app._engine.store).claim() == []
     assert before[-1].data["reason"] == "changed my mind"
     assert before[-1].data["by"] == "shop"
 
@@ -196,11 +196,11 @@ def test_a_person_supplies_the_result(app: App, pay: Pay) -> None:
 
 def test_retry_runs_an_ended_job_again_and_hurries_one_that_waits(app: App, pay: Pay) -> None:
     failed, waiting = pay.using(retries=0).enqueue(1), pay.using(delay=3600).enqueue(2)
-    hand = Hand(app.store)
+    hand = Hand(app._engine.store)
     hand.run_one(Raised(ErrorInfo("ValueError", "no")))
 
     assert failed.retry().state is JobState.QUEUED
-    assert waiting.retry().available_at <= app.store.now()
+    assert waiting.retry().available_at <= app._engine.store.now()
     assert {claimed.id for claimed in hand.claim()} == {failed.id, waiting.id}
 
 
@@ -214,7 +214,7 @@ def test_a_waiting_job_is_made_due_and_gets_another_priority(app: App, pay: Pay)
 
 def test_retry_of_a_completed_or_running_job_is_refused(app: App, pay: Pay) -> None:
     job = pay.enqueue(1)
-    hand = Hand(app.store)
+    hand = Hand(app._engine.store)
     [claimed] = hand.claim(1)
 
     with pytest.raises(unstuck.IllegalMove, match="RUNNING job cannot be retried"):
@@ -331,7 +331,7 @@ def test_a_start_in_the_future_is_kept(app: App, pay: Pay, clock: StoreClock) ->
     job = pay.using(at=at).enqueue(1)
 
     assert job.view().available_at == at
-    assert Hand(app.store).claim() == []
+    assert Hand(app._engine.store).claim() == []
 
 
 def test_tenants_do_not_see_each_other(app: App, pay: Pay, store_url: str) -> None:
@@ -363,7 +363,7 @@ def test_jobs_are_listed_newest_first_by_any_name_of_a_state(app: App, pay: Pay)
 
 def test_a_job_that_has_ended_still_says_when_it_began_and_by_the_same_names(app: App, pay: Pay) -> None:
     job = pay.using(retries=0).enqueue(1)
-    hand = Hand(app.store)
+    hand = Hand(app._engine.store)
     hand.settle(hand.claim()[0], Raised(ErrorInfo("ValueError", "no")))
     record, [attempt] = job.view(), job.attempts()
     assert record.started_at is not None
@@ -374,8 +374,8 @@ def test_a_job_that_has_ended_still_says_when_it_began_and_by_the_same_names(app
 
 
 def test_workers_and_workflows_are_seen_as_they_registered(app: App, pay: Pay) -> None:
-    app.store.register_workflows(app.registry.records())
-    Hand(app.store, "w-1")
+    app._engine.store.register_workflows(app._registry.records())
+    Hand(app._engine.store, "w-1")
 
     assert [worker.name for worker in app.workers.list()] == ["w-1"]
     [row] = app.workflows.list()
@@ -386,7 +386,7 @@ def test_workers_and_workflows_are_seen_as_they_registered(app: App, pay: Pay) -
 def test_coroutines_enqueue_and_wait(app: App, pay: Pay) -> None:
     async def main() -> None:
         jobs = await asyncio.gather(*(pay.aenqueue(n) for n in range(20)))
-        hand = Hand(app.store)
+        hand = Hand(app._engine.store)
         ender = asyncio.get_running_loop().run_in_executor(None, _finish_all, hand)
         results = await asyncio.gather(*(job.aresult(timeout=20) for job in jobs))
         await ender
@@ -407,13 +407,13 @@ def test_a_slow_store_does_not_hold_up_the_loop(store_url: str) -> None:
     @app.workflow
     def work() -> None: ...
 
-    real = app.store.submit
+    real = app._engine.store.submit
 
     def slow(jobs: object) -> object:
         time.sleep(0.5)
         return real(jobs)  # type: ignore[arg-type]
 
-    app.store.submit = slow  # type: ignore[method-assign, assignment]
+    app._engine.store.submit = slow  # type: ignore[method-assign, assignment]
 
     async def main() -> float:
         longest, last = 0.0, time.monotonic()

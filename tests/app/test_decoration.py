@@ -34,7 +34,7 @@ def test_a_bare_and_a_called_decorator_register_the_same_way(app: App) -> None:
     @app.workflow(name="other", queue="io", timeout=5, max_retries=7, backoff_base=2, retry_on=OSError)
     async def two(ctx: AsyncContext) -> None: ...
 
-    first, second = app.registry.handlers["one"], app.registry.handlers["other"]
+    first, second = app._registry.handlers["one"], app._registry.handlers["other"]
     assert (first.is_async, first.takes_context, first.queue, first.doc) == (False, False, "default", "Doubles.")
     assert first.policy == Policy()
     assert (second.is_async, second.takes_context, second.queue, second.retry_on) == (True, True, "io", (OSError,))
@@ -85,7 +85,7 @@ def test_a_bad_option_is_an_error_at_import_that_names_the_workflow(
         def pay() -> None: ...
 
     assert "pay" in str(refused.value) or "queue" in options
-    assert app.registry.handlers == {}
+    assert app._registry.handlers == {}
 
 
 def test_two_workflows_of_one_name_are_refused(app: App) -> None:
@@ -131,7 +131,7 @@ def test_a_timeout_above_the_highest_is_refused_when_the_settings_are_known(
     with pytest.raises(unstuck.InvalidPolicy, match=r"workflow long: .*max_timeout=3600: raise that"):
         long.enqueue()
     with pytest.raises(unstuck.InvalidPolicy, match=r"workflow long: .*max_timeout=3600"):
-        app.registry.records(max_timeout=app.config.times.max_timeout)
+        app._registry.records(max_timeout=app.config.times.max_timeout)
 
 
 def test_a_higher_limit_of_the_app_allows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_a_higher_limit_of_the_app_allows_it(tmp_path: Path, monkeypatch: pytest
     @app.workflow(timeout=7200)
     def long() -> None: ...
 
-    assert app.registry.handler("long").policy.timeout == 7200
+    assert app._registry.handler("long").policy.timeout == 7200
 
 
 def test_defaults_of_workflows_come_from_preset_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_defaults_of_workflows_come_from_preset_and_settings(tmp_path: Path, mon
     @app.workflow(grace=1)
     def work() -> None: ...
 
-    policy = app.registry.handler("work").policy
+    policy = app._registry.handler("work").policy
     assert (policy.on_lost, policy.on_drain_timeout, policy.retries, policy.grace) == ("fail", "pause", 9, 1)
 
 
@@ -167,7 +167,7 @@ def test_an_annotation_of_a_class_that_comes_later_is_resolved_when_it_is_needed
         names,
     )
 
-    handler = app.registry.handler("later")
+    handler = app._registry.handler("later")
 
     assert handler.unpack('{"args":[{"n":1}]}') == ([names["Later"](1)], {})
 
@@ -180,7 +180,7 @@ def test_classes_of_the_surrounding_function_are_understood(app: App) -> None:
     @app.workflow
     def work(x: Inner) -> None: ...
 
-    assert app.registry.handler("work").unpack('{"args":[{"n":1}]}') == ([Inner(1)], {})
+    assert app._registry.handler("work").unpack('{"args":[{"n":1}]}') == ([Inner(1)], {})
 
 
 def test_an_annotation_that_never_exists_at_run_time_is_told_with_the_remedy(app: App) -> None:
@@ -188,7 +188,7 @@ def test_an_annotation_that_never_exists_at_run_time_is_told_with_the_remedy(app
     def work(x: Nowhere) -> None: ...
 
     with pytest.raises(unstuck.InvalidInput, match=r"workflow work: .*Nowhere.*TYPE_CHECKING"):
-        _ = app.registry
+        _ = app._registry
 
 
 @pytest.mark.parametrize("first", ["x", "x: object", "x: Any", "*x", "*x: object", "ctx: object"])
@@ -197,7 +197,7 @@ def test_a_first_parameter_that_is_not_annotated_context_belongs_to_the_caller(a
     exec(f"def work({first}, n: int = 0): ...", names)
     app.workflow(names["work"])
 
-    handler = app.registry.handler("work")
+    handler = app._registry.handler("work")
 
     assert not handler.takes_context
     assert handler.unpack('{"args":[7]}') == ([7], {})
@@ -219,11 +219,11 @@ def test_middleware_and_hooks_are_kept_in_order(app: App) -> None:
     @app.on_executor_stop
     def leave() -> None: ...
 
-    with app.registry.middleware[0]("ctx"):
+    with app._registry.middleware[0]("ctx"):
         said.append("in between")
 
     assert said == ["before ctx", "in between", "after"]
-    assert (app.registry.on_start, app.registry.on_stop) == ([connect], [leave])
+    assert (app._registry.on_start, app._registry.on_stop) == ([connect], [leave])
 
 
 def test_middleware_that_could_not_be_called_is_refused_at_import_not_at_every_job(app: App) -> None:
@@ -244,8 +244,8 @@ def test_asynchronous_middleware_is_refused(app: App) -> None:
 def test_the_code_version_is_told_to_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNSTUCK_VERSION", "from-environment")
 
-    assert App(version="1.2").registry.code_version == "1.2"
-    assert App().registry.code_version == "from-environment"
+    assert App(version="1.2")._registry.code_version == "1.2"
+    assert App()._registry.code_version == "from-environment"
 
 
 def test_settings_that_no_source_could_mend_are_refused_at_once() -> None:
@@ -287,7 +287,7 @@ def test_a_context_of_the_other_colour_is_refused_when_the_workflow_is_defined(a
         @app.workflow(name="h")
         async def unannotated(ctx) -> None: ...  # type: ignore[no-untyped-def]
 
-    assert app.registry.handlers == {}
+    assert app._registry.handlers == {}
 
 
 def test_the_declared_type_is_that_of_the_result_and_not_of_steps_and_parts(app: App) -> None:
@@ -295,7 +295,7 @@ def test_the_declared_type_is_that_of_the_result_and_not_of_steps_and_parts(app:
     def total(ctx: unstuck.Context) -> int:
         return 1
 
-    handler = app.registry.handler("total")
+    handler = app._registry.handler("total")
     assert handler.pack({"words": 1000}) == '{"words":1000}', "a step, or a part of the result"
     assert handler.pack_result is not None
     assert handler.pack_result(7) == "7"

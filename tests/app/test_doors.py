@@ -38,7 +38,7 @@ def app(store_url: str) -> Iterator[App]:
 
 
 def ship(app: App, **options: Any) -> Any:
-    return unstuck.Workflow(app, "ship", lambda: 1).using(**options).enqueue()
+    return unstuck.Workflow(app._code, "ship", lambda: 1).using(**options).enqueue()
 
 
 NOT_SEVERAL: list[Any] = [None, 5, {}, b"x", [5]]

@@ -30,13 +30,13 @@ def greet(name: str = "ada") -> str:
 
 
 def attempt_of(app: App) -> tuple[int, ClaimedJob]:
-    worker = a_worker(app.store)
-    [attempt] = claim_all(app.store, worker)
+    worker = a_worker(app._engine.store)
+    [attempt] = claim_all(app._engine.store, worker)
     return worker.number, attempt
 
 
 def enqueue(app: App) -> str:
-    return Workflow(app, "greet", greet).enqueue().id
+    return Workflow(app._code, "greet", greet).enqueue().id
 
 
 def test_a_program_goes_on_where_it_left_off(app: App) -> None:
@@ -87,7 +87,7 @@ def test_coroutines_follow_without_holding_up_the_loop(app: App) -> None:
         follower = asyncio.ensure_future(anext(feed))
         while feed.cursor is None:
             await asyncio.sleep(0.01)
-        job = await app.in_thread(enqueue, app)
+        job = await app._engine.in_thread(enqueue, app)
         event = await asyncio.wait_for(follower, 10)
         rest = [e.job for e in await app.events.alist()]
         assert event.job == job
@@ -105,14 +105,14 @@ def test_what_a_job_says_is_seen_as_it_comes_until_it_ends(app: App) -> None:
     with app:
         job = app.job(enqueue(app))
         worker, attempt = attempt_of(app)
-        app.store.keep_output([AttemptOutput(attempt.ref, output="one\n", progress='{"done": 1}')])
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output="one\n", progress='{"done": 1}')])
         logs = job.logs(follow=True)
         assert next(logs).text == "one\n"
         assert job.progress() == {"done": 1}
-        app.store.keep_output([AttemptOutput(attempt.ref, output="two\n")])
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output="two\n")])
         piece = next(logs)
         assert (piece.attempt, piece.worker, piece.text) == (1, "ada", "two\n")
-        app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output="three\n")])
+        app._engine.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output="three\n")])
         assert [piece.text for piece in logs] == ["three\n"]
         assert [piece.text for piece in job.logs()] == ["one\ntwo\nthree\n"]
         assert [piece.text for piece in job.logs(attempt=1)] == ["one\ntwo\nthree\n"]
@@ -126,17 +126,17 @@ def test_records_come_one_by_one_and_never_by_halves(app: App) -> None:
         job = app.job(enqueue(app))
         worker, attempt = attempt_of(app)
         first, second = (LogRecord(wall(), level, "paid", {"order": 7}) for level in ("info", "error"))
-        app.store.keep_output([AttemptOutput(attempt.ref, output="half a line")])
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output="half a line")])
         logs = job.logs(follow=True)
         assert next(logs).text == "half a line"
         framed = frame(second)
-        app.store.keep_output([AttemptOutput(attempt.ref, output=f"\n{frame(first)}{framed[:20]}")])
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output=f"\n{frame(first)}{framed[:20]}")])
         assert [next(logs).at for _ in range(2)] == [None, first.at]
-        app.store.keep_output([AttemptOutput(attempt.ref, output=framed[20:] + "end")])
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output=framed[20:] + "end")])
         piece = next(logs)
         assert (piece.attempt, piece.worker, piece.text) == (1, "ada", "ERROR paid order=7\n")
         assert (piece.at, piece.level, piece.message, piece.fields) == (second.at, "error", "paid", {"order": 7})
-        app.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output=f"{framed[:30]}")])
+        app._engine.store.settle(worker, [Report(attempt.ref, Returned('"ok"'), output=f"{framed[:30]}")])
         assert [piece.text for piece in logs] == ["end", framed[1:30]]
         assert [piece.level for piece in job.logs()] == [None, "info", "error", None]
         assert job.output() == f"half a line\npaid order=7\nERROR paid order=7\nend{framed[1:30]}"
@@ -150,7 +150,7 @@ def test_records_are_chosen_by_their_level(app: App) -> None:
         job = enqueue(app)
         _, attempt = attempt_of(app)
         said = "".join(frame(LogRecord(wall(), level, "x")) for level in ("debug", "info", "warning", "critical"))
-        app.store.keep_output([AttemptOutput(attempt.ref, output=f"printed\n{said}")])
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output=f"printed\n{said}")])
         assert [piece.text for piece in app.job(job).logs(level="warning")] == ["WARNING x\n", "CRITICAL x\n"]
         assert asyncio.run(story()) == ["WARNING x\n", "CRITICAL x\n"]
         assert len(list(app.job(job).logs(level="debug"))) == 4
@@ -164,9 +164,9 @@ def test_coroutines_follow_what_a_job_says(app: App) -> None:
 
     with app:
         job = enqueue(app)
-        worker = a_worker(app.store)
-        [attempt] = claim_all(app.store, worker)
-        app.store.keep_output([AttemptOutput(attempt.ref, output="one\n")])
-        settle(app.store, worker, attempt.ref)
+        worker = a_worker(app._engine.store)
+        [attempt] = claim_all(app._engine.store, worker)
+        app._engine.store.keep_output([AttemptOutput(attempt.ref, output="one\n")])
+        settle(app._engine.store, worker, attempt.ref)
         assert asyncio.run(story()) == ["one\n"]
-        assert app.lookup(TENANT).job(job).state == "COMPLETED"
+        assert app._engine.lookup(TENANT).job(job).state == "COMPLETED"

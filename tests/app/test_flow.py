@@ -23,7 +23,7 @@ def app(store_url: str) -> Iterator[unstuck.App]:
 
 @pytest.fixture
 def stage(app: unstuck.App) -> Stage:
-    return Stage(app.store)
+    return Stage(app._engine.store)
 
 
 def test_an_event_is_sent_to_a_job_by_id_or_beginning(app: unstuck.App, stage: Stage) -> None:
@@ -89,7 +89,7 @@ def test_a_job_tells_what_it_has_done_and_whose_it_is(app: unstuck.App, stage: S
     stage.step(attempt, "build", '{"size":3}')
     stage.step(attempt, "check", "[1,2]")
     stage.step(attempt, "check", "null", ordinal=2)
-    app.store.spend(attempt.ref, 1, {"tokens": 120, "euros": 0.5})
+    app._engine.store.spend(attempt.ref, 1, {"tokens": 120, "euros": 0.5})
     children = [stage.spawn(attempt, "crawl", ordinal) for ordinal in (1, 2)]
     job = app.job(stage.park(attempt, Wait(WaitKind.CHILDREN, "children#1", children=tuple(c.id for c in children))))
 
@@ -135,13 +135,13 @@ def test_an_ended_job_is_replayed_as_a_new_one(app: unstuck.App, stage: Stage) -
         job.replay()
     from tests.support.builders import claim_all
 
-    [attempt] = claim_all(app.store, stage.worker)
+    [attempt] = claim_all(app._engine.store, stage.worker)
     stage.end(attempt, Returned("14"))
 
     again = job.replay(by="kim")
 
     assert (again == job, again.is_new, again.state()) == (False, True, unstuck.JobState.QUEUED)
     assert (again.view().replay_of, app.jobs.get(again.id).args) == (job.id, (7,))
-    [attempt] = claim_all(app.store, stage.worker)
+    [attempt] = claim_all(app._engine.store, stage.worker)
     stage.end(attempt, Returned("14"))
     assert again.result(timeout=5) == 14

@@ -133,8 +133,8 @@ def test_children_forked_after_the_first_use_have_a_store_of_their_own(tmp_path:
 import os, sys, threading
 
 mine = [work.enqueue(0).id]
-store = app.store
-lock = app._lock()
+store = app._engine.store
+lock = app._engine._lock()
 lock.acquire()
 children = []
 for child in range(4):
@@ -142,7 +142,7 @@ for child in range(4):
     if pid == 0:
         try:
             ids = [job.id for job in work.enqueue_many(range(25))] + [work.enqueue(n).id for n in range(5)]
-            assert app.store is not store
+            assert app._engine.store is not store
             assert len(set(ids)) == 30
             app.close()
         except BaseException:
@@ -154,7 +154,7 @@ for child in range(4):
 lock.release()
 mine += [work.enqueue(n).id for n in range(20)]
 assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children] == [0, 0, 0, 0]
-assert app.store is store
+assert app._engine.store is store
 mine += [work.enqueue(n).id for n in range(5)]
 print(len(set(mine)), app.stats.get()["QUEUED"])
 app.close()

@@ -24,7 +24,7 @@ def app(store_url: str) -> Iterator[App]:
 
 @pytest.fixture
 def stage(app: App) -> Stage:
-    return Stage(app.store)
+    return Stage(app._engine.store)
 
 
 def test_every_question_has_a_twin_for_coroutines() -> None:
@@ -45,7 +45,7 @@ def test_a_handle_answers_with_views_in_both_colours(app: App, stage: Stage) -> 
     stage.part(attempt, "page", "2", 1)
     child = stage.spawn(attempt, "crawl")
     job = app.job(attempt.id[:-2])
-    app.store.keep_output([AttemptOutput(attempt.ref, output="hello")])
+    app._engine.store.keep_output([AttemptOutput(attempt.ref, output="hello")])
     stage.end(attempt, boom())
 
     async def asked() -> list[object]:
@@ -149,7 +149,7 @@ def test_a_result_has_its_type_whoever_holds_the_job(app: App, stage: Stage) -> 
         return 1, "a"
 
     ident = pair.enqueue().id
-    [attempt] = claim_all(app.store, stage.worker)
+    [attempt] = claim_all(app._engine.store, stage.worker)
     stage.end(attempt, Returned('[1, "a"]'))
     assert app.job(ident).result() == (1, "a")
     assert app.jobs.get(ident).result == [1, "a"]

@@ -36,7 +36,7 @@ def deploy(app: App) -> Deploy:
 
 
 def ingest(app: App) -> None:
-    while app.store.ingest().entries:
+    while app._engine.store.ingest().entries:
         pass
 
 
@@ -55,11 +55,11 @@ def test_a_caller_names_another_target_or_none(deploy: Deploy) -> None:
 
 
 def test_the_row_of_a_workflow_gives_the_same_target_as_its_code(app: App, deploy: Deploy) -> None:
-    app.store.register_workflows(app.registry.records())
-    row = app.store.workflow("deploy")
+    app._engine.store.register_workflows(app._registry.records())
+    row = app._engine.store.workflow("deploy")
     assert row is not None
     assert (row.target, row.limit_key) == ("{repo}", "host:{host}")
-    session = Session(app.config, app.store, "default")
+    session = Session(app.config, app._engine.store, "default")
     found = session.submit(CheckedRequest("deploy", ["acme/site"], {}, Options(), None))
     assert (found.target, found.limit_key) == ("acme/site", "host:a")
 
@@ -130,7 +130,7 @@ def test_a_workflow_that_cannot_hold_is_refused_when_it_is_defined(
 
 
 def test_limits_of_the_code_are_in_the_workflows_record(app: App, deploy: Deploy) -> None:
-    (record,) = app.registry.records()
+    (record,) = app._registry.records()
     assert (record.concurrency, record.rate, record.policy.on_failure) == (4, "100/m", "continue")
 
 
@@ -168,11 +168,11 @@ def test_limits_of_each_key_travel_from_the_decorator_to_the_claim(app: App) -> 
     def fetch(host: str) -> str:
         return host
 
-    (record,) = app.registry.records()
+    (record,) = app._registry.records()
     assert (record.key_concurrency, record.key_rate) == (2, "50/m")
-    app.store.register_workflows([record])
+    app._engine.store.register_workflows([record])
     jobs = [fetch.enqueue(host) for host in "aaabbb"]
-    assert len(Hand(app.store).claim()) == 4
+    assert len(Hand(app._engine.store).claim()) == 4
     waiting = [job for job in jobs if job.state() is JobState.QUEUED]
     assert [job.view().limit_key for job in waiting] == ["host:a", "host:b"]
     why = waiting[0].why()
@@ -191,7 +191,7 @@ def test_a_held_job_runs_when_it_is_released(app: App, deploy: Deploy) -> None:
 
 
 def test_a_job_runs_after_others_given_as_handles_or_ids(app: App, deploy: Deploy) -> None:
-    hand = Hand(app.store)
+    hand = Hand(app._engine.store)
     first = deploy.using(target=None).enqueue("one", "b")
     second = deploy.using(after=first, target=None).enqueue("two", "b")
     third = deploy.using(after=[first, second.id], after_failure="run").enqueue("three", "b")
@@ -207,7 +207,7 @@ def test_a_job_whose_dependency_fails_says_so(app: App, deploy: Deploy) -> None:
     first = deploy.using(retries=0).enqueue("one", "b")
     second = deploy.using(after=[first]).enqueue("two", "b")
     ingest(app)
-    Hand(app.store).run_one(Raised(ErrorInfo("ValueError", "boom")))
+    Hand(app._engine.store).run_one(Raised(ErrorInfo("ValueError", "boom")))
     ingest(app)
     with pytest.raises(unstuck.JobFailed, match=f"DependencyFailed.*{first.id}"):
         second.result(timeout=1)
@@ -231,9 +231,11 @@ def test_a_blocker_can_be_skipped(app: App) -> None:
 
     first, second = build.enqueue(), build.enqueue()
     ingest(app)
-    hand = Hand(app.store)
+    hand = Hand(app._engine.store)
     [attempt] = hand.claim()
-    beat = app.store.beat(hand.record.number, 60, [attempt.ref], started={attempt.ref.job: app.store.now()})
+    beat = app._engine.store.beat(
+        hand.record.number, 60, [attempt.ref], started={attempt.ref.job: app._engine.store.now()}
+    )
     assert beat.alive
     hand.settle(attempt, Raised(ErrorInfo("ValueError", "boom")))
     ingest(app)

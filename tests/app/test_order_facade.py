@@ -33,14 +33,14 @@ def deliver(app: App) -> Deliver:
 
 
 def ingest(app: App) -> None:
-    while app.store.ingest().entries:
+    while app._engine.store.ingest().entries:
         pass
 
 
 def claimable(app: App) -> list[str]:
     """What a worker would take now."""
     ingest(app)
-    return [job.id for job in Hand(app.store).claim()]
+    return [job.id for job in Hand(app._engine.store).claim()]
 
 
 def test_a_target_tells_whose_turn_it_is_what_blocks_it_and_how_many_wait(app: App, deliver: Deliver) -> None:
@@ -52,7 +52,7 @@ def test_a_target_tells_whose_turn_it_is_what_blocks_it_and_how_many_wait(app: A
     assert (found.head, found.blocked_by, found.waiting) == (first.id, None, 1)
     assert [*app.targets.list(blocked=True)] == []
 
-    Hand(app.store).run_one(Raised(ErrorInfo("ValueError", "nobody is at home")))
+    Hand(app._engine.store).run_one(Raised(ErrorInfo("ValueError", "nobody is at home")))
     [blocked] = app.targets.list(blocked=True)
     assert (blocked.name, blocked.blocked_by, blocked.waiting) == ("ada", first.id, 1)
     assert second.why().codes[0] == "target_blocked"
@@ -95,7 +95,7 @@ def test_what_is_paused_starts_nothing_until_it_is_lifted(app: App, deliver: Del
 
 
 def test_a_pause_may_end_by_itself(app: App, deliver: Deliver) -> None:
-    now = app.store.now()
+    now = app._engine.store.now()
     assert app.queues.pause("io", seconds=600).until_at is not None
     at = now + timedelta(hours=1)
     assert app.queues.pause("io", until=at, by="ada").until_at == at
@@ -166,9 +166,9 @@ def test_a_limit_holds_a_second_job_back(app: App) -> None:
     def print_label(order: int) -> int:
         return order
 
-    app.store.register_workflows(app.registry.records())
+    app._engine.store.register_workflows(app._registry.records())
     first, second = print_label.enqueue(1), print_label.enqueue(2)
-    hand = Hand(app.store)
+    hand = Hand(app._engine.store)
     [job] = hand.claim()
     assert job.id == first.id
     assert hand.claim() == []

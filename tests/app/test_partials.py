@@ -27,7 +27,7 @@ def app(store_url: str) -> Iterator[unstuck.App]:
 
 @pytest.fixture
 def stage(app: unstuck.App) -> Stage:
-    return Stage(app.store)
+    return Stage(app._engine.store)
 
 
 def test_partials_are_the_latest_values_by_name(app: unstuck.App, stage: Stage) -> None:
@@ -68,8 +68,8 @@ def test_a_coroutine_follows_too(app: unstuck.App, stage: Stage) -> None:
         async for part in app.job(attempt.id).afollow_partials():
             found.append(part)
             if part.name == "a":
-                await app.in_thread(stage.part, attempt, "last", "2", 2)
-                await app.in_thread(stage.end, attempt)
+                await app._engine.in_thread(stage.part, attempt, "last", "2", 2)
+                await app._engine.in_thread(stage.end, attempt)
         return found
 
     found = asyncio.run(asyncio.wait_for(follow(), 30))
@@ -133,14 +133,14 @@ def test_a_follower_goes_on_with_a_job_that_begins_anew_from_the_start(app: unst
     attempt = stage.begun()
     for serial, name in enumerate("abc", start=1):
         stage.part(attempt, name, "1", serial)
-    reader = PartialsReader(app.lookup(None), attempt.id)
+    reader = PartialsReader(app._engine.lookup(None), attempt.id)
     assert [part.number for part in reader.look()[0]] == [1, 2, 3]
     job = app.job(attempt.id)
     job.interrupt()
     stage.end(attempt, Stopped())
     job.resume(from_start=True)
     assert job.partials() == []
-    (again,) = claim_all(app.store, stage.worker)
+    (again,) = claim_all(app._engine.store, stage.worker)
     stage.part(again, "a", "2", 1)
 
     assert [(part.name, part.value) for part in reader.look()[0]] == [("a", "2")]

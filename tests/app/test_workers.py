@@ -13,13 +13,13 @@ from unstuck.model.settlement import ErrorInfo, Raised
 
 def test_workers_are_listed_recycled_and_drained(store_url: str) -> None:
     with App(store_url, name="shop") as app:
-        ada = a_worker(app.store, "ada", info={"executors": [{"pid": 4121}]})
+        ada = a_worker(app._engine.store, "ada", info={"executors": [{"pid": 4121}]})
 
         order = app.workers.recycle(4121)
         assert (order.worker, order.worker_number, order.given_by) == ("ada", ada.number, "shop")
         with pytest.raises(NoAnswer):
             app.workers.answer(order.number, timeout=0)
-        app.store.answer_order(order.number, "process 4121 is draining; 0 jobs finish first")
+        app._engine.store.answer_order(order.number, "process 4121 is draining; 0 jobs finish first")
         assert app.workers.answer(order.number).answer == "process 4121 is draining; 0 jobs finish first"
         assert app.workers.kill(4121, by="kim").kind == "kill"
 
@@ -56,13 +56,13 @@ def test_an_app_asks_whether_all_is_well(store_url: str) -> None:
         found = app.health.check()
         assert (found.healthy, {check.name: check.ok for check in found.checks}["workers"]) == (False, False)
         assert app.health.check(need_workers=False).healthy
-        a_worker(app.store, "ada", info={"ready": True})
+        a_worker(app._engine.store, "ada", info={"ready": True})
         assert app.health.check(worker="ada").checks[-1].detail == "ada is ready, running 0"
 
 
 def test_whoever_is_silent_for_as_long_as_the_app_says_is_offline(store_url: str) -> None:
     with App(store_url) as app, App(store_url, offline=30) as impatient:
-        a_worker(app.store, lease=600.0)
+        a_worker(app._engine.store, lease=600.0)
         execute(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - 60000000")
         assert [[w.state for w in each.workers.list()] for each in (app, impatient)] == [["active"], ["offline"]]
 
@@ -83,15 +83,17 @@ def test_a_job_shows_its_live_stack_or_the_one_it_left(store_url: str) -> None:
         @app.workflow(retries=0)
         def greet() -> None: ...
 
-        ada = a_worker(app.store)
+        ada = a_worker(app._engine.store)
         job = greet.enqueue()
         with pytest.raises(NoStack, match="QUEUED"):
             job.stack()
-        [attempt] = claim_all(app.store, ada)
+        [attempt] = claim_all(app._engine.store, ada)
         with pytest.raises(NoAnswer):
             job.stack(timeout=0.05)
-        [order] = app.store.orders(ada.number)
+        [order] = app._engine.store.orders(ada.number)
         assert (order.kind, order.subject) == ("stack", f"{attempt.ref.job}:{attempt.ref.token}")
-        settle(app.store, ada, attempt.ref, Raised(ErrorInfo("ValueError", "no", stack="File shop.py, line 3")))
+        settle(
+            app._engine.store, ada, attempt.ref, Raised(ErrorInfo("ValueError", "no", stack="File shop.py, line 3"))
+        )
         shown = job.stack()
         assert (shown.source, shown.attempt, shown.stack) == ("stored", 1, "File shop.py, line 3")

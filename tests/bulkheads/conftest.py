@@ -130,7 +130,7 @@ class House:
     # --- jobs ---------------------------------------------------------------------------------------------------
     def send(self, workflow: str, *args: object, times: int = 1, **options: Any) -> list[str]:
         """So many of these jobs; options are those of NewJob."""
-        handler, chance = ship.registry.handler(workflow), SystemChance()
+        handler, chance = ship._registry.handler(workflow), SystemChance()
         payload = encode({"args": [self.path, *args], "kwargs": {}}, "arguments")
         place = {"tenant": "default", "queue": handler.queue, "workflow": workflow, "policy": handler.policy}
         new = [NewJob(id=chance.job_id(), payload=payload, **{**place, **options}) for _ in range(times)]

@@ -44,11 +44,11 @@ def app(store_url: str) -> Iterator[unstuck_.App]:
 
 
 def door(app: unstuck_.App, name: str) -> unstuck_.Workflow[[], Any]:
-    return unstuck_.Workflow(app, name, lambda: None)
+    return unstuck_.Workflow(app._code, name, lambda: None)
 
 
 def policy(app: unstuck_.App, job: str) -> Policy:
-    record = app.store.get("default", job)
+    record = app._engine.store.get("default", job)
     assert record is not None
     return record.policy
 

@@ -29,7 +29,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.workflow import Handler, Registry
 
 registry = Registry(code_version="tests")
-app = SimpleNamespace(registry=registry)
+app = SimpleNamespace(_registry=registry)
 log = logging.getLogger("tests")
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="clean")
 started_hooks: list[str] = []

@@ -20,8 +20,8 @@ from tests.executor.apps import registry, workflow
 from unstuck.executor.context import AsyncContext, Context
 from unstuck.model.errors import Cancelled
 
-app = SimpleNamespace(registry=registry)
-assert apps.app.registry is registry
+app = SimpleNamespace(_registry=registry)
+assert apps.app._registry is registry
 SLEEP = ["sleep", "300"]
 #: Says its pid when it is deaf.
 DEAF = ["sh", "-c", "trap '' TERM; echo $$; exec sleep 300"]

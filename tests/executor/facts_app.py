@@ -17,8 +17,8 @@ from tests.executor import apps
 from tests.executor.apps import registry, workflow
 from unstuck.executor.messages import INTERRUPT_SIGNAL, STACK_SIGNAL
 
-app = SimpleNamespace(registry=registry)
-assert apps.app.registry is registry
+app = SimpleNamespace(_registry=registry)
+assert apps.app._registry is registry
 
 
 def catastrophe() -> bool:

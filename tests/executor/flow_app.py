@@ -31,7 +31,7 @@ from unstuck.model.waits import ChildRef, Decision
 from unstuck.model.workflow import Handler, Registry
 
 registry = Registry(code_version="tests")
-app = SimpleNamespace(registry=registry)
+app = SimpleNamespace(_registry=registry)
 
 
 def workflow(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,8 +29,8 @@ from unstuck.executor.context import Context, running
 from unstuck.executor.flow import Flow
 from unstuck.executor.started import StartedByJob
 
-app = SimpleNamespace(registry=registry)
-assert apps.app.registry is registry
+app = SimpleNamespace(_registry=registry)
+assert apps.app._registry is registry
 log = logging.getLogger("shop.till")
 PATIENCE = 3.0
 

@@ -17,8 +17,8 @@ from tests.executor.apps import registry, workflow
 from unstuck.executor.context import AsyncContext, Context
 from unstuck.model.logs import LogRecord, frame
 
-app = SimpleNamespace(registry=registry)
-assert apps.app.registry is registry
+app = SimpleNamespace(_registry=registry)
+assert apps.app._registry is registry
 log = logging.getLogger("shop.till")
 
 

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from unstuck.model.workflow import Handler, Registry
 import json
 registry = Registry()
-app = SimpleNamespace(registry=registry)
+app = SimpleNamespace(_registry=registry)
 def add(a, b):
     return a + b
 registry.add(Handler(

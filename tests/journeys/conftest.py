@@ -70,7 +70,7 @@ class Jobs:
         self, workflow: str, *args: Any, times: int = 1, policy: dict[str, Any] | None = None, **more: Any
     ) -> list[str]:
         """`more` is of the job itself: delay, start_at."""
-        handler, chance = self.app.registry.handler(workflow), SystemChance()
+        handler, chance = self.app._registry.handler(workflow), SystemChance()
         new = [
             NewJob(
                 id=chance.job_id(),

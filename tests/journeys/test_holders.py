@@ -51,7 +51,7 @@ def together(jobs: Jobs, culprits: Sequence[str], place: int, seconds: float = 1
     names[place:place] = culprits
     chance, new = SystemChance(), []
     for name in names:
-        handler = jobs.app.registry.handler(name)
+        handler = jobs.app._registry.handler(name)
         args = [seconds] if name == "innocent" else []
         limits = {} if name == "innocent" else {"timeout": LIMIT, "grace": GRACE}
         new.append(

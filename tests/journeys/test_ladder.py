@@ -49,8 +49,8 @@ def jobs(db: Store) -> Jobs:
 
 def test_the_gallery_tells_of_every_culprit_once() -> None:
     told = re.findall(r"`((?:stuck|innocent)\.[a-z_]+)`", (ROOT / "examples/stuck/README.md").read_text())
-    assert sorted(told) == sorted(stuck.app.registry.handlers)
-    assert all(handler.doc for handler in stuck.app.registry.handlers.values())
+    assert sorted(told) == sorted(stuck.app._registry.handlers)
+    assert all(handler.doc for handler in stuck.app._registry.handlers.values())
 
 
 @pytest.mark.parametrize(

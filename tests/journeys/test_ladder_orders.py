@@ -43,8 +43,8 @@ def jobs(db: Store) -> Jobs:
 def client(store_url: str) -> Iterator[unstuck.App]:
     """The program that enqueues: another process's view of the same workflows."""
     app = unstuck.App(store_url, name="client")
-    for draft in stuck.app._drafts.values():
-        app._drafts[draft.name] = draft
+    for draft in stuck.app._code.drafts.values():
+        app._code.drafts[draft.name] = draft
     yield app
     app.close()
 

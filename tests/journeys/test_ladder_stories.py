@@ -52,8 +52,8 @@ def jobs(db: Store) -> Jobs:
 def client(store_url: str) -> Iterator[unstuck.App]:
     """The program that enqueues: another process's view of the same workflows."""
     app = unstuck.App(store_url, name="client")
-    for draft in stuck.app._drafts.values():
-        app._drafts[draft.name] = draft
+    for draft in stuck.app._code.drafts.values():
+        app._code.drafts[draft.name] = draft
     yield app
     app.close()
 
@@ -251,7 +251,7 @@ def test_a30_also_when_the_worker_of_the_stuck_process_dies_first(
 
 
 def _on_target(client: unstuck.App, workflow: str, *args: object, **policy: Any) -> unstuck.Job[Any]:
-    (job,) = client.submit(workflow, [(args, {})], Options().with_(target="one-at-a-time", **policy))
+    (job,) = client._code.prepared(workflow, Options().with_(target="one-at-a-time", **policy))([(args, {})])
     return job
 
 

@@ -47,14 +47,14 @@ def diary(tmp_path: Path) -> Diary:
 def app(store_url: str) -> Iterator[unstuck.App]:
     """The program that enqueues: another process's view of the same workflows."""
     client = unstuck.App(store_url, name="client")
-    for draft in lines.app._drafts.values():
-        client._drafts[draft.name] = draft
+    for draft in lines.app._code.drafts.values():
+        client._code.drafts[draft.name] = draft
     yield client
     client.close()
 
 
 def enqueue(app: unstuck.App, workflow: str, *args: object, **options: object) -> unstuck.Job[object]:
-    (job,) = app.submit(workflow, [(args, {})], Options().with_(**options))
+    (job,) = app._code.prepared(workflow, Options().with_(**options))([(args, {})])
     return job
 
 
@@ -99,7 +99,7 @@ def test_a39_a40_what_fails_blocks_its_target_until_it_is_resumed_and_then_runs_
     eventually(lambda: beside.state() is JobState.COMPLETED, timeout=20)
 
     assert [job.state() for job in later] == [JobState.QUEUED] * 2
-    (blocked,) = app.store.targets("default", blocked=True)
+    (blocked,) = app._engine.store.targets("default", blocked=True)
     assert (blocked.name, blocked.blocked_by, blocked.waiting) == ("acme", broken.id, 2)
 
     broken.resume(by="me")
@@ -117,13 +117,13 @@ def test_a39_a40_a_timeout_blocks_and_a_resolve_moves_the_target_within_a_poll(
     slow = enqueue(app, "dawdles", diary.path, "acme")
     eventually(lambda: slow.state() is JobState.TIMEOUT, timeout=20)
     waiting = enqueue(app, "build", diary.path, "acme")
-    assert app.store.targets("default", blocked=True)
+    assert app._engine.store.targets("default", blocked=True)
 
     slow.resolve("done by hand", by="me")
 
     eventually(lambda: waiting.state() is JobState.COMPLETED, timeout=10)
     assert slow.state() is JobState.COMPLETED
-    assert app.store.targets("default", blocked=True) == []
+    assert app._engine.store.targets("default", blocked=True) == []
 
 
 @pytest.mark.timeout(120)
@@ -152,7 +152,7 @@ def test_a41_a_paused_target_finishes_what_runs_and_starts_nothing_until_its_tim
     running = enqueue(app, "build", diary.path, "acme", 1.0)
     waiting = enqueue(app, "build", diary.path, "acme")
     eventually(lambda: running.state() is JobState.RUNNING, timeout=20)
-    store = app.store
+    store = app._engine.store
     until = store.now() + timedelta(seconds=4)
     store.pause(Pause("target", "acme", "default", "me", until_at=until, reason="vendor outage"))
     eventually(lambda: running.state() is JobState.COMPLETED, timeout=20)

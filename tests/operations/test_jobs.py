@@ -253,7 +253,7 @@ def test_a_workflow_is_enqueued_by_the_row_that_its_workers_registered(ask: Ask,
     def add(a: int, b: int = 0) -> int:
         return a + b
 
-    store.register_workflows(app.registry.records())
+    store.register_workflows(app._registry.records())
     first = jobs.enqueue(ask(), "add", args=[1], key="k", tags=["x"], delay="5m", policy={"retries": 7})
     assert (first.created, first.queue, first.tags, first.shown_state) == (True, "sums", ("x",), Shown.SCHEDULED)
     assert first.available_at - first.created_at == timedelta(minutes=5)

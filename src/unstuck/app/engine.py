@@ -1,7 +1,7 @@
-"""Engine: what one process needs to ask things of the engine: settings, a store, threads, and the verbs over them.
+"""Engine: what one process needs to ask operations: settings, a store, threads.
 
 It is inert until its first use. Then it opens one store for its process. A fork opens its own and leaves its parent's
-alone.
+alone. `ask`, `aask`, `follow` and `afollow` are all that nouns need of it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from unstuck import config
+from unstuck.app.cancellable_clock import CancellableClock
 from unstuck.config import Settings
 from unstuck.model.errors import SchemaMismatch
 from unstuck.model.payload import check_name, check_wording
@@ -23,10 +24,13 @@ from unstuck.observe.lookup import Lookup
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from unstuck.operations.table import Caller
+    from unstuck.observe.stream import AsyncStream, Source, Stream
+    from unstuck.operations.table import Caller, Operation
     from unstuck.store.port import Store
 
+P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class _Opened(NamedTuple):
@@ -52,6 +56,8 @@ def _close_at_exit() -> None:
 
 
 class Engine:
+    """What an App and its nouns, workflows and jobs share."""
+
     def __init__(self, name: str | None, given: dict[str, Any]) -> None:
         self._given = {key: value for key, value in given.items() if value is not None}
         config.check(self._given)
@@ -74,6 +80,35 @@ class Engine:
         """The settings that stand in the code itself, as `App(…)` was called."""
         return dict(self._given)
 
+    # --- ask --------------------------------------------------------------------------------------------------
+
+    def ask(
+        self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> V:
+        return operation(self.caller(tenant, by), *args, **kwargs)
+
+    async def aask(
+        self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> V:
+        return await self.in_thread(lambda: self.ask(operation, tenant, by, *args, **kwargs))
+
+    def follow(
+        self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> Stream[V]:
+        from unstuck.observe.stream import Stream
+
+        return Stream(operation(self.caller(tenant), *args, **kwargs), clock=CancellableClock())
+
+    def afollow(
+        self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncStream[V]:
+        from unstuck.observe.stream import AsyncStream
+
+        def open_() -> Source[V]:
+            return operation(self.caller(tenant), *args, **kwargs)
+
+        return AsyncStream(lambda: self.in_thread(open_), lambda source: self.in_thread(source.look))
+
     def caller(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """This app, as operations know who asks."""
         from unstuck.operations.table import Caller
@@ -90,6 +125,8 @@ class Engine:
     def whose(self, tenant: str | None) -> str:
         """The tenant that is meant."""
         return check_wording(tenant, "tenant") or self.config.tenant
+
+    # --- what it holds ----------------------------------------------------------------------------------------
 
     @property
     def store(self) -> Store:

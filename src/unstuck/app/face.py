@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from unstuck.app.engine import Engine
-
 if TYPE_CHECKING:
+    from unstuck.app.engine import Engine
     from unstuck.app.nouns import (
         ApprovalsNoun,
         AuditNoun,
@@ -35,138 +34,140 @@ if TYPE_CHECKING:
     )
 
 
-class Face(Engine):
-    """An Engine with a property for each noun."""
+class Face:
+    """A property for each noun."""
+
+    _engine: Engine
 
     @property
     def approvals(self) -> ApprovalsNoun:
         """The questions that jobs ask of people, and the answers."""
         from unstuck.app.nouns import ApprovalsNoun
 
-        return ApprovalsNoun(self)
+        return ApprovalsNoun(self._engine)
 
     @property
     def audit(self) -> AuditNoun:
         """Who did what, and when."""
         from unstuck.app.nouns import AuditNoun
 
-        return AuditNoun(self)
+        return AuditNoun(self._engine)
 
     @property
     def blacklist(self) -> BlacklistNoun:
         """Workflows of which nothing is accepted or started."""
         from unstuck.app.nouns import BlacklistNoun
 
-        return BlacklistNoun(self)
+        return BlacklistNoun(self._engine)
 
     @property
     def bulks(self) -> BulksNoun:
         """One verb over all the jobs that a filter wants, carried out by the workers."""
         from unstuck.app.nouns import BulksNoun
 
-        return BulksNoun(self)
+        return BulksNoun(self._engine)
 
     @property
     def events(self) -> EventsNoun:
         """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
         from unstuck.app.nouns import EventsNoun
 
-        return EventsNoun(self)
+        return EventsNoun(self._engine)
 
     @property
     def health(self) -> HealthNoun:
         """One look at everything, for people and for probes."""
         from unstuck.app.nouns import HealthNoun
 
-        return HealthNoun(self)
+        return HealthNoun(self._engine)
 
     @property
     def jobs(self) -> JobsNoun:
         """List them, look into one, stop it, let it go on, run it again."""
         from unstuck.app.nouns import JobsNoun
 
-        return JobsNoun(self)
+        return JobsNoun(self._engine)
 
     @property
     def limits(self) -> LimitsNoun:
         """How many run at once, start in a time, or wait. Those of keys are set here, others with their noun."""
         from unstuck.app.nouns import LimitsNoun
 
-        return LimitsNoun(self)
+        return LimitsNoun(self._engine)
 
     @property
     def notifications(self) -> NotificationsNoun:
         """News for the operators of the platform, until one of them takes note."""
         from unstuck.app.nouns import NotificationsNoun
 
-        return NotificationsNoun(self)
+        return NotificationsNoun(self._engine)
 
     @property
     def pauses(self) -> PausesNoun:
         """Everything that somebody paused, in one list. Set with their noun: queues, targets, tenants, workflows."""
         from unstuck.app.nouns import PausesNoun
 
-        return PausesNoun(self)
+        return PausesNoun(self._engine)
 
     @property
     def quarantine(self) -> QuarantineNoun:
         """What the database refused to write, or somebody holds. Nothing else waits for it."""
         from unstuck.app.nouns import QuarantineNoun
 
-        return QuarantineNoun(self)
+        return QuarantineNoun(self._engine)
 
     @property
     def queues(self) -> QueuesNoun:
         """What waits where, who serves it, and what shuts or limits it."""
         from unstuck.app.nouns import QueuesNoun
 
-        return QueuesNoun(self)
+        return QueuesNoun(self._engine)
 
     @property
     def series(self) -> SeriesNoun:
         """How many runs ended in each minute, how, and how long they waited and ran. Kept for seven days."""
         from unstuck.app.nouns import SeriesNoun
 
-        return SeriesNoun(self)
+        return SeriesNoun(self._engine)
 
     @property
     def settings(self) -> SettingsNoun:
         """Kept in the database, in force everywhere from the moment they change."""
         from unstuck.app.nouns import SettingsNoun
 
-        return SettingsNoun(self)
+        return SettingsNoun(self._engine)
 
     @property
     def stats(self) -> StatsNoun:
         """How many jobs are in which state, together, or by tenant, queue or workflow."""
         from unstuck.app.nouns import StatsNoun
 
-        return StatsNoun(self)
+        return StatsNoun(self._engine)
 
     @property
     def targets(self) -> TargetsNoun:
         """Where jobs run one at a time; whose turn it is, and what blocks."""
         from unstuck.app.nouns import TargetsNoun
 
-        return TargetsNoun(self)
+        return TargetsNoun(self._engine)
 
     @property
     def tenants(self) -> TenantsNoun:
         """Whose jobs; their shares, pauses and limits."""
         from unstuck.app.nouns import TenantsNoun
 
-        return TenantsNoun(self)
+        return TenantsNoun(self._engine)
 
     @property
     def workers(self) -> WorkersNoun:
         """Who runs the jobs, in which processes, and what may be ordered of them."""
         from unstuck.app.nouns import WorkersNoun
 
-        return WorkersNoun(self)
+        return WorkersNoun(self._engine)
 
     @property
     def workflows(self) -> WorkflowsNoun:
         """What can be run, as its workers registered it; pause and limit it."""
         from unstuck.app.nouns import WorkflowsNoun
 
-        return WorkflowsNoun(self)
+        return WorkflowsNoun(self._engine)

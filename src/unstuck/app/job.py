@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import logging
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
+from unstuck.app.cancellable_clock import CancellableClock
 from unstuck.app.engine import Engine
-from unstuck.clock import MachineClock
-from unstuck.executor.context import current, running
 from unstuck.intake.arguments import decode_result
 from unstuck.model.errors import JobFailed, StillRunning
 from unstuck.model.job import JobRecord
@@ -36,16 +34,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
-
-
-class CancellableClock(MachineClock):
-    """A handler that waits for another job still hears when its own is asked to stop."""
-
-    def wait(self, event: threading.Event, seconds: float) -> bool:
-        happened = super().wait(event, seconds)
-        if running.get() is not None:
-            current().check()
-        return happened
 
 
 class Job(Generic[R_co]):
@@ -111,7 +99,7 @@ class Job(Generic[R_co]):
     def output(self) -> str | None:
         """What the last attempt that said anything printed and logged, for people."""
         said = None
-        for attempt in self._lookup.tries(self.id):
+        for attempt in _read_on(functools.partial(self._jobs.attempts, self.id, tenant=self.tenant)):
             said = attempt.output or said
         return said
 
@@ -120,18 +108,14 @@ class Job(Generic[R_co]):
 
     def history(self) -> list[EventView]:
         """All that happened to it; page by page: `app.jobs.history(job.id)`."""
-        from unstuck.views.jobs import EventView
-
-        return [EventView.of(event) for event in self._lookup.events(self.id)]
+        return [*_read_on(functools.partial(self._jobs.history, self.id, tenant=self.tenant))]
 
     async def ahistory(self) -> list[EventView]:
         return await self._in_thread(self.history)
 
     def attempts(self) -> list[AttemptView]:
         """All of them, with what they printed; page by page: `app.jobs.attempts(job.id)`."""
-        from unstuck.views.jobs import AttemptView
-
-        return [AttemptView.of(attempt) for attempt in self._lookup.tries(self.id)]
+        return [*_read_on(functools.partial(self._jobs.attempts, self.id, tenant=self.tenant))]
 
     async def aattempts(self) -> list[AttemptView]:
         return await self._in_thread(self.attempts)
@@ -221,8 +205,7 @@ class Job(Generic[R_co]):
         `level` only records of this level and above."""
         if follow:
             return self._jobs.follow_logs(self.id, attempt=attempt, level=level, tenant=self.tenant)
-        ask = functools.partial(self._jobs.logs, self.id, attempt=attempt, level=level, tenant=self.tenant)
-        return _read_on(ask(), ask)
+        return _read_on(functools.partial(self._jobs.logs, self.id, attempt=attempt, level=level, tenant=self.tenant))
 
     async def alogs(
         self, *, follow: bool = False, attempt: int | None = None, level: str | None = None
@@ -407,12 +390,19 @@ class _Watched:
         return record
 
 
-def _read_on(page: Page[T], ask: Callable[..., Page[T]]) -> Iterator[T]:
-    """This page, and those behind it as far as somebody reads."""
-    yield from page
-    while page.next is not None:
-        page = ask(after=page.next)
+def _read_on(ask: Callable[..., Page[T]]) -> Iterator[T]:
+    """The first page, asked for at once so that a bad question is told where it is asked, and those behind it as far
+    as somebody reads."""
+    first = ask()
+
+    def items() -> Iterator[T]:
+        page = first
         yield from page
+        while page.next is not None:
+            page = ask(after=page.next)
+            yield from page
+
+    return items()
 
 
 def _is_well(record: JobRecord) -> bool:

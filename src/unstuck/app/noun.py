@@ -1,16 +1,8 @@
-"""Noun: how a method of `app.queues` and its kin asks an operation."""
+"""Noun: what the methods of `app.queues` and its kin have in common."""
 
 from __future__ import annotations
 
-from typing import ParamSpec, TypeVar
-
 from unstuck.app.engine import Engine
-from unstuck.app.job import CancellableClock
-from unstuck.observe.stream import AsyncStream, Source, Stream
-from unstuck.operations.table import Operation
-
-P = ParamSpec("P")
-V = TypeVar("V")
 
 
 class Noun:
@@ -18,31 +10,3 @@ class Noun:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-
-    def _ask(
-        self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
-    ) -> V:
-        return operation(self._engine.caller(tenant, by), *args, **kwargs)
-
-    async def _aask(
-        self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
-    ) -> V:
-        def ask() -> V:
-            return self._ask(operation, tenant, by, *args, **kwargs)
-
-        return await self._engine.in_thread(ask)
-
-    def _follow(
-        self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
-    ) -> Stream[V]:
-        source = operation(self._engine.caller(tenant), *args, **kwargs)
-        return Stream(source, clock=CancellableClock())
-
-    def _afollow(
-        self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncStream[V]:
-        def open_() -> Source[V]:
-            return operation(self._engine.caller(tenant), *args, **kwargs)
-
-        in_thread = self._engine.in_thread
-        return AsyncStream(lambda: in_thread(open_), lambda source: in_thread(source.look))

@@ -87,13 +87,13 @@ class ApprovalsNoun(Noun):
 
     def list(self, *, after: str | None = None, limit: int = 50, tenant: str | None = None) -> Page[ApprovalView]:
         """What waits for a decision, the oldest first: who is asked, until when, and what happens then."""
-        return self._ask(approvals.list_, tenant, None, after=after, limit=limit)
+        return self._engine.ask(approvals.list_, tenant, None, after=after, limit=limit)
 
     async def alist(
         self, *, after: str | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[ApprovalView]:
         """`list` for coroutines."""
-        return await self._aask(approvals.list_, tenant, None, after=after, limit=limit)
+        return await self._engine.aask(approvals.list_, tenant, None, after=after, limit=limit)
 
     def approve(
         self,
@@ -106,7 +106,7 @@ class ApprovalsNoun(Noun):
     ) -> WaitView:
         """Say yes to the question that a job asks (`key`: to this one): the job goes on. NotWaiting if none is
         open or somebody was faster, NotAsked if the question is for others."""
-        return self._ask(approvals.approve, tenant, by, job, comment=comment, key=key)
+        return self._engine.ask(approvals.approve, tenant, by, job, comment=comment, key=key)
 
     async def aapprove(
         self,
@@ -118,7 +118,7 @@ class ApprovalsNoun(Noun):
         by: str | None = None,
     ) -> WaitView:
         """`approve` for coroutines."""
-        return await self._aask(approvals.approve, tenant, by, job, comment=comment, key=key)
+        return await self._engine.aask(approvals.approve, tenant, by, job, comment=comment, key=key)
 
     def reject(
         self,
@@ -130,7 +130,7 @@ class ApprovalsNoun(Noun):
         by: str | None = None,
     ) -> WaitView:
         """Say no: the job hears of it, and fails unless it knows what to do then."""
-        return self._ask(approvals.reject, tenant, by, job, comment=comment, key=key)
+        return self._engine.ask(approvals.reject, tenant, by, job, comment=comment, key=key)
 
     async def areject(
         self,
@@ -142,7 +142,7 @@ class ApprovalsNoun(Noun):
         by: str | None = None,
     ) -> WaitView:
         """`reject` for coroutines."""
-        return await self._aask(approvals.reject, tenant, by, job, comment=comment, key=key)
+        return await self._engine.aask(approvals.reject, tenant, by, job, comment=comment, key=key)
 
 
 class AuditNoun(Noun):
@@ -160,7 +160,7 @@ class AuditNoun(Noun):
         tenant: str | None = None,
     ) -> Page[ActionView]:
         """What operators did, the newest first. `verb`: one ("jobs.cancel"), or all of a noun ("jobs")."""
-        return self._ask(audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit)
+        return self._engine.ask(audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit)
 
     async def alist(
         self,
@@ -172,7 +172,9 @@ class AuditNoun(Noun):
         tenant: str | None = None,
     ) -> Page[ActionView]:
         """`list` for coroutines."""
-        return await self._aask(audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit)
+        return await self._engine.aask(
+            audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit
+        )
 
 
 class BlacklistNoun(Noun):
@@ -182,44 +184,44 @@ class BlacklistNoun(Noun):
 
     def list(self, *, tenant: str | None = None) -> Page[BlacklistView]:
         """What stands, the oldest first: why, by whom, since when."""
-        return self._ask(blacklist.list_, tenant, None)
+        return self._engine.ask(blacklist.list_, tenant, None)
 
     async def alist(self, *, tenant: str | None = None) -> Page[BlacklistView]:
         """`list` for coroutines."""
-        return await self._aask(blacklist.list_, tenant, None)
+        return await self._engine.aask(blacklist.list_, tenant, None)
 
     def add(
         self, workflow: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
     ) -> BlacklistAdded:
         """Shut a workflow out on every path. What runs goes on; what waits fails, or is held by its own policy.
         One that is out already stays so, with the reason it had."""
-        return self._ask(blacklist.add, tenant, by, workflow, reason=reason)
+        return self._engine.ask(blacklist.add, tenant, by, workflow, reason=reason)
 
     async def aadd(
         self, workflow: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
     ) -> BlacklistAdded:
         """`add` for coroutines."""
-        return await self._aask(blacklist.add, tenant, by, workflow, reason=reason)
+        return await self._engine.aask(blacklist.add, tenant, by, workflow, reason=reason)
 
     def remove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> BlacklistRemoved:
         """Let a workflow run again. Its stuck executions count from 0, and what was held goes on."""
-        return self._ask(blacklist.remove, tenant, by, workflow)
+        return self._engine.ask(blacklist.remove, tenant, by, workflow)
 
     async def aremove(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> BlacklistRemoved:
         """`remove` for coroutines."""
-        return await self._aask(blacklist.remove, tenant, by, workflow)
+        return await self._engine.aask(blacklist.remove, tenant, by, workflow)
 
     def history(
         self, workflow: str | None = None, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[BlacklistView]:
         """Everything that ever was on it, the newest first: who, when, why, and who lifted it when."""
-        return self._ask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
+        return self._engine.ask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
 
     async def ahistory(
         self, workflow: str | None = None, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[BlacklistView]:
         """`history` for coroutines."""
-        return await self._aask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
+        return await self._engine.aask(blacklist.history, tenant, None, workflow, after=after, limit=limit)
 
 
 class BulksNoun(Noun):
@@ -243,7 +245,7 @@ class BulksNoun(Noun):
     ) -> CountView:
         """How many jobs a filter wants, before a bulk of them is started. Counting ends somewhere: the number is
         exact, or there are at least so many."""
-        return self._ask(
+        return self._engine.ask(
             bulks.count,
             tenant,
             None,
@@ -273,7 +275,7 @@ class BulksNoun(Noun):
         tenant: str | None = None,
     ) -> CountView:
         """`count` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             bulks.count,
             tenant,
             None,
@@ -313,7 +315,7 @@ class BulksNoun(Noun):
         this returns, and workers carry it out; jobs submitted from now on do not count. `expected`: how many
         were counted, and OtherCount if others match. A filter that wants every job is refused unless
         `everything` is said."""
-        return self._ask(
+        return self._engine.ask(
             bulks.start,
             tenant,
             by,
@@ -356,7 +358,7 @@ class BulksNoun(Noun):
         by: str | None = None,
     ) -> BulkView:
         """`start` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             bulks.start,
             tenant,
             by,
@@ -381,29 +383,29 @@ class BulksNoun(Noun):
         self, *, state: str | None = None, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[BulkView]:
         """The bulks of a tenant, the newest first."""
-        return self._ask(bulks.list_, tenant, None, state=state, after=after, limit=limit)
+        return self._engine.ask(bulks.list_, tenant, None, state=state, after=after, limit=limit)
 
     async def alist(
         self, *, state: str | None = None, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[BulkView]:
         """`list` for coroutines."""
-        return await self._aask(bulks.list_, tenant, None, state=state, after=after, limit=limit)
+        return await self._engine.aask(bulks.list_, tenant, None, state=state, after=after, limit=limit)
 
     def get(self, number: int, *, tenant: str | None = None) -> BulkView:
         """How far one is, and the first jobs that it was refused for."""
-        return self._ask(bulks.get, tenant, None, number)
+        return self._engine.ask(bulks.get, tenant, None, number)
 
     async def aget(self, number: int, *, tenant: str | None = None) -> BulkView:
         """`get` for coroutines."""
-        return await self._aask(bulks.get, tenant, None, number)
+        return await self._engine.aask(bulks.get, tenant, None, number)
 
     def cancel(self, number: int, *, tenant: str | None = None, by: str | None = None) -> BulkView:
         """It does nothing more; what it has done stays done."""
-        return self._ask(bulks.cancel, tenant, by, number)
+        return self._engine.ask(bulks.cancel, tenant, by, number)
 
     async def acancel(self, number: int, *, tenant: str | None = None, by: str | None = None) -> BulkView:
         """`cancel` for coroutines."""
-        return await self._aask(bulks.cancel, tenant, by, number)
+        return await self._engine.aask(bulks.cancel, tenant, by, number)
 
 
 class EventsNoun(Noun):
@@ -423,7 +425,7 @@ class EventsNoun(Noun):
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
         on, also where nothing follows yet."""
-        return self._ask(
+        return self._engine.ask(
             events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
         )
 
@@ -438,7 +440,7 @@ class EventsNoun(Noun):
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """`list` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
         )
 
@@ -453,7 +455,7 @@ class EventsNoun(Noun):
     ) -> Stream[FeedEventView]:
         """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or
         behind an earlier event's cursor."""
-        return self._follow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.follow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
 
     def afollow(
         self,
@@ -465,7 +467,7 @@ class EventsNoun(Noun):
         tenant: str | None = None,
     ) -> AsyncStream[FeedEventView]:
         """`follow` for coroutines."""
-        return self._afollow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.afollow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
 
     def send(
         self,
@@ -481,7 +483,7 @@ class EventsNoun(Noun):
         """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else
         the next that begins within 24 hours. The payload may be what a result may be. Sent again under the same
         `id` it counts once. NotWaiting for a job that has ended."""
-        return self._ask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
+        return self._engine.ask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
 
     async def asend(
         self,
@@ -495,7 +497,7 @@ class EventsNoun(Noun):
         by: str | None = None,
     ) -> SentView:
         """`send` for coroutines."""
-        return await self._aask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
+        return await self._engine.aask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
 
 
 class HealthNoun(Noun):
@@ -506,13 +508,13 @@ class HealthNoun(Noun):
     def check(self, *, need_workers: bool = True, worker: str | None = None, tenant: str | None = None) -> HealthView:
         """Database reachable, schema current, workers alive, nothing in trouble. With `worker` only: this one is
         active and ready. With `need_workers=False` a database without a worker is healthy, too."""
-        return self._ask(health.check, tenant, None, need_workers=need_workers, worker=worker)
+        return self._engine.ask(health.check, tenant, None, need_workers=need_workers, worker=worker)
 
     async def acheck(
         self, *, need_workers: bool = True, worker: str | None = None, tenant: str | None = None
     ) -> HealthView:
         """`check` for coroutines."""
-        return await self._aask(health.check, tenant, None, need_workers=need_workers, worker=worker)
+        return await self._engine.aask(health.check, tenant, None, need_workers=need_workers, worker=worker)
 
 
 class JobsNoun(Noun):
@@ -540,7 +542,7 @@ class JobsNoun(Noun):
         """The newest jobs, or those you ask for: in these states, of this workflow, submitted `before` or `since`.
         A search by `argument` (its name and value) looks at a bounded number of jobs: `looked` says at how
         many, and `next` goes on behind them."""
-        return self._ask(
+        return self._engine.ask(
             jobs.list_,
             tenant,
             None,
@@ -576,7 +578,7 @@ class JobsNoun(Noun):
         tenant: str | None = None,
     ) -> JobList:
         """`list` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             jobs.list_,
             tenant,
             None,
@@ -597,35 +599,35 @@ class JobsNoun(Noun):
     def get(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
         """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
         attempts and events only so many."""
-        return self._ask(jobs.get, tenant, None, job, last=last)
+        return self._engine.ask(jobs.get, tenant, None, job, last=last)
 
     async def aget(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
         """`get` for coroutines."""
-        return await self._aask(jobs.get, tenant, None, job, last=last)
+        return await self._engine.aask(jobs.get, tenant, None, job, last=last)
 
     def history(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
     ) -> Page[EventWhole]:
         """What happened to a job above this event's number, in order, each with the attempt that it ended."""
-        return self._ask(jobs.history, tenant, None, job, after=after, limit=limit)
+        return self._engine.ask(jobs.history, tenant, None, job, after=after, limit=limit)
 
     async def ahistory(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
     ) -> Page[EventWhole]:
         """`history` for coroutines."""
-        return await self._aask(jobs.history, tenant, None, job, after=after, limit=limit)
+        return await self._engine.aask(jobs.history, tenant, None, job, after=after, limit=limit)
 
     def attempts(
         self, job: str, *, after: Cursor | None = None, limit: int = 100, tenant: str | None = None
     ) -> Page[AttemptView]:
         """The attempts of a job above this one's number, with what they printed and the stacks that they left."""
-        return self._ask(jobs.attempts, tenant, None, job, after=after, limit=limit)
+        return self._engine.ask(jobs.attempts, tenant, None, job, after=after, limit=limit)
 
     async def aattempts(
         self, job: str, *, after: Cursor | None = None, limit: int = 100, tenant: str | None = None
     ) -> Page[AttemptView]:
         """`attempts` for coroutines."""
-        return await self._aask(jobs.attempts, tenant, None, job, after=after, limit=limit)
+        return await self._engine.aask(jobs.attempts, tenant, None, job, after=after, limit=limit)
 
     def logs(
         self,
@@ -639,7 +641,7 @@ class JobsNoun(Noun):
     ) -> Page[LogView]:
         """What a job printed and logged so far: of all attempts above `after`, at most `limit` of them, or of one.
         With a `level` only records of this level and above."""
-        return self._ask(jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit)
+        return self._engine.ask(jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit)
 
     async def alogs(
         self,
@@ -652,94 +654,96 @@ class JobsNoun(Noun):
         tenant: str | None = None,
     ) -> Page[LogView]:
         """`logs` for coroutines."""
-        return await self._aask(jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit)
+        return await self._engine.aask(
+            jobs.logs, tenant, None, job, attempt=attempt, level=level, after=after, limit=limit
+        )
 
     def follow_logs(
         self, job: str, *, attempt: int | None = None, level: str | None = None, tenant: str | None = None
     ) -> Stream[LogView]:
         """What a job printed and logged, and what comes, until it has ended."""
-        return self._follow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
+        return self._engine.follow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
 
     def afollow_logs(
         self, job: str, *, attempt: int | None = None, level: str | None = None, tenant: str | None = None
     ) -> AsyncStream[LogView]:
         """`follow_logs` for coroutines."""
-        return self._afollow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
+        return self._engine.afollow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
 
     def steps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
         """The steps that a job has finished, in the order it did. Later attempts get their results instead of
         running them again."""
-        return self._ask(jobs.steps, tenant, None, job)
+        return self._engine.ask(jobs.steps, tenant, None, job)
 
     async def asteps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
         """`steps` for coroutines."""
-        return await self._aask(jobs.steps, tenant, None, job)
+        return await self._engine.aask(jobs.steps, tenant, None, job)
 
     def partials(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
     ) -> Page[PartialView]:
         """The parts of its result that a job has given before its end, above this number, in the order it gave
         them. A name that is given again has a new value."""
-        return self._ask(jobs.partials, tenant, None, job, after=after, limit=limit)
+        return self._engine.ask(jobs.partials, tenant, None, job, after=after, limit=limit)
 
     async def apartials(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
     ) -> Page[PartialView]:
         """`partials` for coroutines."""
-        return await self._aask(jobs.partials, tenant, None, job, after=after, limit=limit)
+        return await self._engine.aask(jobs.partials, tenant, None, job, after=after, limit=limit)
 
     def follow_partials(
         self, job: str, *, after: Cursor | None = None, tenant: str | None = None
     ) -> Stream[PartialView]:
         """The parts of its result that a job has given above this number, and those that come, until it has ended.
         A name that is given again comes again."""
-        return self._follow(jobs.follow_partials, tenant, job, after=after)
+        return self._engine.follow(jobs.follow_partials, tenant, job, after=after)
 
     def afollow_partials(
         self, job: str, *, after: Cursor | None = None, tenant: str | None = None
     ) -> AsyncStream[PartialView]:
         """`follow_partials` for coroutines."""
-        return self._afollow(jobs.follow_partials, tenant, job, after=after)
+        return self._engine.afollow(jobs.follow_partials, tenant, job, after=after)
 
     def waits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
         """All that a job ever waited for, the oldest first."""
-        return self._ask(jobs.waits, tenant, None, job)
+        return self._engine.ask(jobs.waits, tenant, None, job)
 
     async def awaits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
         """`waits` for coroutines."""
-        return await self._aask(jobs.waits, tenant, None, job)
+        return await self._engine.aask(jobs.waits, tenant, None, job)
 
     def usage(self, job: str, *, tenant: str | None = None) -> UsageView:
         """What a job has used of its budget in its present run."""
-        return self._ask(jobs.usage, tenant, None, job)
+        return self._engine.ask(jobs.usage, tenant, None, job)
 
     async def ausage(self, job: str, *, tenant: str | None = None) -> UsageView:
         """`usage` for coroutines."""
-        return await self._aask(jobs.usage, tenant, None, job)
+        return await self._engine.aask(jobs.usage, tenant, None, job)
 
     def children(self, job: str, *, tenant: str | None = None) -> Page[ChildView]:
         """The jobs that a job spawned, as they stand."""
-        return self._ask(jobs.children, tenant, None, job)
+        return self._engine.ask(jobs.children, tenant, None, job)
 
     async def achildren(self, job: str, *, tenant: str | None = None) -> Page[ChildView]:
         """`children` for coroutines."""
-        return await self._aask(jobs.children, tenant, None, job)
+        return await self._engine.aask(jobs.children, tenant, None, job)
 
     def tree(self, job: str, *, limit: int = 200, tenant: str | None = None) -> BranchView:
         """Parents and children, from the topmost parent down, at most `limit` jobs."""
-        return self._ask(jobs.tree, tenant, None, job, limit=limit)
+        return self._engine.ask(jobs.tree, tenant, None, job, limit=limit)
 
     async def atree(self, job: str, *, limit: int = 200, tenant: str | None = None) -> BranchView:
         """`tree` for coroutines."""
-        return await self._aask(jobs.tree, tenant, None, job, limit=limit)
+        return await self._engine.aask(jobs.tree, tenant, None, job, limit=limit)
 
     def why(self, job: str, *, tenant: str | None = None) -> WhyAnswer:
         """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
-        return self._ask(jobs.why, tenant, None, job)
+        return self._engine.ask(jobs.why, tenant, None, job)
 
     async def awhy(self, job: str, *, tenant: str | None = None) -> WhyAnswer:
         """`why` for coroutines."""
-        return await self._aask(jobs.why, tenant, None, job)
+        return await self._engine.aask(jobs.why, tenant, None, job)
 
     def stack(
         self,
@@ -752,7 +756,7 @@ class JobsNoun(Noun):
     ) -> StackView:
         """Where a job is in its code: of a running one its worker is asked, which may take so long; else the stack
         is given that its last attempt left, or this `attempt`."""
-        return self._ask(jobs.stack, tenant, by, job, attempt=attempt, timeout=timeout)
+        return self._engine.ask(jobs.stack, tenant, by, job, attempt=attempt, timeout=timeout)
 
     async def astack(
         self,
@@ -764,7 +768,7 @@ class JobsNoun(Noun):
         by: str | None = None,
     ) -> StackView:
         """`stack` for coroutines."""
-        return await self._aask(jobs.stack, tenant, by, job, attempt=attempt, timeout=timeout)
+        return await self._engine.aask(jobs.stack, tenant, by, job, attempt=attempt, timeout=timeout)
 
     def enqueue(
         self,
@@ -791,7 +795,7 @@ class JobsNoun(Noun):
         """Accept a job of a workflow that workers have registered. The same `key`, or the same `id` (a UUID that
         you chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries":
         0}."""
-        return self._ask(
+        return self._engine.ask(
             jobs.enqueue,
             tenant,
             by,
@@ -836,7 +840,7 @@ class JobsNoun(Noun):
         by: str | None = None,
     ) -> NewJobView:
         """`enqueue` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             jobs.enqueue,
             tenant,
             by,
@@ -862,104 +866,104 @@ class JobsNoun(Noun):
         self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """Stop a job for good. At once if it has not started; else its handler is asked to stop."""
-        return self._ask(jobs.cancel, tenant, by, job, reason=reason)
+        return self._engine.ask(jobs.cancel, tenant, by, job, reason=reason)
 
     async def acancel(
         self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """`cancel` for coroutines."""
-        return await self._aask(jobs.cancel, tenant, by, job, reason=reason)
+        return await self._engine.aask(jobs.cancel, tenant, by, job, reason=reason)
 
     def interrupt(
         self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """Pause a job. Stopped like a cancel, but resumable."""
-        return self._ask(jobs.interrupt, tenant, by, job, reason=reason)
+        return self._engine.ask(jobs.interrupt, tenant, by, job, reason=reason)
 
     async def ainterrupt(
         self, job: str, *, reason: str | None = None, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """`interrupt` for coroutines."""
-        return await self._aask(jobs.interrupt, tenant, by, job, reason=reason)
+        return await self._engine.aask(jobs.interrupt, tenant, by, job, reason=reason)
 
     def resume(
         self, job: str, *, from_start: bool = False, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """Let a stopped job go on: a new, clean run of a paused, failed, timed-out or cancelled one. `from_start`:
         its finished steps and partial results are forgotten."""
-        return self._ask(jobs.resume, tenant, by, job, from_start=from_start)
+        return self._engine.ask(jobs.resume, tenant, by, job, from_start=from_start)
 
     async def aresume(
         self, job: str, *, from_start: bool = False, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """`resume` for coroutines."""
-        return await self._aask(jobs.resume, tenant, by, job, from_start=from_start)
+        return await self._engine.aask(jobs.resume, tenant, by, job, from_start=from_start)
 
     def release(self, job: str, *, force: bool = False, tenant: str | None = None, by: str | None = None) -> JobView:
         """Let go of a job that was enqueued with `hold`; with `force` it no longer waits for other jobs either."""
-        return self._ask(jobs.release, tenant, by, job, force=force)
+        return self._engine.ask(jobs.release, tenant, by, job, force=force)
 
     async def arelease(
         self, job: str, *, force: bool = False, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """`release` for coroutines."""
-        return await self._aask(jobs.release, tenant, by, job, force=force)
+        return await self._engine.aask(jobs.release, tenant, by, job, force=force)
 
     def skip(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """Let the target that this job blocks move on. The job stays as it is."""
-        return self._ask(jobs.skip, tenant, by, job)
+        return self._engine.ask(jobs.skip, tenant, by, job)
 
     async def askip(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """`skip` for coroutines."""
-        return await self._aask(jobs.skip, tenant, by, job)
+        return await self._engine.aask(jobs.skip, tenant, by, job)
 
     def retry(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """Run a job again from its start. One that waits for its next try is due now."""
-        return self._ask(jobs.retry, tenant, by, job)
+        return self._engine.ask(jobs.retry, tenant, by, job)
 
     async def aretry(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """`retry` for coroutines."""
-        return await self._aask(jobs.retry, tenant, by, job)
+        return await self._engine.aask(jobs.retry, tenant, by, job)
 
     def run_now(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """Let a job that waits for its time (`delay`, `at`, the next try) be due now. Nothing else is changed."""
-        return self._ask(jobs.run_now, tenant, by, job)
+        return self._engine.ask(jobs.run_now, tenant, by, job)
 
     async def arun_now(self, job: str, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """`run_now` for coroutines."""
-        return await self._aask(jobs.run_now, tenant, by, job)
+        return await self._engine.aask(jobs.run_now, tenant, by, job)
 
     def reprioritise(self, job: str, priority: int, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """Give a job that waits another priority; its age stays. IllegalMove if it runs or has ended."""
-        return self._ask(jobs.reprioritise, tenant, by, job, priority)
+        return self._engine.ask(jobs.reprioritise, tenant, by, job, priority)
 
     async def areprioritise(
         self, job: str, priority: int, *, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """`reprioritise` for coroutines."""
-        return await self._aask(jobs.reprioritise, tenant, by, job, priority)
+        return await self._engine.aask(jobs.reprioritise, tenant, by, job, priority)
 
     def resolve(self, job: str, result: Any, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """Complete a job by hand: a paused, failed or timed-out one ends COMPLETED with this result, without
         running."""
-        return self._ask(jobs.resolve, tenant, by, job, result)
+        return self._engine.ask(jobs.resolve, tenant, by, job, result)
 
     async def aresolve(self, job: str, result: Any, *, tenant: str | None = None, by: str | None = None) -> JobView:
         """`resolve` for coroutines."""
-        return await self._aask(jobs.resolve, tenant, by, job, result)
+        return await self._engine.aask(jobs.resolve, tenant, by, job, result)
 
     def replay(
         self, job: str, *, budget: Mapping[str, float] | None = None, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """Run an ended job once more, as a new job with the same workflow, arguments and policy. `budget`: the
         units in which that one may use more, or less."""
-        return self._ask(jobs.replay, tenant, by, job, budget=budget)
+        return self._engine.ask(jobs.replay, tenant, by, job, budget=budget)
 
     async def areplay(
         self, job: str, *, budget: Mapping[str, float] | None = None, tenant: str | None = None, by: str | None = None
     ) -> JobView:
         """`replay` for coroutines."""
-        return await self._aask(jobs.replay, tenant, by, job, budget=budget)
+        return await self._engine.aask(jobs.replay, tenant, by, job, budget=budget)
 
 
 class LimitsNoun(Noun):
@@ -969,11 +973,11 @@ class LimitsNoun(Noun):
 
     def list(self, *, tenant: str | None = None) -> Page[LimitView]:
         """Every limit that counts something of this tenant; with `tenant="*"` all there are."""
-        return self._ask(limits.list_, tenant, None)
+        return self._engine.ask(limits.list_, tenant, None)
 
     async def alist(self, *, tenant: str | None = None) -> Page[LimitView]:
         """`list` for coroutines."""
-        return await self._aask(limits.list_, tenant, None)
+        return await self._engine.aask(limits.list_, tenant, None)
 
     def key(
         self,
@@ -986,7 +990,7 @@ class LimitsNoun(Noun):
     ) -> LimitChange:
         """Limit the jobs of a key, with "family:*" of each key of it, with "*" of each key. Jobs get one by their
         workflow's limit_key="host:{host}" or when they are enqueued."""
-        return self._ask(limits.key, tenant, by, name, concurrency=concurrency, rate=rate)
+        return self._engine.ask(limits.key, tenant, by, name, concurrency=concurrency, rate=rate)
 
     async def akey(
         self,
@@ -998,15 +1002,15 @@ class LimitsNoun(Noun):
         by: str | None = None,
     ) -> LimitChange:
         """`key` for coroutines."""
-        return await self._aask(limits.key, tenant, by, name, concurrency=concurrency, rate=rate)
+        return await self._engine.aask(limits.key, tenant, by, name, concurrency=concurrency, rate=rate)
 
     def unlimit_key(self, name: str, *, tenant: str | None = None, by: str | None = None) -> LimitChange:
         """Lift the limit of a key."""
-        return self._ask(limits.unlimit_key, tenant, by, name)
+        return self._engine.ask(limits.unlimit_key, tenant, by, name)
 
     async def aunlimit_key(self, name: str, *, tenant: str | None = None, by: str | None = None) -> LimitChange:
         """`unlimit_key` for coroutines."""
-        return await self._aask(limits.unlimit_key, tenant, by, name)
+        return await self._engine.aask(limits.unlimit_key, tenant, by, name)
 
 
 class NotificationsNoun(Noun):
@@ -1018,21 +1022,21 @@ class NotificationsNoun(Noun):
         self, *, acked: bool = False, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[NotificationView]:
         """Those that nobody has taken note of, with `acked` all; the newest first."""
-        return self._ask(notifications.list_, tenant, None, acked=acked, after=after, limit=limit)
+        return self._engine.ask(notifications.list_, tenant, None, acked=acked, after=after, limit=limit)
 
     async def alist(
         self, *, acked: bool = False, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
     ) -> Page[NotificationView]:
         """`list` for coroutines."""
-        return await self._aask(notifications.list_, tenant, None, acked=acked, after=after, limit=limit)
+        return await self._engine.aask(notifications.list_, tenant, None, acked=acked, after=after, limit=limit)
 
     def ack(self, number: int, *, tenant: str | None = None, by: str | None = None) -> NotificationView:
         """Take note of one, so that others need not. The first to do so is kept."""
-        return self._ask(notifications.ack, tenant, by, number)
+        return self._engine.ask(notifications.ack, tenant, by, number)
 
     async def aack(self, number: int, *, tenant: str | None = None, by: str | None = None) -> NotificationView:
         """`ack` for coroutines."""
-        return await self._aask(notifications.ack, tenant, by, number)
+        return await self._engine.aask(notifications.ack, tenant, by, number)
 
 
 class PausesNoun(Noun):
@@ -1042,11 +1046,11 @@ class PausesNoun(Noun):
 
     def list(self, *, tenant: str | None = None) -> Page[PauseView]:
         """Those in force that shut something of this tenant; with `tenant="*"` all there are."""
-        return self._ask(pauses.list_, tenant, None)
+        return self._engine.ask(pauses.list_, tenant, None)
 
     async def alist(self, *, tenant: str | None = None) -> Page[PauseView]:
         """`list` for coroutines."""
-        return await self._aask(pauses.list_, tenant, None)
+        return await self._engine.aask(pauses.list_, tenant, None)
 
 
 class QuarantineNoun(Noun):
@@ -1056,21 +1060,21 @@ class QuarantineNoun(Noun):
 
     def list(self, *, limit: int = 50, tenant: str | None = None) -> Page[QuarantineView]:
         """What is set aside: what could not be done, since when, how often it was tried, and why it fails."""
-        return self._ask(quarantine.list_, tenant, None, limit=limit)
+        return self._engine.ask(quarantine.list_, tenant, None, limit=limit)
 
     async def alist(self, *, limit: int = 50, tenant: str | None = None) -> Page[QuarantineView]:
         """`list` for coroutines."""
-        return await self._aask(quarantine.list_, tenant, None, limit=limit)
+        return await self._engine.aask(quarantine.list_, tenant, None, limit=limit)
 
     def retry(self, job: str | None = None, *, tenant: str | None = None, by: str | None = None) -> QuarantineRetry:
         """Try what was set aside of this job, or all of it, before all others in the next sweep."""
-        return self._ask(quarantine.retry, tenant, by, job)
+        return self._engine.ask(quarantine.retry, tenant, by, job)
 
     async def aretry(
         self, job: str | None = None, *, tenant: str | None = None, by: str | None = None
     ) -> QuarantineRetry:
         """`retry` for coroutines."""
-        return await self._aask(quarantine.retry, tenant, by, job)
+        return await self._engine.aask(quarantine.retry, tenant, by, job)
 
 
 class QueuesNoun(Noun):
@@ -1081,11 +1085,11 @@ class QueuesNoun(Noun):
     def list(self, *, after: str = "", limit: int = 50, tenant: str | None = None) -> Page[QueueView]:
         """The queues of a tenant by name, above `after`: those with jobs, and those that workers or workflows
         name."""
-        return self._ask(queues.list_, tenant, None, after=after, limit=limit)
+        return self._engine.ask(queues.list_, tenant, None, after=after, limit=limit)
 
     async def alist(self, *, after: str = "", limit: int = 50, tenant: str | None = None) -> Page[QueueView]:
         """`list` for coroutines."""
-        return await self._aask(queues.list_, tenant, None, after=after, limit=limit)
+        return await self._engine.aask(queues.list_, tenant, None, after=after, limit=limit)
 
     def pause(
         self,
@@ -1099,7 +1103,7 @@ class QueuesNoun(Noun):
     ) -> PauseView:
         """Start nothing new from a queue: for so long, until that instant, or until somebody lifts it. What runs
         goes on, what comes waits."""
-        return self._ask(queues.pause, tenant, by, queue, seconds=seconds, until=until, reason=reason)
+        return self._engine.ask(queues.pause, tenant, by, queue, seconds=seconds, until=until, reason=reason)
 
     async def apause(
         self,
@@ -1112,15 +1116,15 @@ class QueuesNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """`pause` for coroutines."""
-        return await self._aask(queues.pause, tenant, by, queue, seconds=seconds, until=until, reason=reason)
+        return await self._engine.aask(queues.pause, tenant, by, queue, seconds=seconds, until=until, reason=reason)
 
     def unpause(self, queue: str, *, tenant: str | None = None, by: str | None = None) -> UnpauseView:
         """Lift the pause of a queue."""
-        return self._ask(queues.unpause, tenant, by, queue)
+        return self._engine.ask(queues.unpause, tenant, by, queue)
 
     async def aunpause(self, queue: str, *, tenant: str | None = None, by: str | None = None) -> UnpauseView:
         """`unpause` for coroutines."""
-        return await self._aask(queues.unpause, tenant, by, queue)
+        return await self._engine.aask(queues.unpause, tenant, by, queue)
 
     def limit(
         self,
@@ -1134,7 +1138,9 @@ class QueuesNoun(Noun):
     ) -> LimitChange:
         """Limit how much of a queue runs at once, starts in a time ("100/m") or waits. What is not named stays as
         it stands, None lifts it."""
-        return self._ask(queues.limit, tenant, by, queue, concurrency=concurrency, rate=rate, max_queued=max_queued)
+        return self._engine.ask(
+            queues.limit, tenant, by, queue, concurrency=concurrency, rate=rate, max_queued=max_queued
+        )
 
     async def alimit(
         self,
@@ -1147,17 +1153,17 @@ class QueuesNoun(Noun):
         by: str | None = None,
     ) -> LimitChange:
         """`limit` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             queues.limit, tenant, by, queue, concurrency=concurrency, rate=rate, max_queued=max_queued
         )
 
     def unlimit(self, queue: str, *, tenant: str | None = None, by: str | None = None) -> LimitChange:
         """Lift what was set. What the code says holds again at once."""
-        return self._ask(queues.unlimit, tenant, by, queue)
+        return self._engine.ask(queues.unlimit, tenant, by, queue)
 
     async def aunlimit(self, queue: str, *, tenant: str | None = None, by: str | None = None) -> LimitChange:
         """`unlimit` for coroutines."""
-        return await self._aask(queues.unlimit, tenant, by, queue)
+        return await self._engine.aask(queues.unlimit, tenant, by, queue)
 
 
 class SeriesNoun(Noun):
@@ -1180,7 +1186,7 @@ class SeriesNoun(Noun):
         """What ended, in steps of time: all together, or `per` "queue" or "workflow", and then the `limit` busiest
         of them. `since`: an hour ago, if nothing is said. Minutes are counted one or two minutes after they
         have passed."""
-        return self._ask(
+        return self._engine.ask(
             series.get,
             tenant,
             None,
@@ -1206,7 +1212,7 @@ class SeriesNoun(Noun):
         tenant: str | None = None,
     ) -> SeriesView:
         """`get` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             series.get,
             tenant,
             None,
@@ -1227,35 +1233,35 @@ class SettingsNoun(Noun):
 
     def list(self) -> Page[SettingView]:
         """All of them, with what they mean and who changed them."""
-        return self._ask(settings.list_, None, None)
+        return self._engine.ask(settings.list_, None, None)
 
     async def alist(self) -> Page[SettingView]:
         """`list` for coroutines."""
-        return await self._aask(settings.list_, None, None)
+        return await self._engine.aask(settings.list_, None, None)
 
     def get(self, name: str) -> SettingView:
         """One of them; `value` is what is in force."""
-        return self._ask(settings.get, None, None, name)
+        return self._engine.ask(settings.get, None, None, name)
 
     async def aget(self, name: str) -> SettingView:
         """`get` for coroutines."""
-        return await self._aask(settings.get, None, None, name)
+        return await self._engine.aask(settings.get, None, None, name)
 
     def set(self, name: str, value: Any, *, by: str | None = None) -> SettingView:
         """Change one. Every worker goes by it at once."""
-        return self._ask(settings.set_, None, by, name, value)
+        return self._engine.ask(settings.set_, None, by, name, value)
 
     async def aset(self, name: str, value: Any, *, by: str | None = None) -> SettingView:
         """`set` for coroutines."""
-        return await self._aask(settings.set_, None, by, name, value)
+        return await self._engine.aask(settings.set_, None, by, name, value)
 
     def reset(self, name: str, *, by: str | None = None) -> SettingView:
         """The default again."""
-        return self._ask(settings.reset, None, by, name)
+        return self._engine.ask(settings.reset, None, by, name)
 
     async def areset(self, name: str, *, by: str | None = None) -> SettingView:
         """`reset` for coroutines."""
-        return await self._aask(settings.reset, None, by, name)
+        return await self._engine.aask(settings.reset, None, by, name)
 
 
 class StatsNoun(Noun):
@@ -1265,35 +1271,35 @@ class StatsNoun(Noun):
 
     def get(self, *, tenant: str | None = None) -> StatsView:
         """Jobs by state, and the workers that serve them; with `tenant="*"` of all tenants together."""
-        return self._ask(stats.get, tenant, None)
+        return self._engine.ask(stats.get, tenant, None)
 
     async def aget(self, *, tenant: str | None = None) -> StatsView:
         """`get` for coroutines."""
-        return await self._aask(stats.get, tenant, None)
+        return await self._engine.aask(stats.get, tenant, None)
 
     def by_tenant(self, *, after: str = "", limit: int = 20) -> Page[TallyView]:
         """Jobs by state for each tenant, by name above `after`."""
-        return self._ask(stats.by_tenant, None, None, after=after, limit=limit)
+        return self._engine.ask(stats.by_tenant, None, None, after=after, limit=limit)
 
     async def aby_tenant(self, *, after: str = "", limit: int = 20) -> Page[TallyView]:
         """`by_tenant` for coroutines."""
-        return await self._aask(stats.by_tenant, None, None, after=after, limit=limit)
+        return await self._engine.aask(stats.by_tenant, None, None, after=after, limit=limit)
 
     def by_queue(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
         """Jobs by state for each queue of a tenant, by name above `after`."""
-        return self._ask(stats.by_queue, tenant, None, after=after, limit=limit)
+        return self._engine.ask(stats.by_queue, tenant, None, after=after, limit=limit)
 
     async def aby_queue(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
         """`by_queue` for coroutines."""
-        return await self._aask(stats.by_queue, tenant, None, after=after, limit=limit)
+        return await self._engine.aask(stats.by_queue, tenant, None, after=after, limit=limit)
 
     def by_workflow(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
         """Jobs by state for each workflow of a tenant, by name above `after`."""
-        return self._ask(stats.by_workflow, tenant, None, after=after, limit=limit)
+        return self._engine.ask(stats.by_workflow, tenant, None, after=after, limit=limit)
 
     async def aby_workflow(self, *, after: str = "", limit: int = 20, tenant: str | None = None) -> Page[TallyView]:
         """`by_workflow` for coroutines."""
-        return await self._aask(stats.by_workflow, tenant, None, after=after, limit=limit)
+        return await self._engine.aask(stats.by_workflow, tenant, None, after=after, limit=limit)
 
 
 class TargetsNoun(Noun):
@@ -1306,21 +1312,21 @@ class TargetsNoun(Noun):
     ) -> Page[TargetView]:
         """The targets by name, above `after`; with `blocked` only those that a job blocks, the longest blocked
         first."""
-        return self._ask(targets.list_, tenant, None, blocked=blocked, after=after, limit=limit)
+        return self._engine.ask(targets.list_, tenant, None, blocked=blocked, after=after, limit=limit)
 
     async def alist(
         self, *, blocked: bool = False, after: str = "", limit: int = 50, tenant: str | None = None
     ) -> Page[TargetView]:
         """`list` for coroutines."""
-        return await self._aask(targets.list_, tenant, None, blocked=blocked, after=after, limit=limit)
+        return await self._engine.aask(targets.list_, tenant, None, blocked=blocked, after=after, limit=limit)
 
     def get(self, target: str, *, tenant: str | None = None) -> TargetWhole:
         """One target: whose turn it is, who blocks it since when, who waits, its pause."""
-        return self._ask(targets.get, tenant, None, target)
+        return self._engine.ask(targets.get, tenant, None, target)
 
     async def aget(self, target: str, *, tenant: str | None = None) -> TargetWhole:
         """`get` for coroutines."""
-        return await self._aask(targets.get, tenant, None, target)
+        return await self._engine.aask(targets.get, tenant, None, target)
 
     def pause(
         self,
@@ -1333,7 +1339,7 @@ class TargetsNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """Start nothing new on a target. What runs there goes on."""
-        return self._ask(targets.pause, tenant, by, target, seconds=seconds, until=until, reason=reason)
+        return self._engine.ask(targets.pause, tenant, by, target, seconds=seconds, until=until, reason=reason)
 
     async def apause(
         self,
@@ -1346,15 +1352,15 @@ class TargetsNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """`pause` for coroutines."""
-        return await self._aask(targets.pause, tenant, by, target, seconds=seconds, until=until, reason=reason)
+        return await self._engine.aask(targets.pause, tenant, by, target, seconds=seconds, until=until, reason=reason)
 
     def unpause(self, target: str, *, tenant: str | None = None, by: str | None = None) -> UnpauseView:
         """Lift the pause of a target."""
-        return self._ask(targets.unpause, tenant, by, target)
+        return self._engine.ask(targets.unpause, tenant, by, target)
 
     async def aunpause(self, target: str, *, tenant: str | None = None, by: str | None = None) -> UnpauseView:
         """`unpause` for coroutines."""
-        return await self._aask(targets.unpause, tenant, by, target)
+        return await self._engine.aask(targets.unpause, tenant, by, target)
 
 
 class TenantsNoun(Noun):
@@ -1364,19 +1370,19 @@ class TenantsNoun(Noun):
 
     def list(self, *, after: str = "", limit: int = 20) -> Page[TenantView]:
         """The tenants by name, above `after`: all that have a weight of their own or ever had a job."""
-        return self._ask(tenants.list_, None, None, after=after, limit=limit)
+        return self._engine.ask(tenants.list_, None, None, after=after, limit=limit)
 
     async def alist(self, *, after: str = "", limit: int = 20) -> Page[TenantView]:
         """`list` for coroutines."""
-        return await self._aask(tenants.list_, None, None, after=after, limit=limit)
+        return await self._engine.aask(tenants.list_, None, None, after=after, limit=limit)
 
     def get(self, name: str) -> TenantWhole:
         """One tenant: its jobs by state, its weight, and every pause and limit that touches it."""
-        return self._ask(tenants.get, None, None, name)
+        return self._engine.ask(tenants.get, None, None, name)
 
     async def aget(self, name: str) -> TenantWhole:
         """`get` for coroutines."""
-        return await self._aask(tenants.get, None, None, name)
+        return await self._engine.aask(tenants.get, None, None, name)
 
     def pause(
         self,
@@ -1388,7 +1394,7 @@ class TenantsNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """Start nothing new of a tenant. What runs goes on, what comes waits."""
-        return self._ask(tenants.pause, None, by, name, seconds=seconds, until=until, reason=reason)
+        return self._engine.ask(tenants.pause, None, by, name, seconds=seconds, until=until, reason=reason)
 
     async def apause(
         self,
@@ -1400,24 +1406,24 @@ class TenantsNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """`pause` for coroutines."""
-        return await self._aask(tenants.pause, None, by, name, seconds=seconds, until=until, reason=reason)
+        return await self._engine.aask(tenants.pause, None, by, name, seconds=seconds, until=until, reason=reason)
 
     def unpause(self, name: str, *, by: str | None = None) -> UnpauseView:
         """Lift the pause of a tenant."""
-        return self._ask(tenants.unpause, None, by, name)
+        return self._engine.ask(tenants.unpause, None, by, name)
 
     async def aunpause(self, name: str, *, by: str | None = None) -> UnpauseView:
         """`unpause` for coroutines."""
-        return await self._aask(tenants.unpause, None, by, name)
+        return await self._engine.aask(tenants.unpause, None, by, name)
 
     def weigh(self, name: str, weight: int, *, by: str | None = None) -> WeightView:
         """How many turns a tenant gets for each turn of a tenant of weight 1. Workers take it up within some
         seconds."""
-        return self._ask(tenants.weigh, None, by, name, weight)
+        return self._engine.ask(tenants.weigh, None, by, name, weight)
 
     async def aweigh(self, name: str, weight: int, *, by: str | None = None) -> WeightView:
         """`weigh` for coroutines."""
-        return await self._aask(tenants.weigh, None, by, name, weight)
+        return await self._engine.aask(tenants.weigh, None, by, name, weight)
 
     def limit(
         self,
@@ -1430,7 +1436,9 @@ class TenantsNoun(Noun):
     ) -> LimitChange:
         """Limit how much of a tenant, with "*" of each tenant by itself, runs at once, starts in a time ("100/m")
         or waits. What is not named stays as it stands, None lifts it."""
-        return self._ask(tenants.limit, None, by, name, concurrency=concurrency, rate=rate, max_queued=max_queued)
+        return self._engine.ask(
+            tenants.limit, None, by, name, concurrency=concurrency, rate=rate, max_queued=max_queued
+        )
 
     async def alimit(
         self,
@@ -1442,17 +1450,17 @@ class TenantsNoun(Noun):
         by: str | None = None,
     ) -> LimitChange:
         """`limit` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             tenants.limit, None, by, name, concurrency=concurrency, rate=rate, max_queued=max_queued
         )
 
     def unlimit(self, name: str, *, by: str | None = None) -> LimitChange:
         """Lift what was set."""
-        return self._ask(tenants.unlimit, None, by, name)
+        return self._engine.ask(tenants.unlimit, None, by, name)
 
     async def aunlimit(self, name: str, *, by: str | None = None) -> LimitChange:
         """`unlimit` for coroutines."""
-        return await self._aask(tenants.unlimit, None, by, name)
+        return await self._engine.aask(tenants.unlimit, None, by, name)
 
 
 class WorkersNoun(Noun):
@@ -1463,49 +1471,49 @@ class WorkersNoun(Noun):
     def list(self, *, ended: bool = False, after: Cursor | None = None, limit: int = 500) -> Page[WorkerView]:
         """The workers, each with its processes and the jobs in them; with `ended` also those that left, or fell
         silent more than an hour ago."""
-        return self._ask(workers.list_, None, None, ended=ended, after=after, limit=limit)
+        return self._engine.ask(workers.list_, None, None, ended=ended, after=after, limit=limit)
 
     async def alist(self, *, ended: bool = False, after: Cursor | None = None, limit: int = 500) -> Page[WorkerView]:
         """`list` for coroutines."""
-        return await self._aask(workers.list_, None, None, ended=ended, after=after, limit=limit)
+        return await self._engine.aask(workers.list_, None, None, ended=ended, after=after, limit=limit)
 
     def recycle(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
         """Replace a process. It takes no more jobs, those in it finish and are stored, then it ends; a new one
         starts. Name the worker where two hosts have that pid."""
-        return self._ask(workers.recycle, None, by, pid, worker=worker)
+        return self._engine.ask(workers.recycle, None, by, pid, worker=worker)
 
     async def arecycle(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
         """`recycle` for coroutines."""
-        return await self._aask(workers.recycle, None, by, pid, worker=worker)
+        return await self._engine.aask(workers.recycle, None, by, pid, worker=worker)
 
     def kill(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
         """End a process now. The jobs in it go back to the queue at no cost; a new one starts. Name the worker
         where two hosts have that pid."""
-        return self._ask(workers.kill, None, by, pid, worker=worker)
+        return self._engine.ask(workers.kill, None, by, pid, worker=worker)
 
     async def akill(self, pid: int, *, worker: str | None = None, by: str | None = None) -> OrderView:
         """`kill` for coroutines."""
-        return await self._aask(workers.kill, None, by, pid, worker=worker)
+        return await self._engine.aask(workers.kill, None, by, pid, worker=worker)
 
     def drain(self, worker: str | None = None, *, every: bool = False, by: str | None = None) -> Page[OrderView]:
         """Stop a worker, or with `every` all there are, in order: it takes nothing new, what runs may finish, then
         it ends. An order for each."""
-        return self._ask(workers.drain, None, by, worker, every=every)
+        return self._engine.ask(workers.drain, None, by, worker, every=every)
 
     async def adrain(
         self, worker: str | None = None, *, every: bool = False, by: str | None = None
     ) -> Page[OrderView]:
         """`drain` for coroutines."""
-        return await self._aask(workers.drain, None, by, worker, every=every)
+        return await self._engine.aask(workers.drain, None, by, worker, every=every)
 
     def answer(self, order: int, *, timeout: Duration = 5.0) -> OrderView:
         """An order, by its number, with its worker's answer; NoAnswer when the time is over first. The order
         stands all the same."""
-        return self._ask(workers.answer, None, None, order, timeout=timeout)
+        return self._engine.ask(workers.answer, None, None, order, timeout=timeout)
 
     async def aanswer(self, order: int, *, timeout: Duration = 5.0) -> OrderView:
         """`answer` for coroutines."""
-        return await self._aask(workers.answer, None, None, order, timeout=timeout)
+        return await self._engine.aask(workers.answer, None, None, order, timeout=timeout)
 
 
 class WorkflowsNoun(Noun):
@@ -1515,19 +1523,19 @@ class WorkflowsNoun(Noun):
 
     def list(self, *, tenant: str | None = None) -> Page[WorkflowView]:
         """What workers have registered in this database, whoever's code it is."""
-        return self._ask(workflows.list_, tenant, None)
+        return self._engine.ask(workflows.list_, tenant, None)
 
     async def alist(self, *, tenant: str | None = None) -> Page[WorkflowView]:
         """`list` for coroutines."""
-        return await self._aask(workflows.list_, tenant, None)
+        return await self._engine.aask(workflows.list_, tenant, None)
 
     def get(self, workflow: str, *, tenant: str | None = None) -> WorkflowView:
         """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
-        return self._ask(workflows.get, tenant, None, workflow)
+        return self._engine.ask(workflows.get, tenant, None, workflow)
 
     async def aget(self, workflow: str, *, tenant: str | None = None) -> WorkflowView:
         """`get` for coroutines."""
-        return await self._aask(workflows.get, tenant, None, workflow)
+        return await self._engine.aask(workflows.get, tenant, None, workflow)
 
     def pause(
         self,
@@ -1540,7 +1548,7 @@ class WorkflowsNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """Start nothing new of a workflow. What runs goes on, what comes waits."""
-        return self._ask(workflows.pause, tenant, by, workflow, seconds=seconds, until=until, reason=reason)
+        return self._engine.ask(workflows.pause, tenant, by, workflow, seconds=seconds, until=until, reason=reason)
 
     async def apause(
         self,
@@ -1553,15 +1561,17 @@ class WorkflowsNoun(Noun):
         by: str | None = None,
     ) -> PauseView:
         """`pause` for coroutines."""
-        return await self._aask(workflows.pause, tenant, by, workflow, seconds=seconds, until=until, reason=reason)
+        return await self._engine.aask(
+            workflows.pause, tenant, by, workflow, seconds=seconds, until=until, reason=reason
+        )
 
     def unpause(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> UnpauseView:
         """Lift the pause of a workflow."""
-        return self._ask(workflows.unpause, tenant, by, workflow)
+        return self._engine.ask(workflows.unpause, tenant, by, workflow)
 
     async def aunpause(self, workflow: str, *, tenant: str | None = None, by: str | None = None) -> UnpauseView:
         """`unpause` for coroutines."""
-        return await self._aask(workflows.unpause, tenant, by, workflow)
+        return await self._engine.aask(workflows.unpause, tenant, by, workflow)
 
     def limit(
         self,
@@ -1575,7 +1585,9 @@ class WorkflowsNoun(Noun):
     ) -> LimitChange:
         """Limit how much of a workflow, or of each of its limit keys, runs at once or starts in a time ("100/m").
         What is not named stays as it stands, None lifts it."""
-        return self._ask(workflows.limit, tenant, by, workflow, concurrency=concurrency, rate=rate, each_key=each_key)
+        return self._engine.ask(
+            workflows.limit, tenant, by, workflow, concurrency=concurrency, rate=rate, each_key=each_key
+        )
 
     async def alimit(
         self,
@@ -1588,7 +1600,7 @@ class WorkflowsNoun(Noun):
         by: str | None = None,
     ) -> LimitChange:
         """`limit` for coroutines."""
-        return await self._aask(
+        return await self._engine.aask(
             workflows.limit, tenant, by, workflow, concurrency=concurrency, rate=rate, each_key=each_key
         )
 
@@ -1596,10 +1608,10 @@ class WorkflowsNoun(Noun):
         self, workflow: str, *, each_key: bool = False, tenant: str | None = None, by: str | None = None
     ) -> LimitChange:
         """Lift what was set. What the code says holds again at once."""
-        return self._ask(workflows.unlimit, tenant, by, workflow, each_key=each_key)
+        return self._engine.ask(workflows.unlimit, tenant, by, workflow, each_key=each_key)
 
     async def aunlimit(
         self, workflow: str, *, each_key: bool = False, tenant: str | None = None, by: str | None = None
     ) -> LimitChange:
         """`unlimit` for coroutines."""
-        return await self._aask(workflows.unlimit, tenant, by, workflow, each_key=each_key)
+        return await self._engine.aask(workflows.unlimit, tenant, by, workflow, each_key=each_key)

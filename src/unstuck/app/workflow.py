@@ -14,7 +14,6 @@ from typing import (
     Generic,
     Literal,
     ParamSpec,
-    Protocol,
     TypedDict,
     TypeVar,
     Unpack,
@@ -26,6 +25,7 @@ from unstuck.intake.submit import Options
 from unstuck.model.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from unstuck.app.code import AppCode
     from unstuck.app.job import Job
     from unstuck.model.job import NewJob
 
@@ -111,21 +111,14 @@ Calls = Sequence[tuple[Sequence[Any], Mapping[str, Any]]]
 Submit = Callable[[Calls], "list[Job[Any]]"]
 
 
-class Owner(Protocol):
-    """The App that a workflow belongs to, as far as the workflow asks anything of it."""
-
-    def add(self, function: Callable[..., Any], options: Mapping[str, Any], names: Mapping[str, Any]) -> Any: ...
-    def prepared(self, workflow: str, options: Options) -> Submit: ...
-    def draft(self, workflow: str, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options) -> NewJob: ...
-    async def in_thread(self, function: Callable[..., T], *args: Any) -> T: ...
-
-
 class Workflow(Generic[P, R]):
     """A handler that can be asked for. Called directly it is the plain function, run here and now."""
 
-    def __init__(self, app: Owner, name: str, function: Callable[..., Any], options: Options | None = None) -> None:
+    def __init__(
+        self, code: AppCode, name: str, function: Callable[..., Any], options: Options | None = None
+    ) -> None:
         functools.update_wrapper(self, function)
-        self._app = app
+        self._code = code
         self._function = function
         self._options = options or Options()
         self._prepared: Submit | None = None
@@ -175,7 +168,7 @@ class Workflow(Generic[P, R]):
 
         async def aenqueue(self, *args, **kwargs):
             """The same for coroutines: the loop goes on meanwhile."""
-            return (await self._app.in_thread(self._submit, [(args, kwargs)]))[0]
+            return (await self._code.engine.in_thread(self._submit, [(args, kwargs)]))[0]
 
     def enqueue_many(self, calls: Iterable[Any]) -> list[Job[R]]:
         """One job per call: a tuple of positional arguments, a dict of named ones, a Call, or one single argument.
@@ -185,20 +178,20 @@ class Workflow(Generic[P, R]):
     def using(self, **options: Unpack[JobOptions]) -> Workflow[P, R]:
         """The same workflow with other options for its jobs: priority, key, tenant, queue, delay, at, retries, target
         (None: of none), limit_key, hold (until released), after (other jobs have ended) …"""
-        return Workflow(self._app, self.name, self._function, self._options.with_(**options))
+        return Workflow(self._code, self.name, self._function, self._options.with_(**options))
 
     def draft(self, args: Sequence[Any], kwargs: Mapping[str, Any], tenant: str) -> NewJob:
         """The job that this call would be, for `ctx.spawn`: checked, and not stored. Of this tenant and no other."""
         given = self._options.tenant
         if given is not None and given != tenant:
             raise InvalidInput(f"a child belongs to its parent's tenant {tenant!r}, not to {given!r}")
-        return self._app.draft(self.name, args, kwargs, self._options.with_(tenant=tenant))
+        return self._code.draft(self.name, args, kwargs, self._options.with_(tenant=tenant))
 
     def _submit(self, calls: Calls) -> list[Job[R]]:
         if self._options.key is not None and len(calls) > 1:
             raise InvalidInput(f"key={self._options.key!r} would make one job of {len(calls)} calls")
         if self._prepared is None:
-            self._prepared = self._app.prepared(self.name, self._options)
+            self._prepared = self._code.prepared(self.name, self._options)
         return self._prepared(calls)
 
 
@@ -217,8 +210,8 @@ def _call(call: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
 class Decorator:
     """`@app.workflow` and `@app.workflow(timeout=…)`."""
 
-    def __init__(self, app: Owner, options: Mapping[str, Any]) -> None:
-        self._app = app
+    def __init__(self, code: AppCode, options: Mapping[str, Any]) -> None:
+        self._code = code
         self._options = options
 
     if TYPE_CHECKING and MYPY:
@@ -250,5 +243,5 @@ class Decorator:
         def __call__(self, function=None, /, **options):
             merged = {**self._options, **options}
             if function is None:
-                return Decorator(self._app, merged)
-            return self._app.add(function, merged, sys._getframe(1).f_locals)
+                return Decorator(self._code, merged)
+            return self._code.add(function, merged, sys._getframe(1).f_locals)

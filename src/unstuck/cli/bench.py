@@ -68,14 +68,14 @@ def _measure(
 
     workflow: Any = noops.nothing_async if asynchronous else noops.nothing
     with noops.app:
-        before = _left(noops.app.store, 1_000_000)
+        before = _left(noops.app._engine.store, 1_000_000)
         began = clock.boot()
         first = workflow.enqueue_many([()] * jobs)[0]
         enqueued = clock.boot() - began
         how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "bench-worker"]
         with Companion("unstuck.examples.bench:app", url, log, how) as companion:
-            _drain(noops.app.store, companion, before, timeout)
-            drained = (noops.app.store.now() - first.attempts()[0].claimed_at).total_seconds()
+            _drain(noops.app._engine.store, companion, before, timeout)
+            drained = (noops.app._engine.store.now() - first.attempts()[0].claimed_at).total_seconds()
     return {
         "jobs": jobs,
         "handler": "async" if asynchronous else "sync",

@@ -56,7 +56,7 @@ def demo(
     from unstuck.examples.demo import app as shop
 
     FOLDER.mkdir(exist_ok=True)
-    watcher, trickle = Watcher(shop.store, "default"), Trickle(SystemChance())
+    watcher, trickle = Watcher(shop._engine.store, "default"), Trickle(SystemChance())
     how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "demo-worker"]
     with shop, _stop_signals() as stop:
         if database is None:  # on somebody's own database their rules stay

@@ -150,7 +150,7 @@ def remind(customer: str) -> str:
 #: From the gallery of stuck jobs: each has two seconds, is asked to stop, and has two more to do so. The first three
 #: never do, and whoever does so again is blacklisted; the last blocks the event loop and is interrupted there.
 CULPRITS = tuple(
-    app.workflow(name=culprit.name, timeout=2, grace=2, retries=0)(inspect.unwrap(culprit)).name
+    app.workflow(name=culprit.name, timeout=2, grace=2, retries=0)(inspect.unwrap(culprit))
     for culprit in (
         threads.thread_sleep,
         interpreter.regex_in_thread,

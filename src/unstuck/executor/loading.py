@@ -30,7 +30,7 @@ NOT_AN_APP = 65  # an exit code that neither Python nor a signal uses
 def load_registry(app: str) -> Registry:
     """Import the app and take what it has registered."""
     found = load_app(app)
-    registry = getattr(found, "registry", None)
+    registry = getattr(found, "_registry", None)
     if not isinstance(registry, Registry):
         raise NotAnApp(app, type(found).__name__)
     if registry.code_version == UNVERSIONED:
@@ -110,12 +110,12 @@ def _tell(app: str) -> int:
     except SystemExit:  # a script instead of an app: it would end without a word
         traceback.print_exc()
         return 1
-    registry = getattr(found, "registry", None)
+    registry = getattr(found, "_registry", None)
     if not isinstance(registry, Registry):
         print(type(found).__name__)
         return NOT_AN_APP
     workflows = {name: json.loads(said(name, handler.said)) for name, handler in registry.handlers.items()}
-    print(json.dumps({"settings": getattr(found, "given", {}), "workflows": workflows}))
+    print(json.dumps({"settings": getattr(found, "_given", {}), "workflows": workflows}))
     return 0
 
 

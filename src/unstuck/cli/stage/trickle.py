@@ -7,7 +7,6 @@ from typing import Any
 
 from unstuck.chance import Chance
 from unstuck.examples import demo as shop
-from unstuck.intake.submit import Options
 from unstuck.model.errors import Conflict, NotBlacklisted, UnknownJob, WorkflowBlacklisted
 from unstuck.views.flow import ApprovalView
 
@@ -124,7 +123,7 @@ class Trickle:
                 pass  # somebody at another terminal was faster
 
     def _has_waited(self, approval: ApprovalView) -> bool:
-        return (shop.app.store.now() - approval.asked_at).total_seconds() >= PATIENCE
+        return (shop.app._engine.store.now() - approval.asked_at).total_seconds() >= PATIENCE
 
     def _get_stuck(self, lap: int) -> None:
         """Every second lap a job that does not stop, and beside it some that must not suffer from it. The first
@@ -134,16 +133,16 @@ class Trickle:
         culprit = REPEATED[lap // 2 % len(REPEATED)]
         shop.render_video.enqueue_many([(75,), (75,)])
         try:
-            shop.app.submit(culprit, [((), {})], Options())
+            culprit.enqueue()
             if lap // 2 % len(REPEATED) == 1:
-                shop.app.submit(culprit, [((), {})], Options(delay=7))
+                culprit.using(delay=7).enqueue()
         except WorkflowBlacklisted:
             pass  # as any caller is told, until somebody lifts it
 
     def _lift(self, lap: int) -> None:
         """After some laps in which it could be looked at, and what an earlier demo left. Nobody else's entries."""
         for entry in shop.app.blacklist.list() if lap % 6 in (0, 1) else ():
-            if entry.auto and entry.workflow in shop.CULPRITS:
+            if entry.auto and entry.workflow in [culprit.name for culprit in shop.CULPRITS]:
                 try:
                     shop.app.blacklist.remove(entry.workflow, tenant=entry.tenant, by="the shop")
                 except NotBlacklisted:
