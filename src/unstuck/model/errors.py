@@ -5,6 +5,7 @@ UnstuckError
 ├── InvalidInput           refused at the door; nothing was written
 │   ├── NotAnApp           what was named as the app is there, and is something else
 │   ├── InvalidArguments   they do not fit the workflow's signature
+│   ├── WrongArguments     a request whose arguments do not fit its route; `problems` says where
 │   ├── NotStorable        a value that no database could give back unchanged
 │   ├── InvalidPolicy      an option of a workflow or job that cannot hold
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
@@ -178,6 +179,16 @@ class InvalidArguments(InvalidInput):
         super().__init__(f"{workflow} cannot be called like this: {problem}")
         self.workflow = workflow
         self.problem = problem
+
+
+class WrongArguments(InvalidInput):
+    """What was sent does not fit the route. `problems`: (place, JSON Pointer, what is wrong); a place is "path",
+    "query" or "body"."""
+
+    def __init__(self, problems: Sequence[tuple[str, str, str]]) -> None:
+        said = [f"{pointer.removeprefix('/') or place}: {detail}" for place, pointer, detail in problems]
+        super().__init__("; ".join(said))
+        self.problems = tuple(problems)
 
 
 class NotStorable(InvalidInput):

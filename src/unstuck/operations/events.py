@@ -58,6 +58,7 @@ def follow(
     repeat="key",
     audited="events.send",
     errors=(UnknownJob, AmbiguousJob, NotWaiting, EventConflict),
+    route="POST /events",
 )
 def send(
     caller: Caller,

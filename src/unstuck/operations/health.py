@@ -20,7 +20,7 @@ BLOCKED_LOOK = 100
 NAMED = 10
 
 
-@operation(role=READER, whose="own", command="health")
+@operation(role=READER, whose="own", command="health", route="GET /health")
 def check(caller: Caller, *, need_workers: bool = True, worker: str | None = None) -> HealthView:
     """Database reachable, schema current, workers alive, nothing in trouble. With `worker` only: this one is active
     and ready. With `need_workers=False` a database without a worker is healthy, too."""

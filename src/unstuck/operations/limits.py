@@ -15,7 +15,10 @@ def list_(caller: Caller) -> Page[LimitView]:
     return Page(items=tuple(LimitView.of(x) for x in caller.gates.limits(tenant=caller.tenant)))
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="keys.limit", command="limits key")
+@operation(
+    role=OPERATOR, effect="change", whose="any", repeat="same", audited="keys.limit", command="limits key",
+    route="POST /limits/keys/{name}",
+)  # fmt: skip
 def key(
     caller: Caller,
     name: str,
@@ -28,7 +31,10 @@ def key(
     return gating.limit(caller, "key", name, concurrency=concurrency, rate=rate)
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="keys.unlimit", command="limits key")
+@operation(
+    role=OPERATOR, effect="change", whose="any", repeat="same", audited="keys.unlimit", command="limits key",
+    route="DELETE /limits/keys/{name}",
+)  # fmt: skip
 def unlimit_key(caller: Caller, name: str) -> LimitChange:
     """Lift the limit of a key."""
     return gating.unlimit(caller, "key", name)

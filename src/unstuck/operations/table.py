@@ -139,6 +139,8 @@ class Entry:
     status: int = 200
     #: The command that asks it, where that is not `NOUN VERB`.
     command: str | None = None
+    #: How HTTP asks it, "PUT /things/{name}", where the rules of `routes.py` would say otherwise.
+    route: str | None = None
 
 
 class Operation(Generic[P, V]):

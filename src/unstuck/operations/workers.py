@@ -43,7 +43,7 @@ def list_(caller: Caller, *, ended: bool = False, after: Cursor | None = None, l
 
 @operation(
     role=PLATFORM_ADMIN, effect="change", whose="platform", repeat="same", audited="workers.recycle",
-    errors=(UnknownProcess, UnknownWorker, AmbiguousWorker),
+    errors=(UnknownProcess, UnknownWorker, AmbiguousWorker), route="POST /workers/processes/{pid}/recycle",
 )  # fmt: skip
 def recycle(caller: Caller, pid: int, *, worker: str | None = None) -> OrderView:
     """Replace a process. It takes no more jobs, those in it finish and are stored, then it ends; a new one starts.
@@ -53,7 +53,7 @@ def recycle(caller: Caller, pid: int, *, worker: str | None = None) -> OrderView
 
 @operation(
     role=PLATFORM_ADMIN, effect="change", whose="platform", repeat="same", audited="workers.kill",
-    errors=(UnknownProcess, UnknownWorker, AmbiguousWorker),
+    errors=(UnknownProcess, UnknownWorker, AmbiguousWorker), route="POST /workers/processes/{pid}/kill",
 )  # fmt: skip
 def kill(caller: Caller, pid: int, *, worker: str | None = None) -> OrderView:
     """End a process now. The jobs in it go back to the queue at no cost; a new one starts. Name the worker where two
@@ -74,7 +74,10 @@ def drain(caller: Caller, worker: str | None = None, *, every: bool = False) -> 
     return Page(items=tuple(_view(caller, order) for order in orders))
 
 
-@operation(role=PLATFORM_ADMIN, whose="platform", errors=(NoAnswer, UnknownOrder), command="workers recycle")
+@operation(
+    role=PLATFORM_ADMIN, whose="platform", errors=(NoAnswer, UnknownOrder), command="workers recycle",
+    route="GET /workers/orders/{order}",
+)  # fmt: skip
 def answer(caller: Caller, order: int, *, timeout: Duration = 5.0) -> OrderView:
     """An order, by its number, with its worker's answer; NoAnswer when the time is over first. The order stands all
     the same."""

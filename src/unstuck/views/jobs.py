@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
+
+from msgspec import Meta
 
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
@@ -15,6 +17,9 @@ from unstuck.views import Page, View, loads
 from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
 from unstuck.views.meaning import explain
 
+#: A JobState or a Shown. Told as text: nothing that reads JSON by its types can tell two enums of texts apart.
+ShownState = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, JobState), *map(str, Shown)]})]
+
 
 class JobView(View, frozen=True, kw_only=True):
     """A job. `shown_state` says the stored state more precisely where that helps, `meaning` what it means for this
@@ -24,7 +29,7 @@ class JobView(View, frozen=True, kw_only=True):
     id: str
     workflow: str
     state: JobState
-    shown_state: JobState | Shown
+    shown_state: ShownState
     tenant: str
     queue: str
     target: str | None
@@ -261,7 +266,7 @@ class StackView(View, frozen=True, kw_only=True):
     job: str
     workflow: str
     state: JobState
-    shown_state: JobState | Shown
+    shown_state: ShownState
     source: Literal["live", "stored"]
     at: datetime
     attempt: int
