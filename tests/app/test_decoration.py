@@ -301,3 +301,51 @@ def test_the_declared_type_is_that_of_the_result_and_not_of_steps_and_parts(app:
     assert handler.pack_result(7) == "7"
     with pytest.raises(unstuck.InvalidResult):
         handler.pack_result({"words": 1000})
+
+
+def test_what_is_redacted_is_registered_with_the_workflow(app: App) -> None:
+    @app.workflow(redact=["customer.iban", "card", "card"])
+    def pay(card: str, customer: dict[str, str]) -> None: ...
+
+    [record] = app.registry.records()
+    assert record.redact == ("card", "customer.iban")
+
+
+@pytest.mark.parametrize(
+    ("redact", "said"),
+    [
+        ("card", r"redact='card' is a text; write a list of names: redact=\['card'\]"),
+        (7, "not a list of names"),
+        ({"card": True}, "not a list of names"),
+        (["card", ""], "not empty"),
+        (["card", 7], "must be text"),
+        ([None], "must be text"),
+        ([" card"], "no spaces"),
+        (["customer."], "neither a name nor a path"),
+        (["a..b"], "neither a name nor a path"),
+        (["*"], "cannot be the name of one"),
+        ([f"k{n}" for n in range(101)], "the limit is 100"),
+        (["more"], "stands for any named argument"),
+    ],
+    ids=str,
+)
+def test_a_redact_that_is_no_list_of_names_is_refused(app: App, redact: Any, said: str) -> None:
+    with pytest.raises(unstuck.InvalidInput, match=f"workflow pay: .*{said}"):
+
+        @app.workflow(redact=redact)
+        def pay(card: str, **more: str) -> None: ...
+
+
+@pytest.mark.parametrize("place", ["target", "limit_key"])
+@pytest.mark.parametrize("template", ["{card}", "c-{customer.iban}"])
+def test_what_is_redacted_names_no_target_and_no_limit_key(app: App, place: str, template: str) -> None:
+    """Everybody may read them."""
+    with pytest.raises(unstuck.InvalidInput, match=f"{place}=.*which is redacted"):
+
+        @app.workflow(redact=["card", "customer.iban"], **{place: template})  # type: ignore[call-overload,untyped-decorator]
+        def pay(card: str, customer: dict[str, str]) -> None: ...
+
+    kept = {place: "{customer.name}"}
+
+    @app.workflow(name="other", redact=["card", "customer.iban"], **kept)  # type: ignore[call-overload,untyped-decorator]
+    def other(card: str, customer: dict[str, str]) -> None: ...

@@ -80,6 +80,14 @@ def test_the_limit_of_the_code_holds_again_when_an_operators_is_lifted(unstuck: 
     assert "so says its code" in again.err
 
 
+def test_a_workflow_says_what_it_redacts(unstuck: Command, store: Store) -> None:
+    store.register_workflows([WorkflowRecord("pay", "v1", "io", Policy(), {}, redact=("card", "customer.iban"))])
+    shown = ask(unstuck, "workflows", "list", "pay").out
+    assert "redacted   card, customer.iban  (only admins see these of its jobs' data)" in shown
+    [said] = ask(unstuck, "workflows", "list", "pay", "--json").lines
+    assert said["redact"] == ["card", "customer.iban"]
+
+
 def test_each_key_of_a_workflow_is_limited_shown_and_lifted_beside_the_workflow_itself(
     unstuck: Command, store: Store
 ) -> None:

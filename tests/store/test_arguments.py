@@ -18,6 +18,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.observe.lookup import Lookup
 from unstuck.operations.filters import job_filter
+from unstuck.operations.table import Caller
 from unstuck.store.port import JobFilter, JobPage
 from unstuck.store.read import arguments
 from unstuck.store.sql_store import SqlStore
@@ -143,7 +144,7 @@ def test_a_bulk_by_argument_freezes_it(store: SqlStore, monkeypatch: pytest.Monk
 def test_the_list_of_people_takes_it_and_asks_once(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "MOST_PAYLOADS", 30)
     jobs = stored(store, *(call(x=n) for n in range(100)))
-    page = Lookup(store).jobs(job_filter(argument=("x", 99)))
+    page = Lookup(store).jobs(job_filter(Caller(store, "ada"), argument=("x", 99)))
     assert (ids(page), page.looked, page.is_complete) == ([jobs[99]], 30, False), "the rest is for who asks for it"
 
 
@@ -152,6 +153,6 @@ def test_the_list_of_people_takes_it_and_asks_once(store: SqlStore, monkeypatch:
 )
 def test_what_cannot_be_looked_for_is_refused(store: SqlStore, given: Any) -> None:
     with pytest.raises(InvalidInput):
-        job_filter(argument=given)
+        job_filter(Caller(store, "ada"), argument=given)
     with pytest.raises(InvalidInput):
         BulkVerbs(store).count(JobFilter(argument=given))

@@ -18,11 +18,12 @@ from unstuck.model.job import DEFAULT_QUEUE
 from unstuck.model.limits import parse_rate
 from unstuck.model.payload import check_name, plain_text
 from unstuck.model.policy import Policy
+from unstuck.model.redaction import Redaction, check_redact
 from unstuck.model.workflow import Handler
 
 MOST_AT_ONCE = 1_000_000
 LIMITS = ("concurrency", "rate", "key_concurrency", "key_rate")
-_OWN = ("name", "queue", "retry_on", "target", "limit_key", *LIMITS)
+_OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", *LIMITS)
 
 
 class Draft:
@@ -37,6 +38,7 @@ class Draft:
         self._places = {what: plain_text(own.pop(what, None)) for what in ("target", "limit_key")}
         self._limits = DeclaredLimits(**{what: plain_text(own.pop(what, None)) for what in LIMITS})
         self._limits.check(self.name, self._places["limit_key"])
+        self._redact = _redact(self.name, own.pop("redact", None))
         self._policy = by_our_names(own)
         if misplaced := sorted(self._policy.keys() & JOB_OPTIONS):
             name = misplaced[0]
@@ -78,6 +80,7 @@ class Draft:
             retry_on=self._retry_on,
             schema=arguments.schema(),
             doc=inspect.getdoc(self.function),
+            redact=self._redact,
         )
 
     def _check_places(self) -> None:
@@ -87,6 +90,22 @@ class Draft:
         for what, text in self._places.items():
             if text is not None:
                 templates.check(self.name, what, text, names, is_open=is_open)
+                self._check_shown(what, text)
+        for p in parameters:
+            if p.kind is p.VAR_KEYWORD and p.name in self._redact:
+                raise InvalidInput(
+                    f"workflow {self.name}: redact names {p.name}, which stands for any named argument; name those"
+                )
+
+    def _check_shown(self, what: str, text: str) -> None:
+        """Everybody may read the names of targets and limit keys."""
+        hidden = Redaction(frozenset(self._redact))
+        for name, part in templates.parse(text, what).fields:
+            if hidden.covers(name if part is None else f"{name}.{part}"):
+                raise InvalidInput(
+                    f"workflow {self.name}: {what}={text!r} shows {name}, which is redacted; everybody may read the "
+                    f"{what.replace('_', ' ')} of a job"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +142,13 @@ def _check_rate(workflow: str, what: str, rate: Any) -> None:
     try:
         if rate is not None:
             parse_rate(rate, what)
+    except InvalidInput as error:
+        raise InvalidInput(f"workflow {workflow}: {error}") from None
+
+
+def _redact(workflow: str, given: Any) -> tuple[str, ...]:
+    try:
+        return check_redact(given)
     except InvalidInput as error:
         raise InvalidInput(f"workflow {workflow}: {error}") from None
 

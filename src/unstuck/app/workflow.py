@@ -79,6 +79,7 @@ class WorkflowOptions(PolicyOptions, total=False):
     rate: str | None
     key_concurrency: int | None
     key_rate: str | None
+    redact: Sequence[str]
 
 
 class JobOptions(PolicyOptions, total=False):

@@ -72,6 +72,10 @@ def _print_details(workflow: WorkflowView) -> None:
         output.say(f"\ntarget     {workflow.target}  (a failure {then})")
     if workflow.limit_key is not None:
         output.say(f"limit key  {workflow.limit_key}")
+    if workflow.redact:
+        output.say(
+            f"redacted   {', '.join(map(output.visible, workflow.redact))}  (only admins see these of its jobs' data)"
+        )
     output.say("\nArguments")
     for line in parameters(workflow.schema):
         output.say(f"  {line}")

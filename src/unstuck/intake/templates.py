@@ -28,8 +28,12 @@ class Template:
     pieces: tuple[str | tuple[str, str | None], ...]
 
     @property
+    def fields(self) -> tuple[tuple[str, str | None], ...]:
+        return tuple(piece for piece in self.pieces if isinstance(piece, tuple))
+
+    @property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(piece[0] for piece in self.pieces if isinstance(piece, tuple))
+        return tuple(name for name, _ in self.fields)
 
 
 @functools.lru_cache(maxsize=1000)

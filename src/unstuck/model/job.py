@@ -247,6 +247,8 @@ class WorkflowRecord:
     max_timeout: float | None = None
     #: Of `policy` what the decorator says itself; a row does not know.
     said: dict[str, Any] = field(default_factory=dict)
+    #: What this version hides of its jobs' data from those who are no admins.
+    redact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

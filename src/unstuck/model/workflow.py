@@ -44,6 +44,7 @@ class Handler:
     retry_on: tuple[type[BaseException], ...] | None = None
     schema: dict[str, Any] = field(default_factory=dict)
     doc: str | None = None
+    redact: tuple[str, ...] = ()
 
     def record(
         self, code_version: str, base: Policy | None = None, max_timeout: float | None = None
@@ -68,6 +69,7 @@ class Handler:
             key_concurrency=self.key_concurrency,
             key_rate=self.key_rate,
             doc=self.doc,
+            redact=self.redact,
         )
 
 

@@ -23,10 +23,14 @@ def list_(caller: Caller, *, after: str | None = None, limit: int = 50) -> Page[
 def approve(caller: Caller, job: str, *, comment: str | None = None, key: str | None = None) -> WaitView:
     """Say yes to the question that a job asks (`key`: to this one): the job goes on. NotWaiting if none is open or
     somebody was faster, NotAsked if the question is for others."""
-    return WaitView.of(caller.flow.approve(caller.lookup.job(job).id, comment=comment, key=key))
+    record = caller.lookup.job(job)
+    decided = caller.flow.approve(record.id, comment=comment, key=key)
+    return WaitView.of(decided, caller.redactions[record.workflow])
 
 
 @operation(role=OPERATOR, effect="change", repeat="refused", audited="approvals.reject", errors=_REFUSED)
 def reject(caller: Caller, job: str, *, comment: str | None = None, key: str | None = None) -> WaitView:
     """Say no: the job hears of it, and fails unless it knows what to do then."""
-    return WaitView.of(caller.flow.reject(caller.lookup.job(job).id, comment=comment, key=key))
+    record = caller.lookup.job(job)
+    decided = caller.flow.reject(record.id, comment=comment, key=key)
+    return WaitView.of(decided, caller.redactions[record.workflow])

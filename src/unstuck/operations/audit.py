@@ -19,5 +19,6 @@ def list_(
 ) -> Page[ActionView]:
     """What operators did, the newest first. `verb`: one ("jobs.cancel"), or all of a noun ("jobs")."""
     found = caller.guard.audit(verb=verb, subject=subject, before=number_of(after), limit=limit)
-    items = tuple(ActionView.of(record) for record in found)
+    hidden = caller.redactions
+    items = tuple(ActionView.of(record, hidden) for record in found)
     return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)

@@ -33,6 +33,7 @@ def count(
     """How many jobs a filter wants, before a bulk of them is started. Counting ends somewhere: the number is exact,
     or there are at least so many."""
     wanted = job_filter(
+        caller,
         state=state,
         workflow=workflow,
         queue=queue,
@@ -43,7 +44,7 @@ def count(
         since=since,
         argument=argument,
     )
-    return CountView.of(wanted, _verbs(caller).count(wanted))
+    return CountView.of(wanted, _verbs(caller).count(wanted), caller.redactions)
 
 
 @operation(
@@ -78,6 +79,7 @@ def start(
     returns, and workers carry it out; jobs submitted from now on do not count. `expected`: how many were counted, and
     OtherCount if others match. A filter that wants every job is refused unless `everything` is said."""
     wanted = job_filter(
+        caller,
         state=state,
         workflow=workflow,
         queue=queue,
@@ -97,7 +99,7 @@ def start(
         expected=expected,
         everything=everything,
     )
-    return BulkView.of(started)
+    return BulkView.of(started, caller.redactions)
 
 
 @operation(role=READER, paged="after")
@@ -106,20 +108,21 @@ def list_(
 ) -> Page[BulkView]:
     """The bulks of a tenant, the newest first."""
     found = _verbs(caller).list(state=state, before=number_of(after), limit=limit)
-    items = tuple(BulkView.of(record) for record in found)
+    hidden = caller.redactions
+    items = tuple(BulkView.of(record, hidden) for record in found)
     return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)
 
 
 @operation(role=READER, errors=(UnknownBulk,), command="bulks show")
 def get(caller: Caller, number: int) -> BulkView:
     """How far one is, and the first jobs that it was refused for."""
-    return BulkView.of(_verbs(caller).get(number))
+    return BulkView.of(_verbs(caller).get(number), caller.redactions)
 
 
 @operation(role=OPERATOR, effect="change", repeat="same", audited="bulks.cancel", errors=(UnknownBulk, BulkEnded))
 def cancel(caller: Caller, number: int) -> BulkView:
     """It does nothing more; what it has done stays done."""
-    return BulkView.of(_verbs(caller).cancel(number))
+    return BulkView.of(_verbs(caller).cancel(number), caller.redactions)
 
 
 def _verbs(caller: Caller) -> BulkVerbs:

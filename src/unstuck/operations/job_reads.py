@@ -10,11 +10,12 @@ from unstuck.intake.workers import Stack
 from unstuck.model.errors import Conflict, NoStack
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import EventKind, JobState
+from unstuck.model.redaction import Redaction
 from unstuck.model.why import Why
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.why import why
 from unstuck.operations.table import Caller
-from unstuck.views import loads
+from unstuck.views import shown
 from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
 from unstuck.views.jobs import AttemptView, AwaitedView, EventView, EventWhole, JobWhole, StackView, call_of
 from unstuck.views.meaning import explain
@@ -31,21 +32,22 @@ def whole(caller: Caller, record: JobRecord, last: int | None) -> JobWhole:
     past = look.history(ident, 0 if last is None else max(0, record.events - last))
     attempts = look.attempts(ident, 0 if last is None else max(0, record.token - last))
     awaited, blocked_by = _blockers(caller, record)
-    args, kwargs = call_of(record)
-    now = caller.store.now()
+    hide, now = caller.redactions[record.workflow], caller.store.now()
+    args, kwargs = call_of(record, hide)
     return JobWhole.of(
         record,
         now,
+        hide,
         meaning=_meaning(caller, record, now, past),
         args=tuple(args),
         kwargs=kwargs,
         policy=record.policy,
-        progress=loads(look.progress(ident)),
+        progress=shown("progress", look.progress(ident), hide),
         waits_for=tuple(map(AwaitedView.of, awaited)),
-        attempt_list=tuple(map(AttemptView.of, attempts)),
+        attempt_list=tuple(AttemptView.of(each, hide) for each in attempts),
         history=tuple(map(EventView.of, past)),
-        steps=tuple(map(StepView.of, look.steps(ident))),
-        waits=tuple(map(WaitView.of, look.waits(ident))),
+        steps=tuple(StepView.of(each, hide) for each in look.steps(ident)),
+        waits=tuple(WaitView.of(each, hide) for each in look.waits(ident)),
         usage=UsageView.of(look.usage(ident)),
         children=tuple(map(ChildView.of, look.children(ident))),
         parent=look.parent(ident),
@@ -73,20 +75,21 @@ def _meaning(caller: Caller, record: JobRecord, now: datetime, past: Sequence[Ev
     return explain(record, now, is_skipped=is_skipped)
 
 
-def with_attempts(caller: Caller, ident: str, events: Sequence[EventRecord]) -> tuple[EventWhole, ...]:
+def with_attempts(caller: Caller, job: JobRecord, events: Sequence[EventRecord]) -> tuple[EventWhole, ...]:
     """Each with the attempt that it ended."""
     if not events:
         return ()
     tokens = [event.token for event in events]
     first = max(0, min(tokens) - 1)
-    attempts = {each.token: each for each in caller.lookup.attempts(ident, first, max(tokens) - first)}
-    return tuple(EventWhole.of(event, ended=_ended_by(event, attempts)) for event in events)
+    attempts = {each.token: each for each in caller.lookup.attempts(job.id, first, max(tokens) - first)}
+    hide = caller.redactions[job.workflow]
+    return tuple(EventWhole.of(event, ended=_ended_by(event, attempts, hide)) for event in events)
 
 
-def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord]) -> AttemptView | None:
+def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord], hide: Redaction) -> AttemptView | None:
     attempt = attempts.get(event.token)
     is_end = attempt is not None and (attempt.outcome, attempt.ended_at) == (event.kind, event.at)
-    return AttemptView.of(attempt) if attempt is not None and is_end else None
+    return AttemptView.of(attempt, hide) if attempt is not None and is_end else None
 
 
 # --- stacks -------------------------------------------------------------------------------------------------------
@@ -95,8 +98,8 @@ def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord]) -> Attempt
 def asked_stack(caller: Caller, ident: str, timeout: float) -> StackView:
     """As its worker shows it now; of a job that does not run, as its last attempt left it."""
     found = where_is(caller.store.live_workers(), ident)
-    shown = workers.stack(caller.store, caller.one, ident, caller.by, timeout)
-    return _stack_view(caller, ident, shown, found[1].pid if found and shown.is_live else None)
+    stack = workers.stack(caller.store, caller.one, ident, caller.by, timeout)
+    return _stack_view(caller, ident, stack, found[1].pid if found and stack.is_live else None)
 
 
 def stored_stack(caller: Caller, ident: str, number: int) -> StackView:
@@ -112,24 +115,24 @@ def stored_stack(caller: Caller, ident: str, number: int) -> StackView:
     )
 
 
-def _stack_view(caller: Caller, ident: str, shown: Stack, pid: int | None) -> StackView:
+def _stack_view(caller: Caller, ident: str, stack: Stack, pid: int | None) -> StackView:
     record, now = caller.lookup.job(ident), caller.store.now()
-    attempt = next(iter(caller.lookup.attempts(ident, shown.attempt - 1, 1)), None)
+    attempt = next(iter(caller.lookup.attempts(ident, stack.attempt - 1, 1)), None)
     return StackView(
         job=record.id,
         workflow=record.workflow,
         state=record.state,
         shown_state=shown_state(record, now),
-        source="live" if shown.is_live else "stored",
-        at=shown.at,
-        attempt=shown.attempt,
-        worker=shown.worker,
+        source="live" if stack.is_live else "stored",
+        at=stack.at,
+        attempt=stack.attempt,
+        worker=stack.worker,
         pid=pid,
         error_type=attempt.error_type if attempt else None,
         error_message=attempt.error_message if attempt else None,
         duration_ms=attempt.duration_ms if attempt else None,
-        stack=shown.text,
-        since_at=(record.started_at or record.claimed_at) if shown.is_live else None,
+        stack=stack.text,
+        since_at=(record.started_at or record.claimed_at) if stack.is_live else None,
         request=record.request.value if record.request else None,
         requested_at=record.requested_at,
     )

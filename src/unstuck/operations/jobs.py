@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from unstuck.intake.arguments import encode_result
@@ -82,6 +83,7 @@ def list_(
     search by `argument` (its name and value) looks at a bounded number of jobs: `looked` says at how many, and `next`
     goes on behind them."""
     wanted = job_filter(
+        caller,
         state=state,
         workflow=workflow,
         queue=queue,
@@ -93,8 +95,8 @@ def list_(
         argument=argument,
     )
     found = caller.lookup.jobs(replace(wanted, newest_first=newest_first), limit, after)
-    now = caller.store.now()
-    items = tuple(JobView.of(record, now) for record in found.jobs)
+    now, hidden = caller.store.now(), caller.redactions
+    items = tuple(JobView.of(record, now, hidden[record.workflow]) for record in found.jobs)
     return JobList(items=items, next=found.next, looked=found.looked)
 
 
@@ -109,9 +111,9 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
 @operation(role=READER, paged="after", errors=NAMED)
 def history(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = 1000) -> Page[EventWhole]:
     """What happened to a job above this event's number, in order, each with the attempt that it ended."""
-    ident, behind = _known(caller, job), number_of(after) or 0
-    events = caller.lookup.history(ident, behind, whole_number(limit, "limit", 1, MOST_EVENTS))
-    items = job_reads.with_attempts(caller, ident, events)
+    record, behind = caller.lookup.job(job), number_of(after) or 0
+    events = caller.lookup.history(record.id, behind, whole_number(limit, "limit", 1, MOST_EVENTS))
+    items = job_reads.with_attempts(caller, record, events)
     return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)
 
 
@@ -120,9 +122,10 @@ def attempts(
     caller: Caller, job: str, *, after: Cursor | None = None, limit: int = ATTEMPTS_PAGE
 ) -> Page[AttemptView]:
     """The attempts of a job above this one's number, with what they printed and the stacks that they left."""
-    ident, behind = _known(caller, job), number_of(after) or 0
-    found = caller.lookup.attempts(ident, behind, whole_number(limit, "limit", 1, ATTEMPTS_PAGE))
-    items = tuple(map(AttemptView.of, found))
+    record, behind = caller.lookup.job(job), number_of(after) or 0
+    found = caller.lookup.attempts(record.id, behind, whole_number(limit, "limit", 1, ATTEMPTS_PAGE))
+    hide = caller.redactions[record.workflow]
+    items = tuple(AttemptView.of(each, hide) for each in found)
     return Page(items=items, next=str(items[-1].attempt) if len(items) == limit else None)
 
 
@@ -140,26 +143,30 @@ def logs(
     `level` only records of this level and above."""
     record, behind = caller.lookup.job(job), number_of(after) or 0
     reader = Logs(caller.lookup, record.id, attempt, level)
-    most = whole_number(limit, "limit", 1, ATTEMPTS_PAGE)
+    most, hide = whole_number(limit, "limit", 1, ATTEMPTS_PAGE), caller.redactions[record.workflow]
     if attempt is not None:
-        return Page(items=tuple(map(LogView.of, reader.look()[0])))
+        return Page(items=tuple(LogView.of(piece, hide) for piece in reader.look()[0]))
     read = caller.lookup.attempts(record.id, behind, most)
-    items = tuple(LogView.of(piece) for each in read for piece in reader.said_by(each))
+    items = tuple(LogView.of(piece, hide) for each in read for piece in reader.said_by(each))
     return Page(items=items, next=str(read[-1].token) if len(read) == most else None)
 
 
 @operation(role=READER, effect="stream", errors=NAMED, command="jobs logs")
 def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: str | None = None) -> Source[LogView]:
     """What a job printed and logged, and what comes, until it has ended."""
-    reader = Logs(caller.lookup, _known(caller, job), attempt, level, follow=True)
-    return Looks(reader.look, LogView.of, lambda piece: piece.attempt)
+    record = caller.lookup.job(job)
+    reader = Logs(caller.lookup, record.id, attempt, level, follow=True)
+    view = partial(LogView.of, hide=caller.redactions[record.workflow])
+    return Looks(reader.look, view, lambda piece: piece.attempt)
 
 
 @operation(role=READER, errors=NAMED)
 def steps(caller: Caller, job: str) -> Page[StepView]:
     """The steps that a job has finished, in the order it did. Later attempts get their results instead of running
     them again."""
-    return Page(items=tuple(map(StepView.of, caller.lookup.steps(_known(caller, job)))))
+    record = caller.lookup.job(job)
+    hide = caller.redactions[record.workflow]
+    return Page(items=tuple(StepView.of(each, hide) for each in caller.lookup.steps(record.id)))
 
 
 @operation(role=READER, paged="after", errors=NAMED)
@@ -167,8 +174,9 @@ def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: in
     """The parts of its result that a job has given before its end, above this number, in the order it gave them. A
     name that is given again has a new value."""
     most = whole_number(limit, "limit", 1, MOST_PARTS)
-    found = caller.lookup.parts(_known(caller, job), number_of(after) or 0, most)
-    items = tuple(map(PartialView.of, found))
+    record = caller.lookup.job(job)
+    found, hide = caller.lookup.parts(record.id, number_of(after) or 0, most), caller.redactions[record.workflow]
+    items = tuple(PartialView.of(part, hide) for part in found)
     return Page(items=items, next=str(items[-1].number) if len(items) == most else None)
 
 
@@ -176,14 +184,18 @@ def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: in
 def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) -> Source[PartialView]:
     """The parts of its result that a job has given above this number, and those that come, until it has ended. A name
     that is given again comes again."""
-    reader = PartialsReader(caller.lookup, _known(caller, job), number_of(after) or 0)
-    return Looks(reader.look, PartialView.of, lambda part: part.number)
+    record = caller.lookup.job(job)
+    reader = PartialsReader(caller.lookup, record.id, number_of(after) or 0)
+    view = partial(PartialView.of, hide=caller.redactions[record.workflow])
+    return Looks(reader.look, view, lambda part: part.number)
 
 
 @operation(role=READER, errors=NAMED, command="jobs show")
 def waits(caller: Caller, job: str) -> Page[WaitView]:
     """All that a job ever waited for, the oldest first."""
-    return Page(items=tuple(map(WaitView.of, caller.lookup.waits(_known(caller, job)))))
+    record = caller.lookup.job(job)
+    hide = caller.redactions[record.workflow]
+    return Page(items=tuple(WaitView.of(each, hide) for each in caller.lookup.waits(record.id)))
 
 
 @operation(role=READER, errors=NAMED, command="jobs show")
@@ -413,7 +425,7 @@ def _ask(caller: Caller, job: str, verb: Callable[[str], JobRecord]) -> JobView:
         record = verb(ident)
     except UnknownJob:
         raise caller.lookup.unknown(job) from None  # it says whose jobs were looked at
-    return JobView.of(record, caller.store.now())
+    return JobView.of(record, caller.store.now(), caller.redactions[record.workflow])
 
 
 def _known(caller: Caller, job: str) -> str:

@@ -37,4 +37,5 @@ def submit(
     options = replace(options, after=tuple(caller.lookup.job(job).id for job in options.after))
     payload = pack(known.name, known.schema, args, kwargs)
     [stored] = submitter.submit([submitter.job(known, payload, options)])
-    return NewJobView.of(caller.lookup.job(stored.id), caller.store.now(), created=stored.created)
+    record = caller.lookup.job(stored.id)
+    return NewJobView.of(record, caller.store.now(), caller.redactions[record.workflow], created=stored.created)

@@ -20,6 +20,7 @@ from unstuck.intake.guard import GuardVerbs
 from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.payload import check_person, check_wording
+from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
 from unstuck.store.port import EVERY, Store
@@ -98,6 +99,11 @@ class Caller:
     def own(self) -> str | None:
         """The tenant that was named; None: none was, and all are meant."""
         return None if self.tenant == EVERY else self.tenant
+
+    @property
+    def redactions(self) -> Redactions:
+        """What this caller may not see of the data of jobs, by workflow. An admin sees all of it."""
+        return Redactions() if TENANT_ADMIN in INCLUDED[self.role] else self.store.redactions()
 
     @property
     def lookup(self) -> Lookup:

@@ -30,9 +30,10 @@ def get(caller: Caller, target: str) -> TargetWhole:
     line = caller.lookup.line(found.name, IN_LINE)
     # Its head may have gone, and even been forgotten, since the look above.
     head = caller.store.get(caller.one, found.head) if found.head else None
-    now = caller.store.now()
-    turn = JobView.of(head, now) if head else None
-    return TargetWhole.of(found, turn=turn, line=tuple(JobView.of(job, now) for job in line))
+    now, hidden = caller.store.now(), caller.redactions
+    turn = JobView.of(head, now, hidden[head.workflow]) if head else None
+    waiting = tuple(JobView.of(job, now, hidden[job.workflow]) for job in line)
+    return TargetWhole.of(found, turn=turn, line=waiting)
 
 
 @operation(role=OPERATOR, effect="change", repeat="same", audited="targets.pause", errors=(UnknownTarget,))

@@ -82,4 +82,5 @@ def _kind(each_key: bool) -> LimitKind:
 def _views(caller: Caller, found: list[WorkflowRecord]) -> tuple[WorkflowView, ...]:
     pauses = [PauseView.of(p) for p in caller.gates.pauses() if p.kind == "workflow"]
     limits = [LimitView.of(x) for x in caller.gates.limits() if x.kind in ("workflow", "workflow_key")]
-    return tuple(WorkflowView.of(record, pauses, limits) for record in found)
+    hidden = caller.store.redactions()  # its names are no secret
+    return tuple(WorkflowView.of(record, pauses, limits, hidden) for record in found)

@@ -21,6 +21,7 @@ from unstuck.model.job import (
 from unstuck.model.lifecycle import EventKind, JobState, RequestKind
 from unstuck.model.limits import spell_rate
 from unstuck.model.policy import Policy
+from unstuck.model.redaction import Redaction, Redactions
 from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 from unstuck.store.database import Row
 from unstuck.store.port import Asked, Route
@@ -200,7 +201,18 @@ def workflow_of(row: Row) -> WorkflowRecord:
         registered_at=instant(row["registered_at"]),
         doc=row["doc"],
         max_timeout=row["max_timeout"],
+        redact=tuple(json.loads(row["redact"])),
     )
+
+
+def redactions_of(rows: Iterable[Row]) -> Redactions:
+    """What any version hides is hidden."""
+    found = Redactions()
+    for row in rows:
+        known = found[row["name"]]
+        places = tuple(json.loads(row["schema"]).get("x-positional", ()))
+        found[row["name"]] = Redaction(known.names | frozenset(json.loads(row["redact"])), (*known.places, places))
+    return found
 
 
 def _rate_of(starts: int | None, per_us: int | None) -> str | None:

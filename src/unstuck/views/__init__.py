@@ -24,6 +24,8 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from unstuck.model.redaction import REDACTED, Redaction
+
 V_co = TypeVar("V_co", covariant=True)
 
 
@@ -75,3 +77,13 @@ def loads(text: str | None) -> Any:
         return None if text is None else json.loads(text)
     except ValueError:
         return text
+
+
+def shown(name: str, text: str | None, hide: Redaction) -> Any:
+    """The same of what is known by a name, without what is hidden; of a damaged row nobody can tell what that is."""
+    if not hide:
+        return loads(text)
+    try:
+        return None if text is None else hide.named(name, json.loads(text))
+    except ValueError:
+        return REDACTED

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from unstuck.model.bulk import BulkState, BulkVerb, Counted
+from unstuck.model.redaction import REDACTED, Redactions
 from unstuck.store.port import BulkRecord, JobFilter
 from unstuck.views import View
 
@@ -25,7 +26,7 @@ class FilterView(View, frozen=True, kw_only=True):
     argument: tuple[str, Any] | None
 
     @classmethod
-    def of(cls, wanted: JobFilter) -> FilterView:
+    def of(cls, wanted: JobFilter, hidden: Redactions) -> FilterView:
         return cls(
             state=tuple(state.value for state in wanted.states),
             workflow=wanted.workflow,
@@ -35,8 +36,15 @@ class FilterView(View, frozen=True, kw_only=True):
             tag=wanted.tag,
             before=wanted.before,
             since=wanted.since,
-            argument=None if wanted.argument is None else (wanted.argument.name, wanted.argument.value),
+            argument=_argument(wanted, hidden),
         )
+
+
+def _argument(wanted: JobFilter, hidden: Redactions) -> tuple[str, Any] | None:
+    if wanted.argument is None:
+        return None
+    name, value = wanted.argument
+    return name, REDACTED if hidden.covers(name, wanted.workflow) else value
 
 
 class CountView(View, frozen=True, kw_only=True):
@@ -47,8 +55,8 @@ class CountView(View, frozen=True, kw_only=True):
     exact: bool
 
     @classmethod
-    def of(cls, wanted: JobFilter, counted: Counted) -> CountView:
-        return cls(filter=FilterView.of(wanted), number=counted.number, exact=counted.is_exact)
+    def of(cls, wanted: JobFilter, counted: Counted, hidden: Redactions) -> CountView:
+        return cls(filter=FilterView.of(wanted, hidden), number=counted.number, exact=counted.is_exact)
 
 
 class RefusalView(View, frozen=True, kw_only=True):
@@ -87,12 +95,12 @@ class BulkView(View, frozen=True, kw_only=True):
     error: str | None
 
     @classmethod
-    def of(cls, record: BulkRecord) -> BulkView:
+    def of(cls, record: BulkRecord, hidden: Redactions) -> BulkView:
         return cls(
             number=record.number,
             tenant=record.tenant,
             verb=record.verb,
-            filter=FilterView.of(record.filter),
+            filter=FilterView.of(record.filter, hidden),
             reason=record.options.reason,
             from_start=record.options.from_start,
             force=record.options.force,

@@ -8,10 +8,11 @@ from typing import Any
 
 from unstuck.model.lifecycle import JobState
 from unstuck.model.parts import Part
+from unstuck.model.redaction import NOTHING, Redaction
 from unstuck.model.waits import Answer, Child, OnTimeout, Spent, StepRecord, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
 from unstuck.store.port import FeedEvent
-from unstuck.views import View, loads
+from unstuck.views import View, shown
 
 
 class StepView(View, frozen=True, kw_only=True):
@@ -26,11 +27,11 @@ class StepView(View, frozen=True, kw_only=True):
     duration_ms: int
 
     @classmethod
-    def of(cls, record: StepRecord) -> StepView:
+    def of(cls, record: StepRecord, hide: Redaction = NOTHING) -> StepView:
         return cls(
             name=record.name,
             ordinal=record.ordinal,
-            result=loads(record.result),
+            result=shown(record.name, record.result, hide),
             run=record.run,
             attempt=record.token,
             at=record.at,
@@ -49,10 +50,10 @@ class PartialView(View, frozen=True, kw_only=True):
     at: datetime
 
     @classmethod
-    def of(cls, part: Part) -> PartialView:
+    def of(cls, part: Part, hide: Redaction = NOTHING) -> PartialView:
         return cls(
             name=part.name,
-            value=loads(part.value),
+            value=shown(part.name, part.value, hide),
             number=part.number,
             run=part.run,
             attempt=part.token,
@@ -82,7 +83,7 @@ class WaitView(View, frozen=True, kw_only=True):
     comment: str | None
 
     @classmethod
-    def of(cls, record: WaitRecord) -> WaitView:
+    def of(cls, record: WaitRecord, hide: Redaction = NOTHING) -> WaitView:
         asked = record.wait
         return cls(
             job=record.job,
@@ -98,7 +99,7 @@ class WaitView(View, frozen=True, kw_only=True):
             asked_at=record.asked_at,
             until_at=record.until_at,
             answer=record.answer,
-            payload=loads(record.payload),
+            payload=shown(asked.name, record.payload, hide),
             answered_at=record.answered_at,
             answered_by=record.by,
             comment=record.comment,

@@ -9,6 +9,7 @@ from typing import Any, Self
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
+from unstuck.model.redaction import Redactions
 from unstuck.store.port import TARGET_CEILING, Limit, LimitKind, Pause, PauseKind, TargetRecord
 from unstuck.views import View
 from unstuck.views.jobs import JobView
@@ -194,9 +195,13 @@ class WorkflowView(View, frozen=True, kw_only=True):
     max_timeout: float | None
     pauses: tuple[PauseView, ...]
     limits: tuple[LimitView, ...]
+    #: What only admins see of its jobs' data, as any of its versions says it.
+    redact: tuple[str, ...]
 
     @classmethod
-    def of(cls, record: WorkflowRecord, pauses: Iterable[PauseView], limits: Iterable[LimitView]) -> WorkflowView:
+    def of(
+        cls, record: WorkflowRecord, pauses: Iterable[PauseView], limits: Iterable[LimitView], hidden: Redactions
+    ) -> WorkflowView:
         return cls(
             name=record.name,
             code_version=record.code_version,
@@ -214,4 +219,5 @@ class WorkflowView(View, frozen=True, kw_only=True):
             max_timeout=record.max_timeout,
             pauses=tuple(p for p in pauses if p.name == record.name),
             limits=tuple(x for x in limits if x.name == record.name),
+            redact=tuple(sorted(hidden[record.name].names)),
         )

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
+from unstuck.model.redaction import REDACTED, Redactions
 from unstuck.store.port import Quarantined, QuarantineDuty
 from unstuck.views import View
 
@@ -164,7 +165,7 @@ class ActionView(View, frozen=True, kw_only=True):
     detail: Mapping[str, Any]
 
     @classmethod
-    def of(cls, record: Action) -> ActionView:
+    def of(cls, record: Action, hidden: Redactions) -> ActionView:
         return cls(
             number=record.number,
             at=record.at,
@@ -172,5 +173,14 @@ class ActionView(View, frozen=True, kw_only=True):
             verb=record.verb,
             subject=record.subject,
             tenant=record.tenant,
-            detail=record.detail,
+            detail=_detail(record.detail, hidden),
         )
+
+
+def _detail(detail: Mapping[str, Any], hidden: Redactions) -> Mapping[str, Any]:
+    """As it was written, but for the argument that a bulk looked for, if it is hidden."""
+    wanted: dict[str, Any] = detail.get("filter") or {}
+    name, _ = wanted.get("argument") or ("", None)
+    if not hidden.covers(name, wanted.get("workflow")):
+        return detail
+    return {**detail, "filter": {**wanted, "argument": [name, REDACTED]}}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -10,10 +11,12 @@ from msgspec import Meta
 
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
+from unstuck.model.logs import LogRecord, split
 from unstuck.model.policy import Policy
+from unstuck.model.redaction import NOTHING, REDACTED, Redaction
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.logs import LogPiece
-from unstuck.views import Page, View, loads
+from unstuck.views import Page, View, loads, shown
 from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
 from unstuck.views.meaning import explain
 
@@ -66,7 +69,9 @@ class JobView(View, frozen=True, kw_only=True):
     meaning: str
 
     @classmethod
-    def of(cls, record: JobRecord, now: datetime, *, meaning: str | None = None, **more: Any) -> Self:
+    def of(
+        cls, record: JobRecord, now: datetime, hide: Redaction = NOTHING, *, meaning: str | None = None, **more: Any
+    ) -> Self:
         return cls(
             id=record.id,
             workflow=record.workflow,
@@ -102,7 +107,7 @@ class JobView(View, frozen=True, kw_only=True):
             request_reason=record.request_reason,
             error_type=record.error_type,
             error_message=record.error_message,
-            result=loads(record.result),
+            result=shown("result", record.result, hide),
             late=record.late,
             events=record.events,
             meaning=meaning or explain(record, now),
@@ -150,7 +155,7 @@ class AttemptView(View, frozen=True, kw_only=True):
     output: str | None
 
     @classmethod
-    def of(cls, record: AttemptRecord) -> AttemptView:
+    def of(cls, record: AttemptRecord, hide: Redaction = NOTHING) -> AttemptView:
         return cls(
             attempt=record.token,
             run=record.run,
@@ -163,8 +168,19 @@ class AttemptView(View, frozen=True, kw_only=True):
             error_message=record.error_message,
             duration_ms=record.duration_ms,
             stack=record.stack,
-            output=record.output,
+            output=_said(record, hide),
         )
+
+
+def _said(record: AttemptRecord, hide: Redaction) -> str | None:
+    """What it printed and logged, without the fields that are hidden."""
+    if not hide or record.framed is None:
+        return record.output
+    return "".join(each if isinstance(each, str) else logged(each, hide).text for each in split(record.framed))
+
+
+def logged(record: LogRecord, hide: Redaction) -> LogRecord:
+    return replace(record, fields=hide.value(record.fields)) if hide else record
 
 
 class EventView(View, frozen=True, kw_only=True):
@@ -208,7 +224,7 @@ class JobWhole(JobView, frozen=True, kw_only=True):
     """Everything about one job. `partials` is their number."""
 
     args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    kwargs: Mapping[str, Any]
     policy: Policy
     progress: Any
     waits_for: tuple[AwaitedView, ...]
@@ -224,12 +240,13 @@ class JobWhole(JobView, frozen=True, kw_only=True):
     blocked_by: str | None
 
 
-def call_of(record: JobRecord) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Its arguments, positional and named. What cannot be read, because its row was damaged, is shown as it is."""
+def call_of(record: JobRecord, hide: Redaction) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Its arguments, positional and named. What cannot be read, because its row was damaged, is shown as it is,
+    unless something of it is hidden."""
     payload = loads(record.payload)
     if not isinstance(payload, dict):
-        return [payload], {}
-    return payload.get("args", []), payload.get("kwargs", {})
+        return [REDACTED if hide else payload], {}
+    return hide.call(payload.get("args", []), payload.get("kwargs", {}))
 
 
 class LogView(View, frozen=True, kw_only=True):
@@ -245,12 +262,12 @@ class LogView(View, frozen=True, kw_only=True):
     fields: dict[str, Any] | None
 
     @classmethod
-    def of(cls, piece: LogPiece) -> LogView:
-        record = piece.record
+    def of(cls, piece: LogPiece, hide: Redaction = NOTHING) -> LogView:
+        record = None if piece.record is None else logged(piece.record, hide)
         return cls(
             attempt=piece.attempt,
             worker=piece.worker,
-            text=piece.text,
+            text=record.text if record else piece.text,
             at=record.at if record else None,
             level=record.level if record else None,
             logger=record.logger if record else None,

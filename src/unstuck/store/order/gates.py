@@ -339,6 +339,7 @@ def _columns(workflow: WorkflowRecord) -> dict[str, Any]:
         "doc": clean_text(workflow.doc, 64 << 10) if workflow.doc else None,
         **_code_limit(workflow.concurrency, workflow.rate),
         **_code_limit(workflow.key_concurrency, workflow.key_rate, "key_"),
+        "redact": packed(list(workflow.redact)),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from unstuck.model.call import WantedArgument
 from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState, Shown
+from unstuck.model.redaction import Redactions
 from unstuck.store.port.worker import OrderKind, WorkerOrder
 
 
@@ -76,6 +77,10 @@ class JobsPort(Protocol):
     def workflow(self, name: str) -> WorkflowRecord | None: ...
 
     def workflows(self) -> list[WorkflowRecord]: ...
+
+    def redactions(self) -> Redactions:
+        """What is hidden of the data of workflows: all that any registered version says."""
+        ...
 
     def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
         """At rest: CANCELLED in this transaction. Running: the request is durable. Ended: IllegalMove."""

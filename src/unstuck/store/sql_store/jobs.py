@@ -10,6 +10,7 @@ from unstuck.model.errors import StoreBusy, UnknownJob
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import Move
 from unstuck.model.payload import MAX_NAME, clean_text
+from unstuck.model.redaction import Redactions
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.flow import steps as journals
@@ -27,7 +28,7 @@ from unstuck.store.port import (
     WorkerOrder,
 )
 from unstuck.store.read import lookup
-from unstuck.store.rows import attempts_of, event_of, job_of, ref_of, workflow_of
+from unstuck.store.rows import attempts_of, event_of, job_of, redactions_of, ref_of, workflow_of
 from unstuck.store.sql_store.verbs import SqlVerbs
 from unstuck.store.transactions import LOOKS
 
@@ -52,6 +53,9 @@ class SqlJobs(SqlVerbs):
 
     def workflows(self) -> list[WorkflowRecord]:
         return [workflow_of(row) for row in self._database.read(lambda t: t.all("workflows"))]
+
+    def redactions(self) -> Redactions:
+        return redactions_of(self._database.read(lambda t: t.all("redactions")))
 
     def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
         step = partial(Control.stop, move=Move.CANCEL, reason=reason)

@@ -246,6 +246,8 @@ CREATE TABLE unstuck_workflows (
     key_concurrency BIGINT,
     key_rate        BIGINT,
     key_per_us      BIGINT,
+    -- Names of what only admins see of its jobs' data, a JSON list; those of every version hold.
+    redact          TEXT NOT NULL,
     PRIMARY KEY (name, code_version)
 );
 -- A submit asks for the newest: what was looked up before it holds no longer.

@@ -232,6 +232,8 @@ CREATE TABLE unstuck_workflows (
     key_concurrency INTEGER,
     key_rate        INTEGER,
     key_per_us      INTEGER,
+    -- Names of what only admins see of its jobs' data, a JSON list; those of every version hold.
+    redact          TEXT NOT NULL,
     PRIMARY KEY (name, code_version)
 );
 -- A submit asks for the newest: what was looked up before it holds no longer.
