@@ -307,7 +307,7 @@ def test_what_is_redacted_is_registered_with_the_workflow(app: App) -> None:
     @app.workflow(redact=["customer.iban", "card", "card"])
     def pay(card: str, customer: dict[str, str]) -> None: ...
 
-    [record] = app.registry.records()
+    [record] = app._registry.records()
     assert record.redact == ("card", "customer.iban")
 
 

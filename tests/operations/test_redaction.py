@@ -42,7 +42,7 @@ def deploy(store: SqlStore, version: str = "v1", redact: tuple[str, ...] = ("car
     @app.workflow(name="pay", redact=redact)
     def pay(card: str, customer: dict[str, str], /, note: str = "", **more: Any) -> Any: ...
 
-    store.register_workflows(app.registry.records())
+    store.register_workflows(app._registry.records())
 
 
 def call() -> str:
