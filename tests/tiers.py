@@ -29,6 +29,7 @@ commit_on_sqlite = pytest.mark.tier("commit", on_postgres="slow")
 SLOW = (
     "journeys/*",
     "bulkheads/*",
+    "typing/*",
     # Real processes, as their readers start them.
     "cli/test_*_guide.py",
     "cli/test_demo.py",

@@ -17,6 +17,7 @@ import pytest
 
 from tests.support import notes
 from tests.support.eventually import eventually
+from tests.tiers import slow
 from unstuck.model.errors import InvalidSettings, OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
 from unstuck.store.database import Database, Transaction
 from unstuck.store.drivers.connect import open_database, sqlite_path
@@ -66,6 +67,7 @@ def is_sound(path: Path) -> bool:
     return bool(answer == ("ok",))
 
 
+@slow
 def test_eight_processes_write_one_file_and_it_stays_sound(path: Path, notebook: Database) -> None:
     """Each checkpoints on its own account; SQLite below 3.51.3 forgives no mistake here."""
     writers = [writer(path, n * 10_000, 700) for n in range(1, 9)]

@@ -20,6 +20,7 @@ from tests.support.builders import a_job, a_worker, boom, claim_all, settle, set
 from tests.support.eventually import eventually
 from tests.support.tables import ask
 from tests.support.troubles import SAYS, execute, raising
+from tests.tiers import slow
 from unstuck.clock import MachineClock
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.retention import retention
@@ -325,6 +326,7 @@ while store.count_ends(60.0, 1):
 """
 
 
+@slow
 def test_a_counter_that_is_killed_loses_nothing_and_repeats_nothing(
     store: SqlStore, store_url: str, ada: WorkerRecord
 ) -> None:
@@ -427,6 +429,7 @@ def test_what_is_older_than_a_week_goes_in_batches(
 MANY = 100_000
 
 
+@slow
 def test_a_minute_of_a_hundred_thousand_ends_is_counted_in_parts(
     store: SqlStore, store_url: str, clock: StoreClock
 ) -> None:
