@@ -29,6 +29,7 @@ from unstuck.model.errors import InvalidResult as InvalidResult
 from unstuck.model.errors import InvalidSettings as InvalidSettings
 from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
+from unstuck.model.errors import KeyEnded as KeyEnded
 from unstuck.model.errors import NoAnswer as NoAnswer
 from unstuck.model.errors import NoStack as NoStack
 from unstuck.model.errors import NotAsked as NotAsked
@@ -48,9 +49,12 @@ from unstuck.model.errors import StoreBusy as StoreBusy
 from unstuck.model.errors import StoreError as StoreError
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TargetDeadlock as TargetDeadlock
+from unstuck.model.errors import TooManyAttempts as TooManyAttempts
 from unstuck.model.errors import TooManyQueued as TooManyQueued
+from unstuck.model.errors import Unauthenticated as Unauthenticated
 from unstuck.model.errors import UnknownBulk as UnknownBulk
 from unstuck.model.errors import UnknownJob as UnknownJob
+from unstuck.model.errors import UnknownKey as UnknownKey
 from unstuck.model.errors import UnknownNotification as UnknownNotification
 from unstuck.model.errors import UnknownOrder as UnknownOrder
 from unstuck.model.errors import UnknownProcess as UnknownProcess
@@ -121,6 +125,8 @@ from unstuck.views.jobs import JobWhole as JobWhole
 from unstuck.views.jobs import LogView as LogView
 from unstuck.views.jobs import NewJobView as NewJobView
 from unstuck.views.jobs import StackView as StackView
+from unstuck.views.keys import KeyView as KeyView
+from unstuck.views.keys import NewKeyView as NewKeyView
 from unstuck.views.series import PointView as PointView
 from unstuck.views.series import SeriesView as SeriesView
 from unstuck.views.stats import StatsView as StatsView
@@ -192,10 +198,13 @@ __all__ = [
     "JobView",
     "JobWhole",
     "KeyConflict",
+    "KeyEnded",
+    "KeyView",
     "LimitChange",
     "LimitView",
     "LogView",
     "NewJobView",
+    "NewKeyView",
     "NoAnswer",
     "NoStack",
     "NotAsked",
@@ -243,9 +252,12 @@ __all__ = [
     "TargetWhole",
     "TenantView",
     "TenantWhole",
+    "TooManyAttempts",
     "TooManyQueued",
+    "Unauthenticated",
     "UnknownBulk",
     "UnknownJob",
+    "UnknownKey",
     "UnknownNotification",
     "UnknownOrder",
     "UnknownProcess",

@@ -30,6 +30,13 @@ def _uuids7(milliseconds: int, noise: str) -> list[str]:
     ]
 
 
+def unguessable(below: int) -> int:
+    """A number that nobody can foretell, for what opens doors: no seed makes it."""
+    import secrets
+
+    return secrets.randbelow(below)
+
+
 class SystemChance:
     """The operating system's randomness; safe to share between threads and across a fork."""
 

@@ -15,6 +15,7 @@ from tests.support.lock_steps import LockWatch, locks_of
 from unstuck.model.bulk import BulkVerb
 from unstuck.model.errors import UnstuckError
 from unstuck.model.job import ClaimedJob, WorkerRecord
+from unstuck.model.keys import NewKey
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
 from unstuck.model.waits import Answer, Wait, WaitKind
@@ -118,6 +119,8 @@ class Story:
         store.blacklist_add(TENANT, WORKFLOW, "it gets stuck", "ada")
         store.blacklist_remove(TENANT, WORKFLOW, "ada")
         store.cancel_bulk(TENANT, self._bulk().number, "ada")
+        store.add_key(NewKey("aaaaaaaa", "ci", "0" * 64, TENANT, "reader", "ada"))
+        store.revoke_key("aaaaaaaa", "ada")
 
     def run(self, steps: int) -> None:
         verbs: list[Callable[[], object]] = [

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         EventsNoun,
         HealthNoun,
         JobsNoun,
+        KeysNoun,
         LimitsNoun,
         NotificationsNoun,
         PausesNoun,
@@ -87,6 +88,13 @@ class Face:
         from unstuck.app.nouns import JobsNoun
 
         return JobsNoun(self._engine)
+
+    @property
+    def keys(self) -> KeysNoun:
+        """Who may ask over HTTP, about whose things, with which role, and for how long."""
+        from unstuck.app.nouns import KeysNoun
+
+        return KeysNoun(self._engine)
 
     @property
     def limits(self) -> LimitsNoun:

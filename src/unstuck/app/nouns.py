@@ -5,7 +5,7 @@ Written by `docs/draw_faces.py` from the table of operations; a test compares th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from unstuck.operations import (
     events,
     health,
     jobs,
+    keys,
     limits,
     notifications,
     pauses,
@@ -74,6 +75,7 @@ from unstuck.views.guard import (
 )
 from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
+from unstuck.views.keys import KeyView, NewKeyView
 from unstuck.views.series import SeriesView
 from unstuck.views.stats import StatsView, TallyView
 from unstuck.views.why import WhyAnswer
@@ -964,6 +966,117 @@ class JobsNoun(Noun):
     ) -> JobView:
         """`replay` for coroutines."""
         return await self._engine.aask(jobs.replay, tenant, by, job, budget=budget)
+
+
+class KeysNoun(Noun):
+    """Who may ask over HTTP, about whose things, with which role, and for how long."""
+
+    __slots__ = ()
+
+    def create(
+        self,
+        name: str,
+        *,
+        role: str,
+        scopes: Collection[str] = (),
+        queues: Collection[str] | None = None,
+        workflows: Collection[str] | None = None,
+        expires: Duration | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewKeyView:
+        """Make a key of a tenant, or of the platform if no tenant is named. `name`: whose it is, as the audit will
+        say. `queues`, `workflows`: all that it may touch. `expires`: in how many seconds, or "90d". It is told
+        this once."""
+        return self._engine.ask(
+            keys.create,
+            tenant,
+            by,
+            name,
+            role=role,
+            scopes=scopes,
+            queues=queues,
+            workflows=workflows,
+            expires=expires,
+        )
+
+    async def acreate(
+        self,
+        name: str,
+        *,
+        role: str,
+        scopes: Collection[str] = (),
+        queues: Collection[str] | None = None,
+        workflows: Collection[str] | None = None,
+        expires: Duration | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewKeyView:
+        """`create` for coroutines."""
+        return await self._engine.aask(
+            keys.create,
+            tenant,
+            by,
+            name,
+            role=role,
+            scopes=scopes,
+            queues=queues,
+            workflows=workflows,
+            expires=expires,
+        )
+
+    def list(
+        self, *, ended: bool = False, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[KeyView]:
+        """The keys that work, with `ended` also those that were revoked or expired; the newest first."""
+        return self._engine.ask(keys.list_, tenant, None, ended=ended, after=after, limit=limit)
+
+    async def alist(
+        self, *, ended: bool = False, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[KeyView]:
+        """`list` for coroutines."""
+        return await self._engine.aask(keys.list_, tenant, None, ended=ended, after=after, limit=limit)
+
+    def get(self, key: str, *, tenant: str | None = None) -> KeyView:
+        """One key, by its id (the 8 characters behind "usk_"): what it may do, who made it, when it was used last."""
+        return self._engine.ask(keys.get, tenant, None, key)
+
+    async def aget(self, key: str, *, tenant: str | None = None) -> KeyView:
+        """`get` for coroutines."""
+        return await self._engine.aask(keys.get, tenant, None, key)
+
+    def revoke(self, key: str, *, tenant: str | None = None, by: str | None = None) -> KeyView:
+        """End a key, and the browser sessions that were begun with it: everywhere within 5 seconds, and for good."""
+        return self._engine.ask(keys.revoke, tenant, by, key)
+
+    async def arevoke(self, key: str, *, tenant: str | None = None, by: str | None = None) -> KeyView:
+        """`revoke` for coroutines."""
+        return await self._engine.aask(keys.revoke, tenant, by, key)
+
+    def rotate(
+        self,
+        key: str,
+        *,
+        overlap: Duration = 3600.0,
+        expires: Duration | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewKeyView:
+        """Make a key that takes the place of this one, with the same rights; the old one works for `overlap` more.
+        `expires`: left out, the new one lasts as long as the old one was to last."""
+        return self._engine.ask(keys.rotate, tenant, by, key, overlap=overlap, expires=expires)
+
+    async def arotate(
+        self,
+        key: str,
+        *,
+        overlap: Duration = 3600.0,
+        expires: Duration | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> NewKeyView:
+        """`rotate` for coroutines."""
+        return await self._engine.aask(keys.rotate, tenant, by, key, overlap=overlap, expires=expires)
 
 
 class LimitsNoun(Noun):

@@ -33,12 +33,12 @@ def code_of(error: BaseException) -> int:
         ((errors.InvalidInput, errors.AmbiguousJob), USAGE),
         ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker, errors.UnknownProcess), NOT_FOUND),
         ((errors.UnknownTarget, errors.UnknownTenant, errors.UnknownSetting), NOT_FOUND),
-        ((errors.UnknownNotification, errors.UnknownBulk, errors.UnknownOrder), NOT_FOUND),
+        ((errors.UnknownNotification, errors.UnknownBulk, errors.UnknownOrder, errors.UnknownKey), NOT_FOUND),
         ((errors.NotBlacklisted, errors.NotQuarantined), NOT_FOUND),
         ((errors.Conflict, errors.TooManyQueued), CONFLICT),
         (errors.StoreError, UNREACHABLE),
         ((errors.StillRunning, errors.NoAnswer), TIMED_OUT),
-        (PermissionError, PERMISSION),
+        ((PermissionError, errors.Unauthenticated, errors.TooManyAttempts), PERMISSION),
     ]
     return next((code for kind, code in table if isinstance(error, kind)), FAILURE)
 

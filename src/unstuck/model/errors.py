@@ -11,11 +11,13 @@ UnstuckError
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
-├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder
+├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey
+├── Unauthenticated        no key was shown, or one that does not work
+├── TooManyAttempts        too many keys that do not work; `retry_after` says when to try again
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
 ├── NotQuarantined         nothing to try again: nothing of the job was set aside
 ├── AmbiguousJob           a prefix that names several jobs
-├── NotPermitted           the caller's role, or the tenant it is bound to, does not allow it
+├── NotPermitted           the caller's role, its tenant, or what its key may touch does not allow it
 ├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
@@ -28,6 +30,7 @@ UnstuckError
 │   ├── KeyConflict        the idempotency key belongs to a job with another body
 │   ├── IdConflict         the id that the caller chose belongs to another job
 │   ├── EventConflict      the id of an event was sent before, with another event
+│   ├── KeyEnded           a key that was revoked, has expired or was rotated cannot be rotated
 │   ├── NotAsked           a decision by a person whom the approval's `who` does not name
 │   └── NotWaiting         a decision on an approval that is not open, an event for a job that has ended
 ├── TargetDeadlock         a child on a target that its waiting parent keeps
@@ -305,6 +308,34 @@ class UnknownOrder(UnstuckError):
         self.number = number
 
 
+class UnknownKey(UnstuckError):
+    def __init__(self, key: object) -> None:
+        super().__init__(f"there is no API key {told(key)}; `unstuck keys list` shows the ones there are")
+        self.key = key
+
+
+class Unauthenticated(UnstuckError):
+    """Of a key that does not work it never says why: unknown, wrong, mistyped, expired and revoked look alike."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(
+            message
+            or "this API key does not work; show one that does: `unstuck keys list` shows which there are, "
+            "`unstuck keys create NAME --role ROLE` makes one"
+        )
+
+
+class TooManyAttempts(UnstuckError):
+    """Nothing was looked at. Whose key worked a moment ago is not concerned."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(
+            f"too many API keys that do not work were tried; try again in {max(1.0, retry_after):.0f} s, "
+            "with one that `unstuck keys list` shows"
+        )
+        self.retry_after = retry_after
+
+
 class NotBlacklisted(UnstuckError):
     def __init__(self, workflow: str, hint: str = "`unstuck blacklist list` shows what is") -> None:
         super().__init__(f"workflow {told(workflow)} is not on the blacklist; {hint}")
@@ -484,6 +515,16 @@ class NotAsked(Conflict):
         self.job = job
         self.who = tuple(who)
         self.by = by
+
+
+class KeyEnded(Conflict):
+    """`state`: revoked, expired or rotated. `to`: the key that took its place."""
+
+    def __init__(self, key: str, state: str, to: str | None = None) -> None:
+        hint = f"rotate {to}, which took its place" if to else "make another one: `unstuck keys create`"
+        super().__init__(f"API key {key} is {state} and cannot be rotated; {hint}")
+        self.key = key
+        self.state = state
 
 
 class NotWaiting(Conflict):

@@ -123,6 +123,7 @@ VERBS: Final = (
     *(f"bulks.{verb}" for verb in ("start", "cancel")),
     "events.send",
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
+    *(f"keys.{verb}" for verb in ("create", "revoke", "rotate")),
     "settings.set",
     "notifications.ack",
     "quarantine.retry",

@@ -9,6 +9,7 @@ from unstuck.operations import bulks as bulks
 from unstuck.operations import events as events
 from unstuck.operations import health as health
 from unstuck.operations import jobs as jobs
+from unstuck.operations import keys as keys
 from unstuck.operations import limits as limits
 from unstuck.operations import notifications as notifications
 from unstuck.operations import pauses as pauses

@@ -19,6 +19,7 @@ from unstuck.intake.gates import Gates
 from unstuck.intake.guard import GuardVerbs
 from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
 from unstuck.model.job import DEFAULT_TENANT
+from unstuck.model.keys import VIA, Scope, Within, acting_for
 from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
@@ -79,11 +80,32 @@ class Caller:
     #: Where the store is, as people may see it, and what a command that is shown to them must repeat to reach it.
     database: str = "the database"
     repeats: str = ""
+    #: The id of the API key by which it asks (None: it has the database itself), what that may touch, its scopes.
+    key: str | None = None
+    queues: frozenset[str] | None = None
+    workflows: frozenset[str] | None = None
+    scopes: frozenset[str] = frozenset()
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
-        whose, who = check_wording(tenant, "tenant") or self.tenant, check_person(by) or self.by
+        whose, who = check_wording(tenant, "tenant") or self.tenant, self._asking(check_person(by))
         return self if (whose, who) == (self.tenant, self.by) else replace(self, tenant=whose, by=who)
+
+    def _asking(self, person: str | None) -> str:
+        """By a key only its owner asks, or a person for whom it may speak: both are written down."""
+        if person is None or person == self.by or self.key is None:
+            return person or self.by
+        if Scope.ACT_AS not in self.scopes:
+            raise NotPermitted(
+                f"{self.by} cannot ask as somebody else: its key does not have the scope {Scope.ACT_AS}"
+            )
+        return acting_for(person, self.by.rpartition(VIA)[2])
+
+    @property
+    def within(self) -> Within | None:
+        """All that it may touch of its tenant; None: everything."""
+        is_limited = self.queues is not None or self.workflows is not None
+        return Within(self.queues, self.workflows) if is_limited else None
 
     @property
     def one(self) -> str:

@@ -27,6 +27,8 @@ ORDER: Final[dict[str, str | None]] = {
     "breakers": "unstuck_breakers",  # marks are made and counted under them
     "entries": "unstuck_blacklist",  # of the blacklist
     "guard": None,  # claims pass it shared, a new entry shuts it
+    "api_keys": "unstuck_api_keys",  # not revoked while it is rotated
+    "browser_sessions": "unstuck_browser_sessions",  # they end with their key
 }
 #: Rows that belong to another row: a line's to its target, a timer to its job. A transaction waits for such a row
 #: only while it holds the row it belongs to, so two transactions never wait for the same one, and no circle leads

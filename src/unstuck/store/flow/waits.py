@@ -20,6 +20,7 @@ from typing import Any
 
 from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import EventConflict, InvalidInput, NotAsked, NotWaiting, told
+from unstuck.model.keys import person_in
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
@@ -299,7 +300,7 @@ def decide(
     if not decided:
         raise NotWaiting(_why_not(t, job_row(t, tenant, uid), key))
     record = wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
-    if record.wait.who and by.removesuffix(BY_SHELL) not in record.wait.who:
+    if record.wait.who and person_in(by).removesuffix(BY_SHELL) not in record.wait.who:
         raise NotAsked(uid, record.wait.name, record.wait.who, by)
     announce(t, [row["number"]])
     return record

@@ -1,1 +1,1 @@
-"""GUARD. What keeps one trouble from becoming everybody's: breaker, blacklist, quarantine, audit."""
+"""GUARD. What keeps one trouble from becoming everybody's: breaker, blacklist, quarantine, audit, keys."""

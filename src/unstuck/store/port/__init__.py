@@ -15,6 +15,7 @@ from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
 from unstuck.store.port.flow import FlowPort
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
+from unstuck.store.port.keys import KeysPort, SeenKey
 from unstuck.store.port.order import (
     BY_CODE,
     EVERY,
@@ -109,6 +110,7 @@ __all__ = [
     "JobFilter",
     "JobPage",
     "JobsPort",
+    "KeysPort",
     "Limit",
     "LimitKind",
     "LimitPart",
@@ -131,6 +133,7 @@ __all__ = [
     "Recovered",
     "Report",
     "Route",
+    "SeenKey",
     "SeriesPage",
     "SeriesPer",
     "SeriesPoint",
@@ -155,7 +158,17 @@ __all__ = [
 
 
 class Store(
-    WorkerPort, JobsPort, BulksPort, FlowPort, OrderPort, GuardPort, SweepsPort, ReadPort, SeriesPort, Protocol
+    WorkerPort,
+    JobsPort,
+    BulksPort,
+    FlowPort,
+    OrderPort,
+    GuardPort,
+    KeysPort,
+    SweepsPort,
+    ReadPort,
+    SeriesPort,
+    Protocol,
 ):
     """All the verbs."""
 

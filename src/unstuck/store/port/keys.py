@@ -1,0 +1,65 @@
+"""The keys' port: who may ask over HTTP, and the browser sessions that were begun with a key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from unstuck.model.keys import BrowserSession, KeyRecord, NewBrowserSession, NewKey
+
+
+class SeenKey(NamedTuple):
+    """A key, and the store's time when it was read."""
+
+    key: KeyRecord
+    at: datetime
+
+
+class KeysPort(Protocol):
+    """Keys are kept when they have ended: the audit names them. `tenant` None: of everybody, and the platform's."""
+
+    def add_key(self, key: NewKey) -> KeyRecord | None:
+        """None: there is one of that id."""
+        ...
+
+    def key(self, id: str, tenant: str | None = None) -> SeenKey | None: ...
+
+    def shown_key(self, id: str, digest: str) -> SeenKey | None:
+        """For whoever shows a key: None if it is unknown, and if its digest is another. Both take as long."""
+        ...
+
+    def keys(
+        self, tenant: str | None = None, *, ended: bool = False, before: int | None = None, limit: int = 100
+    ) -> list[KeyRecord]:
+        """The newest first; those that work, with `ended` all."""
+        ...
+
+    def has_keys(self) -> bool:
+        """Whether somebody could ask with one."""
+        ...
+
+    def revoke_key(self, id: str, by: str) -> KeyRecord | None:
+        """It works no more, nor do its browser sessions. One that was revoked stays as it is."""
+        ...
+
+    def rotate_key(self, id: str, new: NewKey, overlap: float) -> KeyRecord | None:
+        """`new` takes its place; it works for `overlap` seconds more at most. UnknownKey, KeyEnded. None:
+        there is one of the id of `new`."""
+        ...
+
+    def note_key_uses(self, ids: Collection[str], every: float) -> None:
+        """They were used now; what was written less than `every` seconds ago is not written again."""
+        ...
+
+    def open_browser_session(self, new: NewBrowserSession) -> None: ...
+
+    def browser_session(self, digest: str) -> BrowserSession | None:
+        """None: there is none, or it has ended, or its key has."""
+        ...
+
+    def touch_browser_session(self, digest: str) -> bool:
+        """It is used: its idle time begins anew. False: it has ended."""
+        ...
+
+    def end_browser_session(self, digest: str) -> None: ...

@@ -1,0 +1,54 @@
+"""The verbs of API keys and browser sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from unstuck.model.keys import BrowserSession, KeyRecord, NewBrowserSession, NewKey
+from unstuck.store.guard import keys
+from unstuck.store.port import SeenKey
+from unstuck.store.read import lookup
+from unstuck.store.rows import span
+from unstuck.store.sql_store.verbs import SqlVerbs
+
+
+class SqlKeys(SqlVerbs):
+    def add_key(self, key: NewKey) -> KeyRecord | None:
+        return self._database.write(lambda t: keys.add(t, key))
+
+    def key(self, id: str, tenant: str | None = None) -> SeenKey | None:
+        return self._database.read(lambda t: keys.one(t, id, tenant)) if lookup.can_exist(id, tenant) else None
+
+    def shown_key(self, id: str, digest: str) -> SeenKey | None:
+        return self._database.read(lambda t: keys.one(t, id, digest=digest))
+
+    def keys(
+        self, tenant: str | None = None, *, ended: bool = False, before: int | None = None, limit: int = 100
+    ) -> list[KeyRecord]:
+        if not lookup.can_exist(tenant):
+            return []
+        return self._database.read(lambda t: keys.page(t, tenant, ended, before, limit))
+
+    def has_keys(self) -> bool:
+        return self._database.read(lambda t: t.one("has_api_keys")) is not None
+
+    def revoke_key(self, id: str, by: str) -> KeyRecord | None:
+        return self._database.write(lambda t: keys.revoke(t, id, by)) if lookup.can_exist(id) else None
+
+    def rotate_key(self, id: str, new: NewKey, overlap: float) -> KeyRecord | None:
+        return self._database.write(lambda t: keys.rotate(t, id, new, overlap))
+
+    def note_key_uses(self, ids: Collection[str], every: float) -> None:
+        self._database.write(lambda t: t.run("note_api_key_uses", ids=sorted(ids), every=span(every)))
+
+    def open_browser_session(self, new: NewBrowserSession) -> None:
+        self._database.write(lambda t: keys.open_session(t, new))
+
+    def browser_session(self, digest: str) -> BrowserSession | None:
+        return self._database.read(lambda t: keys.session(t, digest))
+
+    def touch_browser_session(self, digest: str) -> bool:
+        return self._database.write(lambda t: t.run("touch_browser_session", digest=digest)) == 1
+
+    def end_browser_session(self, digest: str) -> None:
+        self._database.write(lambda t: t.run("end_browser_session", digest=digest))

@@ -1,0 +1,333 @@
+"""The keyring: which keys work, how soon they do not, and what guessing costs. RELIABILITY 5, 6, 20, 24."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cli.command import ROOT, ended
+from tests.conftest import StoreClock
+from tests.operations.conftest import Ask
+from tests.support.eventually import eventually
+from unstuck.clock import FakeClock
+from unstuck.model.errors import StoreUnavailable, TooManyAttempts, Unauthenticated
+from unstuck.model.keys import spell
+from unstuck.operations import keys
+from unstuck.operations.keyring import FAILURES, FAILURES_EVERY, FRESH, Keyring, Throttle
+from unstuck.store.sql_store import SqlStore
+
+
+class CountedStore:
+    """The real store; keeps which keys were asked for, and can be away."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        self.asked: list[str] = []
+        self.written: list[set[str]] = []
+        self.is_away = False
+
+    def shown_key(self, id: str, digest: str) -> Any:
+        if self.is_away:
+            raise StoreUnavailable("away")
+        self.asked.append(id)
+        return self._store.shown_key(id, digest)
+
+    def note_key_uses(self, ids: Any, every: float) -> None:
+        if self.is_away:
+            raise StoreUnavailable("away")
+        self.written.append(set(ids))
+        self._store.note_key_uses(ids, every)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+def counted(store: SqlStore) -> CountedStore:
+    return CountedStore(store)
+
+
+class StillClock(FakeClock):
+    """Moved by hand alone: its background waits for real, so that nothing is written unless a test asks."""
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        return event.wait(3600)
+
+
+@pytest.fixture
+def still() -> StillClock:
+    return StillClock()
+
+
+@pytest.fixture
+def ring(counted: CountedStore, still: StillClock) -> Iterator[Keyring]:
+    ring = Keyring(counted, still)  # type: ignore[arg-type]
+    yield ring
+    ring.close()
+
+
+def wrong(key: str) -> str:
+    """Another secret under the same id."""
+    number = int(key[4:12], 36)
+    other = spell(number, 12345)
+    assert other[:12] == key[:12]
+    return other
+
+
+def said(ring: Keyring, key: str, address: str = "10.2.0.1") -> str:
+    with pytest.raises(Unauthenticated) as caught:
+        ring.authenticate(key, address)
+    return str(caught.value)
+
+
+def test_a_key_says_who_it_is_and_is_not_asked_about_again_for_seconds(
+    ring: Keyring, counted: CountedStore, still: StillClock, ask: Ask
+) -> None:
+    made = keys.create(ask(tenant="acme"), "ci", role="operator", queues=["io"], scopes=["act-as"])
+    found = ring.authenticate(made.key)
+    assert (found.key, found.name, found.tenant, found.role) == (made.id, "ci", "acme", "operator")
+    caller = found.caller(ask(by="server", database="here"))
+    assert (caller.by, caller.bound, caller.key, caller.database) == ("ci", "acme", made.id, "here")
+    assert (caller.queues, caller.workflows, caller.scopes) == (frozenset({"io"}), None, frozenset({"act-as"}))
+    for _ in range(100):
+        assert ring.authenticate(made.key) == found
+    assert counted.asked == [made.id]
+    still.advance(FRESH)
+    ring.authenticate(made.key)
+    assert counted.asked == [made.id] * 2
+
+
+def test_whatever_is_wrong_with_a_key_the_answer_is_the_same(
+    ring: Keyring, still: StillClock, ask: Ask, clock: StoreClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RELIABILITY 6, 24: and nothing of it is told or logged."""
+    good, revoked, short = (keys.create(ask(), name, role="reader", expires="1h") for name in ("a", "b", "c"))
+    keys.revoke(ask(), revoked.id)
+    ring.authenticate(good.key)
+    bad = [wrong(good.key), spell(99, 99), good.key[:-1], "", "Bearer", "x" * 10_000, "\ud800", "usk_", revoked.key]
+    with caplog.at_level(logging.DEBUG):
+        answers = {said(ring, text, f"10.0.0.{n}") for n, text in enumerate(bad)}
+    clock.advance(hours=2)
+    still.advance(FRESH)
+    answers |= {said(ring, key, "10.1.0.1") for key in (short.key, good.key)}
+    assert len(answers) == 1
+    assert "unstuck keys" in answers.pop(), "the remedy"
+    assert good.key[13:50] not in caplog.text
+
+
+def test_a_revoked_or_expired_key_fails_once_it_is_no_longer_fresh(
+    ring: Keyring, still: StillClock, ask: Ask, clock: StoreClock
+) -> None:
+    revoked = keys.create(ask(), "a", role="reader")
+    brief = keys.create(ask(), "b", role="reader", expires=2)
+    assert ring.authenticate(revoked.key)
+    assert ring.authenticate(brief.key)
+    keys.revoke(ask(), revoked.id)
+    still.advance(1.9)
+    clock.advance(1.9)
+    assert ring.authenticate(revoked.key), "still fresh"
+    still.advance(0.2)
+    clock.advance(0.2)
+    said(ring, brief.key)
+    still.advance(1)
+    said(ring, revoked.key)
+    assert FRESH < 5, "within 5 seconds everywhere"
+
+
+def test_what_the_store_cannot_say_is_not_guessed(
+    ring: Keyring, counted: CountedStore, still: StillClock, ask: Ask
+) -> None:
+    made = keys.create(ask(), "a", role="reader")
+    ring.authenticate(made.key)
+    still.advance(FRESH)
+    counted.is_away = True
+    for _ in range(2 * FAILURES):
+        with pytest.raises(StoreUnavailable):
+            ring.authenticate(made.key)
+    counted.is_away = False
+    assert ring.authenticate(made.key), "an outage is nobody's failure"
+
+
+# --- guessing -------------------------------------------------------------------------------------------------------
+
+
+def test_an_address_that_fails_too_often_has_to_wait(
+    ring: Keyring, counted: CountedStore, still: StillClock, ask: Ask
+) -> None:
+    """RELIABILITY 6."""
+    made = keys.create(ask(), "a", role="reader")
+    for n in range(FAILURES):
+        said(ring, spell(n, 1), "10.0.0.1")
+    before = len(counted.asked)
+    for text in (spell(77, 1), "mistyped", made.key):
+        with pytest.raises(TooManyAttempts) as caught:
+            ring.authenticate(text, "10.0.0.1")
+        assert 0 < caught.value.retry_after <= FAILURES_EVERY
+    assert len(counted.asked) == before, "nobody was asked"
+    assert ring.authenticate(made.key, "10.0.0.2")
+    assert ring.authenticate(made.key, "10.0.0.1"), "a key that has worked is not concerned"
+    still.advance(FAILURES_EVERY)
+    said(ring, spell(78, 1), "10.0.0.1")
+
+
+def test_a_key_that_is_guessed_at_from_everywhere_still_works_for_its_owner(
+    ring: Keyring, still: StillClock, ask: Ask
+) -> None:
+    made = keys.create(ask(), "a", role="reader")
+    ring.authenticate(made.key, "10.9.9.9")
+    for n in range(FAILURES):
+        said(ring, wrong(made.key), f"10.0.{n}.1")
+    with pytest.raises(TooManyAttempts):
+        ring.authenticate(wrong(made.key), "10.1.1.1")
+    still.advance(FRESH)
+    assert ring.authenticate(made.key, "10.9.9.9"), "it is asked about again, and works"
+
+
+def test_the_memory_of_failures_is_bounded_and_a_network_of_ipv6_is_one() -> None:
+    hand = FakeClock()
+    throttle = Throttle(hand, most=100)
+    for n in range(1000):
+        throttle.failed(f"10.0.{n // 256}.{n % 256}", None)
+    assert len(throttle) == 100
+    for n in range(FAILURES):
+        throttle.failed(f"2001:db8::{n:x}", None)
+    with pytest.raises(TooManyAttempts):
+        throttle.check("2001:db8::ffff:1", None)
+    throttle.check("2001:db8:0:1::1", None)
+    for n in range(FAILURES):
+        throttle.failed("::ffff:10.9.9.9" if n % 2 else "10.9.9.9", None)
+    with pytest.raises(TooManyAttempts):
+        throttle.check("10.9.9.9", None)
+
+
+def test_an_unknown_key_takes_as_long_as_a_wrong_one(store: SqlStore, ask: Ask) -> None:
+    """RELIABILITY 6: also while the right one is known. Interleaved; the medians differ less than a fifth."""
+    made = keys.create(ask(), "a", role="reader")
+    clock = StillClock()
+    ring = Keyring(store, clock)
+    ring.authenticate(made.key)
+    took: dict[str, list[float]] = {"unknown": [], "wrong": []}
+    for n in range(400):
+        clock.advance(100 * FAILURES_EVERY)
+        ring.authenticate(made.key)
+        for kind, text in (("unknown", spell(5000 + n, 1)), ("wrong", wrong(made.key))):
+            began = time.perf_counter()
+            with pytest.raises(Unauthenticated):
+                ring.authenticate(text, "10.0.0.1")
+            took[kind].append(time.perf_counter() - began)
+    ring.close()
+    ratio = statistics.median(took["wrong"]) / statistics.median(took["unknown"])
+    assert 0.8 < ratio < 1.25, ratio
+
+
+# --- when it was used -----------------------------------------------------------------------------------------------
+
+
+def test_uses_are_written_in_batches_once_a_minute(
+    ring: Keyring, counted: CountedStore, still: StillClock, ask: Ask
+) -> None:
+    one, two = (keys.create(ask(), name, role="reader") for name in "ab")
+    for made in (one, two) * 3:
+        ring.authenticate(made.key)
+    ring.write_uses()
+    ring.write_uses()
+    assert counted.written == [{one.id, two.id}]
+    assert keys.get(ask(), one.id).last_used_at is not None
+    still.advance(59)
+    ring.authenticate(one.key)
+    ring.write_uses()
+    assert len(counted.written) == 1
+    still.advance(2)
+    counted.is_away = False
+    ring.authenticate(one.key)
+    counted.is_away = True
+    ring.write_uses()
+    counted.is_away = False
+    ring.write_uses()
+    assert counted.written[1:] == [{one.id}], "what could not be written is kept"
+
+
+def test_the_background_writes_without_being_asked(
+    store: SqlStore, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unstuck.operations.keyring.WRITE_EVERY", 0.05)
+    made = keys.create(ask(), "a", role="reader")
+    ring = Keyring(store)
+    ring.authenticate(made.key)
+    eventually(lambda: keys.get(ask(), made.id).last_used_at is not None)
+    ring.close()
+    assert ring._writer is not None
+    assert not ring._writer.is_alive()
+
+
+def test_many_threads_share_a_keyring(store: SqlStore, ask: Ask) -> None:
+    made = [keys.create(ask(), f"k{n}", role="reader") for n in range(4)]
+    ring, found, strays = Keyring(store), [], []
+
+    def use(turn: int) -> None:
+        for n in range(200):
+            key = made[(turn + n) % 4]
+            try:
+                found.append(ring.authenticate(key.key).name == key.name)
+            except Exception as error:
+                strays.append(error)
+
+    threads = [threading.Thread(target=use, args=(turn,)) for turn in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    ring.close()
+    assert not strays
+    assert len(found) == 1600
+    assert all(found)
+
+
+ELSEWHERE = """
+import sys, time
+from unstuck.assembly import open_store
+from unstuck.config import load
+from unstuck.model.errors import Unauthenticated
+from unstuck.operations.keyring import Keyring
+
+url, key = sys.argv[1], sys.stdin.readline().strip()
+ring = Keyring(open_store(url, load(app={"database": url}).times, application="elsewhere"))
+ring.authenticate(key)
+print("works", flush=True)
+while True:
+    try:
+        ring.authenticate(key)
+    except Unauthenticated:
+        print(time.monotonic(), flush=True)
+        break
+    time.sleep(0.01)
+"""
+
+
+def test_a_revoked_key_fails_within_five_seconds_in_another_process(ask: Ask, store_url: str) -> None:
+    """RELIABILITY 5, A37: while that process asks with it all the time."""
+    made = keys.create(ask(), "a", role="reader")
+    process = subprocess.Popen(
+        [sys.executable, "-c", ELSEWHERE, store_url],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process, ended(process, within=10):
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"{made.key}\n".encode())
+        process.stdin.flush()
+        assert process.stdout.readline() == b"works\n"
+        keys.revoke(ask(), made.id)
+        revoked = time.monotonic()
+        failed = float(process.stdout.readline())
+    assert failed - revoked < 5
