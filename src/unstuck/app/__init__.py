@@ -153,7 +153,8 @@ class App(Face):
     def job(self, name: str, *, tenant: str | None = None) -> Job[Any]:
         """The handle of a job, by id or by as much of its beginning as names one job only. A whole id is taken as it
         is: UnknownJob is said by the first question."""
-        return Job(self, self.lookup(tenant).job_id(name), self.whose(tenant), returns=self._returns)
+        look = self.lookup(tenant)
+        return Job(self, look.job_id(name), look.owner(name), returns=self._returns)
 
     def _returns(self, workflow: str) -> Any:
         """The annotated type of its results, as far as this process knows it."""
