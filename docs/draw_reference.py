@@ -50,9 +50,11 @@ OPERATIONS_HEAD = """\
 
 Each of these is one operation: a method of `app`, and the command that asks the same. In coroutines every method
 has a twin with an `a` in front (`await app.queues.apause("io")`). What is about a tenant's things takes `tenant=`
-(left out: the app's own); where it says *or all*, `tenant="*"` means all of them. What changes something takes
-`by=`, who asks. Lists answer a `Page`: iterate it; `page.next` is the
-cursor that `after=` takes to go on. Durations are seconds, or texts like `"5m"`.
+(left out: the app's own); where it says *or all*, `tenant="*"` means all of them, and of what takes the id of a
+job: that job, whoever's it is; elsewhere `"*"` is refused. On the command line that is `--all-tenants`. A list of
+all tenants' jobs is as bounded as any: a page may be short and have a `next`. What changes something takes `by=`,
+who asks. Lists answer a `Page`: iterate it; `page.next` is the cursor that `after=` takes to go on. Durations are
+seconds, or texts like `"5m"`.
 
 Who has the database's password is a platform-admin.
 """

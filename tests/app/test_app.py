@@ -345,6 +345,10 @@ def test_tenants_do_not_see_each_other(app: App, pay: Pay, store_url: str) -> No
             acme.jobs.cancel(mine.id)
     assert theirs.cancel().state is JobState.CANCELLED
     assert app.job(theirs.id, tenant="acme").state() is JobState.CANCELLED
+    assert app.job(theirs.id[:-1], tenant="*").tenant == "acme"
+    assert {job.tenant for job in app.jobs.list(tenant="*")} == {"acme", "default"}
+    with pytest.raises(unstuck.UnknownJob):
+        app.job("01900000-0000-7000-8000-000000000000", tenant="*")
 
 
 def test_jobs_are_listed_newest_first_by_any_name_of_a_state(app: App, pay: Pay) -> None:

@@ -50,6 +50,19 @@ def test_pages_of_a_filtered_list_follow_each_other(full: Command) -> None:
     assert [job["id"] for job in first.lines + rest.lines] == whole
 
 
+def test_the_jobs_of_all_tenants_are_listed_and_looked_into(full: Command) -> None:
+    everybodys = full("jobs", "list", "--all-tenants", "--json", "-n", "500").lines
+    assert {job["tenant"] for job in everybodys} == set(crowd.TENANTS)
+    assert len(everybodys) == 300
+    table = full("jobs", "list", "--all-tenants", "--state", "FAILED")
+    assert "TENANT" in table.out.splitlines()[0]
+    theirs = next(job for job in everybodys if job["tenant"] == "beta")
+    assert full("jobs", "show", theirs["id"], "--all-tenants", "--json").object["tenant"] == "beta"
+    assert full("why", theirs["id"], "--all-tenants", "--json").object["job"] == theirs["id"]
+    assert full("jobs", "show", theirs["id"]).code == 3
+    assert full("jobs", "list", "--all-tenants", "--tenant", "beta").code == 2
+
+
 def test_an_unknown_state_names_those_there_are(unstuck: Command) -> None:
     answer = unstuck("jobs", "list", "--state", "purple")
     assert answer.code == 2

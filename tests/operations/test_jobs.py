@@ -11,6 +11,7 @@ from tests.operations.conftest import Ask
 from tests.support.builders import a_worker, begin, boom, claim_all, claimed, settle, submitted
 from tests.support.parking import Stage
 from unstuck.model.errors import (
+    AmbiguousJob,
     Conflict,
     IllegalMove,
     InvalidArguments,
@@ -18,20 +19,21 @@ from unstuck.model.errors import (
     KeyConflict,
     NoStack,
     NotBlocking,
+    NotPermitted,
     UnknownJob,
     UnknownWorkflowName,
 )
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.observe.stream import Stream
-from unstuck.operations import jobs, stats
+from unstuck.operations import events, jobs, stats
 from unstuck.operations.table import Operation
 from unstuck.store.port import AttemptOutput
 from unstuck.store.sql_store import SqlStore
 from unstuck.views import plain
 from unstuck.views.jobs import EventWhole
 
-ABOUT_ONE = [
+ABOUT_ONE: list[Operation[Any, Any]] = [
     jobs.get, jobs.history, jobs.attempts, jobs.logs, jobs.steps, jobs.partials, jobs.waits, jobs.usage,
     jobs.children, jobs.tree, jobs.why, jobs.stack, jobs.cancel, jobs.interrupt, jobs.resume, jobs.release,
     jobs.skip, jobs.retry, jobs.replay, jobs.follow_logs, jobs.follow_partials,
@@ -62,6 +64,55 @@ def test_a_job_that_nobody_knows_is_told_with_the_tenant_that_was_asked(
     for name in (NOBODY, NOBODY[:12]):
         with pytest.raises(UnknownJob, match="acme"):
             operation(ask(tenant="acme"), name)
+
+
+READS = [operation for operation in ABOUT_ONE if operation.entry.effect != "change"]
+
+
+@pytest.mark.parametrize("operation", READS, ids=lambda operation: operation.verb)
+def test_every_tenant_means_whoever_has_the_job(ask: Ask, store: SqlStore, operation: Operation[Any, Any]) -> None:
+    ident, other = submitted(store, tenant="acme").id, submitted(store).id
+    everybody = ask(tenant="*")
+    theirs, same = operation(ask(tenant="acme"), ident), operation(everybody, ident)
+    if operation.entry.effect == "stream":
+        assert same.cursor == theirs.cursor
+    else:
+        assert without_times(plain(same)) == without_times(plain(theirs))
+    for name in (ident[:-1], ident.upper()):
+        operation(everybody, name)
+    operation(everybody, job=other)
+    for name in (NOBODY, NOBODY[:12], "\x00", ""):
+        with pytest.raises(UnknownJob, match="there is no job"):
+            operation(everybody, name)
+    with pytest.raises(AmbiguousJob):
+        operation(everybody, ident[:3])
+    with pytest.raises(UnknownJob):
+        operation(ask(), ident)
+
+
+def without_times(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name not in ("at", "meaning")}
+
+
+def test_every_tenant_lists_all_and_is_refused_where_something_is_asked_of_a_job(ask: Ask, store: SqlStore) -> None:
+    made = [submitted(store, tenant=tenant).id for tenant in ("acme", "default", "zeta")]
+    everybody = ask(tenant="*")
+    assert [(job.id, job.tenant) for job in jobs.list_(everybody, newest_first=False)] == [
+        *zip(made, ("acme", "default", "zeta"), strict=True)
+    ]
+    first = jobs.list_(everybody, limit=2, state="queued")
+    assert [job.id for job in first] == made[:0:-1]
+    assert [job.id for job in jobs.list_(everybody, state="queued", after=first.next)] == made[:1]
+    for operation in ABOUT_ONE:
+        if operation.entry.effect == "change":
+            with pytest.raises(InvalidInput, match="name it instead"):
+                operation(everybody, made[0])
+    with pytest.raises(NotPermitted, match="acme alone"):
+        jobs.get(ask(tenant="*", bound="acme"), made[1])
+    with pytest.raises(UnknownJob):
+        jobs.get(ask(bound="acme"), made[1])
+    found = events.list_(everybody, job=made[0][:-1])
+    assert {(event.job, event.tenant) for event in found} == {(made[0], "acme")}
 
 
 def test_a_list_goes_on_behind_its_cursor(ask: Ask, store: SqlStore) -> None:

@@ -33,6 +33,8 @@ READS: list[tuple[str, dict[str, Any], int]] = [
         for name, values in (
             ("list_tenant", {"tenant": "much"}),
             ("list_route", {"route": 1}),
+            ("list_everything", {}),
+            ("list_everything_running", {}),
             ("list_target", {"target": 9}),
             ("list_tag", {"tenant": "much", "tag": "x"}),
             ("list_resting", {"tenant": "much", "state": "PAUSED"}),
@@ -54,13 +56,14 @@ READS: list[tuple[str, dict[str, Any], int]] = [
         (
             name,
             {
-                "numbers": list(range(1000, 1060)), "most": 50, "tenant": "much", "states": ",FAILED,",
+                "numbers": list(range(1000, 1060)), "most": 50, "tenant": tenant, "states": ",FAILED,",
                 "workflow": None, "queue": None, "error_type": None, "target": None, "tag": None, "since": None,
                 "before": None, "way": -1,
             },
             60,
         )
         for name in ("list_rows", "list_matching")
+        for tenant in ("much", None)
     ),
 ]  # fmt: skip
 BIG = {"unstuck_ready", "unstuck_jobs", "unstuck_done", "unstuck_timers", "unstuck_line", "unstuck_tags"}

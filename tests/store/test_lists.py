@@ -39,10 +39,10 @@ def people(store: SqlStore, store_url: str) -> list[JobRecord]:
     return [record for record in found if record is not None]
 
 
-def wants(filter: JobFilter, tenant: str, job: JobRecord, now: datetime) -> bool:
+def wants(filter: JobFilter, tenant: str | None, job: JobRecord, now: datetime) -> bool:
     """What a list means, said without a database."""
     return (
-        job.tenant == tenant
+        tenant in (None, job.tenant)
         and (not filter.states or job.state in filter.states or shown_state(job, now) in filter.states)
         and filter.workflow in (None, job.workflow)
         and filter.queue in (None, job.queue)
@@ -54,7 +54,7 @@ def wants(filter: JobFilter, tenant: str, job: JobRecord, now: datetime) -> bool
     )
 
 
-def listed(store: SqlStore, tenant: str, filter: JobFilter, limit: int = 9) -> list[str]:
+def listed(store: SqlStore, tenant: str | None, filter: JobFilter, limit: int = 9) -> list[str]:
     """All pages of it."""
     found: list[str] = []
     after: str | None = None
@@ -97,7 +97,7 @@ def combined(now: datetime, chance: random.Random) -> JobFilter:
     return JobFilter(newest_first=chance.random() < 0.5, **{name: choices[name]() for name in picked})
 
 
-def check(store: SqlStore, people: list[JobRecord], tenant: str, filter: JobFilter, now: datetime) -> int:
+def check(store: SqlStore, people: list[JobRecord], tenant: str | None, filter: JobFilter, now: datetime) -> int:
     expected = [job.id for job in people if wants(filter, tenant, job, now)]
     if filter.newest_first:
         expected.reverse()
@@ -106,11 +106,14 @@ def check(store: SqlStore, people: list[JobRecord], tenant: str, filter: JobFilt
 
 
 @pytest.mark.usefixtures("sizes")
-def test_every_filter_alone_lists_what_it_says_in_both_directions(store: SqlStore, people: list[JobRecord]) -> None:
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_every_filter_alone_lists_what_it_says_in_both_directions(
+    store: SqlStore, people: list[JobRecord], tenant: str | None
+) -> None:
     now = store.now()
     for filter in alone(now):
-        check(store, people, "acme", filter, now)
-        check(store, people, "acme", replace(filter, newest_first=False), now)
+        check(store, people, tenant, filter, now)
+        check(store, people, tenant, replace(filter, newest_first=False), now)
 
 
 def test_a_time_is_kept_although_numbers_follow_the_clock_only_roughly(
@@ -125,7 +128,9 @@ def test_a_time_is_kept_although_numbers_follow_the_clock_only_roughly(
 @pytest.mark.usefixtures("sizes")
 def test_filters_together_list_what_all_of_them_say(store: SqlStore, people: list[JobRecord]) -> None:
     now, chance = store.now(), random.Random(11)
-    found = [check(store, people, chance.choice(crowd.TENANTS), combined(now, chance), now) for _ in range(120)]
+    found = [
+        check(store, people, chance.choice([*crowd.TENANTS, None]), combined(now, chance), now) for _ in range(120)
+    ]
     assert sum(map(bool, found)) > 30, "filters that find nothing show nothing"
 
 

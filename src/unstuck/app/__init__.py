@@ -108,7 +108,8 @@ class App(Face):
         """The handle of a job, by id or by as much of its beginning as names one job only. A whole id is taken as it
         is: UnknownJob is said by the first question."""
         engine = self._engine
-        return Job(engine, engine.lookup(tenant).job_id(name), engine.whose(tenant), returns=self._code.returns)
+        look = engine.lookup(tenant)
+        return Job(engine, look.job_id(name), look.owner(name), returns=self._code.returns)
 
     # --- what the command line and a worker's processes ask of it ---------------------------------------------
 

@@ -138,6 +138,10 @@ class CommonOneTenant(Common):
     tenant: OneTenant = None
 
 
+#: Of what takes a job's id: an id is one job's.
+Anybodys = Annotated[bool, option("--all-tenants", help="whoever's job it is")]
+
+
 def check_whose(all_tenants: bool, common: CommonPlatform) -> None:
     if all_tenants and common.flags.get("tenant") is not None:
         raise InvalidInput("--all-tenants and --tenant exclude each other")

@@ -11,6 +11,7 @@ from unstuck.cli.session import Session, is_postgres, opened
 from unstuck.model.errors import StoreError
 from unstuck.operations import jobs
 from unstuck.operations.checks import leapt
+from unstuck.store.port import EVERY
 from unstuck.views.why import ReasonView, WhyAnswer
 
 app = options.single()
@@ -22,18 +23,21 @@ _LOOK_EVERY = 1.0
 def why(
     job: options.JobName,
     watch: Annotated[bool, option("--watch", help="say it again whenever it changes, until the job ends")] = False,
+    all_tenants: options.Anybodys = False,
     *,
     common: options.Common,
 ) -> None:
     """Why a job is not running. The verdict first, then every reason and what to do about it."""
+    options.check_whose(all_tenants, common)
     with opened(common) as session:
-        found = jobs.why(session.caller, job)
+        caller = session.caller.about(EVERY if all_tenants else None)
+        found = jobs.why(caller, job)
         _print(found, common.json)
         _note_outage(session, found)
         _note_leap(session, found)
         while watch and not found.state.is_final:
             session.pause(_LOOK_EVERY)
-            before, found = found, jobs.why(session.caller, found.job)
+            before, found = found, jobs.why(caller, found.job)
             if _gist(found) != _gist(before):
                 if not common.json:
                     output.say("")

@@ -15,7 +15,7 @@ from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_wording
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import AwaitedJob
-from unstuck.store.port import ATTEMPTS_PAGE, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
+from unstuck.store.port import ATTEMPTS_PAGE, EVERY, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
 
 CEILING = 10_000
 MOST_JOBS = 100_000
@@ -33,7 +33,7 @@ State = JobState | Shown | str
 
 
 class Lookup:
-    """Reading, for one tenant."""
+    """Reading, for one tenant. With EVERY in its place jobs are listed and named whoever's they are."""
 
     def __init__(self, store: Store, *, tenant: str = DEFAULT_TENANT, offline: float = 120.0) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class Lookup:
             raise self.unknown(name)
         if len(prefix) >= _ID_LENGTH:
             return prefix
-        match self._store.find(self._tenant, prefix, _SHOWN):
+        match self._store.find(self._listed, prefix, _SHOWN):
             case []:
                 raise self.unknown(name)
             case [only]:
@@ -62,9 +62,20 @@ class Lookup:
             case several:
                 raise AmbiguousJob(name, several)
 
+    def owner(self, name: str) -> str:
+        """The tenant whose job it is."""
+        tenant = self._store.owner(self.job_id(name)) if self._listed is None else self._tenant
+        if tenant is None:
+            raise self.unknown(name)
+        return tenant
+
+    @property
+    def _listed(self) -> str | None:
+        return None if self._tenant == EVERY else self._tenant
+
     def unknown(self, name: str) -> UnknownJob:
         """A caller of another tenant than the default one may have meant the default one."""
-        return UnknownJob(name, None if self._tenant == DEFAULT_TENANT else self._tenant)
+        return UnknownJob(name, None if self._tenant in (DEFAULT_TENANT, EVERY) else self._tenant)
 
     def jobs(self, wanted: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         check_limit(limit)
@@ -72,11 +83,11 @@ class Lookup:
 
     def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> JobPage:
         """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
-        page = self._store.jobs(self._tenant, wanted, limit, after)
+        page = self._store.jobs(self._listed, wanted, limit, after)
         for _ in range(PATIENCE):
             if page.next is None or len(page.jobs) == limit or page.looked:
                 break
-            more = self._store.jobs(self._tenant, wanted, limit - len(page.jobs), page.next)
+            more = self._store.jobs(self._listed, wanted, limit - len(page.jobs), page.next)
             page = JobPage(page.jobs + more.jobs, more.next)
         return page
 

@@ -98,7 +98,7 @@ def _source(
     wanted = FeedFilter(
         tenant=caller.listed,
         kinds=check_kinds(kinds),
-        job=None if job is None else caller.lookup.job(job).id,
+        job=None if job is None else caller.of_job(job).lookup.job(job).id,
         workflow=check_wording(workflow, "workflow"),
     )
     return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)

@@ -62,7 +62,7 @@ MOST_IN_TREE = 10_000
 # --- look ---------------------------------------------------------------------------------------------------------
 
 
-@operation(role=READER, paged="after")
+@operation(role=READER, whose="any", paged="after")
 def list_(
     caller: Caller,
     *,
@@ -100,7 +100,7 @@ def list_(
     return JobList(items=items, next=found.next, looked=found.looked)
 
 
-@operation(role=READER, errors=NAMED, command="jobs show")
+@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
 def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
     attempts and events only so many."""
@@ -108,7 +108,7 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     return job_reads.whole(caller, caller.lookup.job(job), most)
 
 
-@operation(role=READER, paged="after", errors=NAMED)
+@operation(role=READER, whose="any", paged="after", errors=NAMED)
 def history(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = 1000) -> Page[EventWhole]:
     """What happened to a job above this event's number, in order, each with the attempt that it ended."""
     record, behind = caller.lookup.job(job), number_of(after) or 0
@@ -117,7 +117,7 @@ def history(caller: Caller, job: str, *, after: Cursor | None = None, limit: int
     return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)
 
 
-@operation(role=READER, paged="after", errors=NAMED, command="jobs show")
+@operation(role=READER, whose="any", paged="after", errors=NAMED, command="jobs show")
 def attempts(
     caller: Caller, job: str, *, after: Cursor | None = None, limit: int = ATTEMPTS_PAGE
 ) -> Page[AttemptView]:
@@ -129,7 +129,7 @@ def attempts(
     return Page(items=items, next=str(items[-1].attempt) if len(items) == limit else None)
 
 
-@operation(role=READER, paged="after", errors=NAMED)
+@operation(role=READER, whose="any", paged="after", errors=NAMED)
 def logs(
     caller: Caller,
     job: str,
@@ -151,7 +151,7 @@ def logs(
     return Page(items=items, next=str(read[-1].token) if len(read) == most else None)
 
 
-@operation(role=READER, effect="stream", errors=NAMED, command="jobs logs")
+@operation(role=READER, effect="stream", whose="any", errors=NAMED, command="jobs logs")
 def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: str | None = None) -> Source[LogView]:
     """What a job printed and logged, and what comes, until it has ended."""
     record = caller.lookup.job(job)
@@ -160,7 +160,7 @@ def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: 
     return Looks(reader.look, view, lambda piece: piece.attempt)
 
 
-@operation(role=READER, errors=NAMED)
+@operation(role=READER, whose="any", errors=NAMED)
 def steps(caller: Caller, job: str) -> Page[StepView]:
     """The steps that a job has finished, in the order it did. Later attempts get their results instead of running
     them again."""
@@ -169,7 +169,7 @@ def steps(caller: Caller, job: str) -> Page[StepView]:
     return Page(items=tuple(StepView.of(each, hide) for each in caller.lookup.steps(record.id)))
 
 
-@operation(role=READER, paged="after", errors=NAMED)
+@operation(role=READER, whose="any", paged="after", errors=NAMED)
 def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = MOST_PARTS) -> Page[PartialView]:
     """The parts of its result that a job has given before its end, above this number, in the order it gave them. A
     name that is given again has a new value."""
@@ -180,7 +180,7 @@ def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: in
     return Page(items=items, next=str(items[-1].number) if len(items) == most else None)
 
 
-@operation(role=READER, effect="stream", errors=NAMED, command="jobs partials")
+@operation(role=READER, effect="stream", whose="any", errors=NAMED, command="jobs partials")
 def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) -> Source[PartialView]:
     """The parts of its result that a job has given above this number, and those that come, until it has ended. A name
     that is given again comes again."""
@@ -190,7 +190,7 @@ def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) ->
     return Looks(reader.look, view, lambda part: part.number)
 
 
-@operation(role=READER, errors=NAMED, command="jobs show")
+@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
 def waits(caller: Caller, job: str) -> Page[WaitView]:
     """All that a job ever waited for, the oldest first."""
     record = caller.lookup.job(job)
@@ -198,26 +198,26 @@ def waits(caller: Caller, job: str) -> Page[WaitView]:
     return Page(items=tuple(WaitView.of(each, hide) for each in caller.lookup.waits(record.id)))
 
 
-@operation(role=READER, errors=NAMED, command="jobs show")
+@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
 def usage(caller: Caller, job: str) -> UsageView:
     """What a job has used of its budget in its present run."""
     return UsageView.of(caller.lookup.usage(_known(caller, job)))
 
 
-@operation(role=READER, errors=NAMED, command="jobs show")
+@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
 def children(caller: Caller, job: str) -> Page[ChildView]:
     """The jobs that a job spawned, as they stand."""
     return Page(items=tuple(map(ChildView.of, caller.lookup.children(_known(caller, job)))))
 
 
-@operation(role=READER, errors=NAMED)
+@operation(role=READER, whose="any", errors=NAMED)
 def tree(caller: Caller, job: str, *, limit: int = 200) -> BranchView:
     """Parents and children, from the topmost parent down, at most `limit` jobs."""
     most = whole_number(limit, "limit", 1, MOST_IN_TREE)
     return BranchView.of(family(caller.store, caller.one, _known(caller, job), most))
 
 
-@operation(role=READER, errors=NAMED, command="why")
+@operation(role=READER, whose="any", errors=NAMED, command="why")
 def why(caller: Caller, job: str) -> WhyAnswer:
     """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
     return WhyAnswer.of(job_reads.why_not(caller, caller.lookup.job_id(job)))

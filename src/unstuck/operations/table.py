@@ -56,7 +56,8 @@ INCLUDED: dict[Role, frozenset[Role]] = {
 #: A stream goes on until its reader leaves.
 Effect = Literal["read", "change", "stream"]
 
-#: Whose things it is about. "one": one tenant's. "any": one tenant's, or with "*" everybody's. "own": everybody's, or
+#: Whose things it is about. "one": one tenant's. "any": one tenant's, or with "*" everybody's (of what names a job:
+#: that job, whoever's it is). "own": everybody's, or
 #: one tenant's where the caller speaks for one. "platform": no tenant's; it takes no `tenant`.
 Whose = Literal["one", "any", "own", "platform"]
 
@@ -106,6 +107,12 @@ class Caller:
         """All that it may touch of its tenant; None: everything."""
         is_limited = self.queues is not None or self.workflows is not None
         return Within(self.queues, self.workflows) if is_limited else None
+
+    def of_job(self, job: Any) -> Caller:
+        """The same about the tenant whose job it is, where all are meant: an id is one job's."""
+        if self.tenant != EVERY or job is None:
+            return self
+        return replace(self, tenant=self.lookup.owner(job))
 
     @property
     def one(self) -> str:
@@ -180,6 +187,7 @@ class Operation(Generic[P, V]):
         self.entry = entry
         self.noun = function.__module__.rpartition(".")[2]
         self.verb = function.__name__.rstrip("_")
+        self._is_about_a_job = function.__code__.co_varnames[1:2] == ("job",)
 
     @property
     def name(self) -> str:
@@ -193,7 +201,10 @@ class Operation(Generic[P, V]):
         return f"<Operation {self.name}>"
 
     def __call__(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> V:
-        return self.function(self.admitted(caller), *args, **kwargs)
+        admitted = self.admitted(caller)
+        if self._is_about_a_job and admitted.tenant == EVERY:
+            admitted = admitted.of_job(args[0] if args else kwargs.get("job"))
+        return self.function(admitted, *args, **kwargs)
 
     def admitted(self, caller: Caller) -> Caller:
         """The caller with the tenant that is meant, if it may ask this at all."""

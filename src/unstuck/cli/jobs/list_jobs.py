@@ -12,6 +12,7 @@ from unstuck.cli.parser import option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import ErrorType
 from unstuck.operations import jobs
+from unstuck.store.port import EVERY
 from unstuck.views import Page
 from unstuck.views.jobs import JobView
 
@@ -21,15 +22,17 @@ def list_(
     after: Annotated[str | None, option("--after", metavar="CURSOR", help="go on where the last page ended")] = None,
     oldest: Annotated[bool, option("--oldest-first", "--oldest", help="the oldest before the newest")] = False,
     wide: Annotated[bool, option("--wide", help="whole ids and more columns")] = False,
+    all_tenants: Annotated[bool, option("--all-tenants", help="of every tenant, not only this one")] = False,
     *,
     wanted: JobFilterFlags,
     common: options.Common,
 ) -> None:
     """The newest jobs, or those you ask for. TOOK is the last attempt's: (#3) was the third."""
+    options.check_whose(all_tenants, common)
     with opened(common) as session:
         now = session.now()
         page = jobs.list_(
-            session.caller,
+            session.caller.about(EVERY if all_tenants else None),
             **wanted.asked(now),
             newest_first=not oldest,
             limit=limit,
@@ -41,6 +44,8 @@ def list_(
         output.emit_page(page)
     else:
         headers, rows = _wide(page, now) if wide else _narrow(page, now)
+        if all_tenants:
+            headers, rows = _with_tenants(headers, rows, page)
         output.table(headers, rows, empty="no such jobs; `unstuck enqueue WORKFLOW` makes one")
         output.tell_next(page)
     if page.looked and page.next is not None:
@@ -56,6 +61,14 @@ def _warn_of_misspelt(session: Session, wanted: JobFilterFlags) -> None:
     error = wanted.error
     if error is not None and error not in set(ErrorType) and (meant := own.get(error.casefold())):
         output.note(f"errors are spelt as their classes: did you mean {meant}?")
+
+
+def _with_tenants(
+    headers: list[str], rows: list[list[object]], page: Page[JobView]
+) -> tuple[list[str], list[list[object]]]:
+    """Beside the state."""
+    told = [[*row[:2], job.tenant, *row[2:]] for row, job in zip(rows, page, strict=True)]
+    return [*headers[:2], "TENANT", *headers[2:]], told
 
 
 def _narrow(page: Page[JobView], now: datetime) -> tuple[list[str], list[list[object]]]:

@@ -15,6 +15,7 @@ from unstuck.cli.session import opened
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import JobState
 from unstuck.operations import jobs
+from unstuck.store.port import EVERY
 from unstuck.views.jobs import AttemptView, JobWhole
 
 
@@ -22,13 +23,16 @@ def show(
     job: options.JobName,
     last: Annotated[int, option("--last", metavar="N", least=1, help="number of attempts and events")] = 20,
     all_: Annotated[bool, option("--all", help="every attempt and event, whole stacks")] = False,
+    all_tenants: options.Anybodys = False,
     *,
     common: options.Common,
 ) -> None:
     """Everything about one job. What its state means, its attempts, its history, what it printed."""
+    options.check_whose(all_tenants, common)
     shown = None if all_ else last
     with opened(common) as session:
-        found = jobs.get(session.caller, job, last=None if common.json else shown)
+        caller = session.caller.about(EVERY if all_tenants else None)
+        found = jobs.get(caller, job, last=None if common.json else shown)
         now = session.now()
     if common.json:
         output.emit_view(found)

@@ -126,8 +126,12 @@ class JobsPort(Protocol):
 
     def get(self, tenant: str, job: str) -> JobRecord | None: ...
 
-    def find(self, tenant: str, prefix: str, limit: int = 5) -> list[str]:
-        """Ids that begin with this."""
+    def find(self, tenant: str | None, prefix: str, limit: int = 5) -> list[str]:
+        """Ids that begin with this; of all tenants with None."""
+        ...
+
+    def owner(self, job: str) -> str | None:
+        """The tenant whose job it is: an id is one job's."""
         ...
 
     def history(self, tenant: str, job: str, after: int = 0, limit: int = HISTORY_PAGE) -> list[EventRecord]:
@@ -140,4 +144,7 @@ class JobsPort(Protocol):
 
     def progress_of(self, tenant: str, job: str) -> str | None: ...
 
-    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage: ...
+    def jobs(self, tenant: str | None, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
+        """Of one tenant, or with None of all. What no index of theirs answers is looked for among the jobs
+        themselves, a bounded number of them at a time: a page may be short and have a `next`."""
+        ...

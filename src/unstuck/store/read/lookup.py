@@ -31,7 +31,7 @@ def can_exist(*names: str | None) -> bool:
     return all(name is None or ("\x00" not in name and _has_bytes(name)) for name in names)
 
 
-def can_match(tenant: str, filter: JobFilter) -> bool:
+def can_match(tenant: str | None, filter: JobFilter) -> bool:
     return can_exist(tenant, filter.workflow, filter.queue, filter.error_type, filter.target, filter.tag)
 
 
@@ -51,7 +51,10 @@ def job_row(t: Transaction, tenant: str, uid: str) -> Row:
     return row
 
 
-def page(t: Transaction, name_ids: NameIds, tenant: str, filter: JobFilter, limit: int, after: str | None) -> JobPage:
+def page(
+    t: Transaction, name_ids: NameIds, tenant: str | None, filter: JobFilter, limit: int, after: str | None
+) -> JobPage:
+    """Of one tenant, or with None of all."""
     numbers, looked = _candidates(t, tenant, filter, after), 0
     if filter.argument is None:
         rows, last = _look(t, "list_rows", tenant, filter, limit, numbers)
@@ -97,7 +100,7 @@ def still_matching(t: Transaction, tenant: str, filter: JobFilter, jobs: Sequenc
 def _look(
     t: Transaction,
     statement: str,
-    tenant: str,
+    tenant: str | None,
     filter: JobFilter,
     limit: int,
     numbers: Iterator[int],
@@ -123,7 +126,7 @@ def _look(
 def _look_for(
     t: Transaction,
     argument: WantedArgument,
-    tenant: str,
+    tenant: str | None,
     filter: JobFilter,
     limit: int,
     numbers: Iterator[int],
@@ -155,7 +158,7 @@ def workers(t: Transaction, after: int, limit: int, ended_within: float | None) 
     return [worker_of(row) for row in rows]
 
 
-def _candidates(t: Transaction, tenant: str, filter: JobFilter, after: str | None) -> Iterator[int]:
+def _candidates(t: Transaction, tenant: str | None, filter: JobFilter, after: str | None) -> Iterator[int]:
     """From the cursor, or where the wanted time begins, to where that time ends."""
     lowest = 0 if filter.since is None else _number_at(t, filter.since - SLACK) - 1
     highest = BEYOND if filter.before is None else _number_at(t, filter.before + SLACK)
@@ -178,7 +181,7 @@ def _number_of(cursor: str) -> int:
     return int(cursor)
 
 
-def _wanted(tenant: str, filter: JobFilter) -> dict[str, Any]:
+def _wanted(tenant: str | None, filter: JobFilter) -> dict[str, Any]:
     return {
         "tenant": tenant,
         "states": f",{','.join(filter.states)}," if filter.states else None,

@@ -76,24 +76,25 @@ def merged(t: Transaction, sources: Sequence[Source], after: int, newest_first: 
 
 
 class Search:
-    """Chooses the sources of one list."""
+    """Chooses the sources of one list, of a tenant or with None of all: then an index that is shared is just right,
+    and one that begins with the tenant of no use."""
 
-    def __init__(self, t: Transaction, tenant: str, filter: JobFilter) -> None:
+    def __init__(self, t: Transaction, tenant: str | None, filter: JobFilter) -> None:
         self._t = t
         self._tenant = tenant
         self._filter = filter
-        self._routes = tenant_routes(t, tenant, filter.queue, filter.workflow, ASKED_ROUTES + 1)
+        self._routes = routes_of(t, tenant, filter.queue, filter.workflow, ASKED_ROUTES + 1)
 
     def sources(self) -> list[Source]:
         filter = self._filter
         if not self._routes:
             return []  # a job makes its route first
         places = self._places()
-        if places and not _are_shared(places):
+        if places and (self._tenant is None or not _are_shared(places)):
             return places
-        if filter.target is not None:
-            return self._of_target(filter.target)
-        if filter.tag is not None:
+        if filter.target is not None and self._tenant is not None:
+            return self._of_target(self._tenant, filter.target)
+        if filter.tag is not None and self._tenant is not None:
             return [Walk("list_tag", {"tenant": self._tenant, "tag": filter.tag})]
         if places is None and filter.error_type is not None:
             places = _of_error(filter.error_type)
@@ -113,6 +114,10 @@ class Search:
 
     def _place(self, word: JobState | Shown) -> Source | None:
         match word:
+            case JobState.RUNNING | Shown.CANCELLING if self._tenant is None:
+                return Walk("list_everything_running", {})
+            case JobState.PENDING | JobState.WAITING | JobState.PAUSED | Shown.BLOCKED if self._tenant is None:
+                return None
             case JobState.RUNNING | Shown.CANCELLING:
                 return Walk("list_running", {"tenant": self._tenant})
             case JobState.PENDING | JobState.WAITING | JobState.PAUSED:
@@ -138,12 +143,14 @@ class Search:
         rows = self._t.all(statement, most=GATHERED + 1, **values)
         return Gathered([row["number"] for row in rows]) if len(rows) <= GATHERED else None
 
-    def _of_target(self, name: str) -> list[Source]:
-        row = self._t.one("target_number", tenant=self._tenant, name=name)
+    def _of_target(self, tenant: str, name: str) -> list[Source]:
+        row = self._t.one("target_number", tenant=tenant, name=name)
         return [] if row is None else [Walk("list_target", {"target": row["id"]})]
 
     def _is_small(self) -> bool:
         """Then its own jobs are fewer than what others may have in an index that all tenants share."""
+        if self._tenant is None:
+            return False
         rows = self._t.all("list_tenant", tenant=self._tenant, after=0, newest=0, oldest=GATHERED + 1)
         return len(rows) <= GATHERED
 
@@ -151,12 +158,14 @@ class Search:
         by_route = self._filter.workflow is not None or self._filter.queue is not None
         if by_route and len(self._routes) <= MERGED_ROUTES:
             return [Walk("list_route", {"route": route}) for route in self._routes]
+        if self._tenant is None:
+            return [Walk("list_everything", {})]
         return [Walk("list_tenant", {"tenant": self._tenant})]
 
 
-def tenant_routes(t: Transaction, tenant: str, queue: str | None, workflow: str | None, most: int) -> list[int]:
-    rows = t.all("routes_of_tenant", tenant=tenant, queue=queue, workflow=workflow, most=most)
-    return [row["id"] for row in rows]
+def routes_of(t: Transaction, tenant: str | None, queue: str | None, workflow: str | None, most: int) -> list[int]:
+    statement, whose = ("routes_everywhere", {}) if tenant is None else ("routes_of_tenant", {"tenant": tenant})
+    return [row["id"] for row in t.all(statement, queue=queue, workflow=workflow, most=most, **whose)]
 
 
 def _of_error(error_type: str) -> list[Source]:

@@ -129,11 +129,15 @@ class SqlJobs(SqlVerbs):
 
         return self._database.read(work) if lookup.can_exist(tenant, job) else None
 
-    def find(self, tenant: str, prefix: str, limit: int = 5) -> list[str]:
+    def find(self, tenant: str | None, prefix: str, limit: int = 5) -> list[str]:
         if not lookup.can_exist(tenant, prefix):
             return []
         facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit}
         return [row["uid"] for row in self._database.read(lambda t: t.all("find", **facts))]
+
+    def owner(self, job: str) -> str | None:
+        row = self._database.read(lambda t: t.one("owner", uid=job)) if lookup.can_exist(job) else None
+        return None if row is None else str(row["tenant"])
 
     def history(self, tenant: str, job: str, after: int = 0, limit: int = HISTORY_PAGE) -> list[EventRecord]:
         if not lookup.can_exist(tenant, job):
@@ -158,7 +162,7 @@ class SqlJobs(SqlVerbs):
         row = self._database.read(lambda t: t.one("progress_of", tenant=tenant, uid=job))
         return None if row is None else str(row["value"])
 
-    def jobs(self, tenant: str, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
+    def jobs(self, tenant: str | None, filter: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         if not lookup.can_match(tenant, filter):
             return JobPage(())
         return self._database.read(lambda t: lookup.page(t, self._name_ids, tenant, filter, limit, after))

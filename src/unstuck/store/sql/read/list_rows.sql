@@ -14,7 +14,7 @@ SELECT *
           FROM unstuck_job_rows j
          CROSS JOIN (SELECT unstuck_now() AS now) AS clock
          WHERE j.number {in :numbers BIGINT}) AS seen
- WHERE tenant = :tenant
+ WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant = CAST(:tenant AS TEXT))
    AND (CAST(:states AS TEXT) IS NULL
         OR CAST(:states AS TEXT) LIKE '%,' || state || ',%' OR CAST(:states AS TEXT) LIKE '%,' || shown || ',%')
    AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
@@ -42,7 +42,7 @@ SELECT number, uid, state
           FROM unstuck_job_rows j
          CROSS JOIN (SELECT unstuck_now() AS now) AS clock
          WHERE j.number {in :numbers BIGINT}) AS seen
- WHERE tenant = :tenant
+ WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant = CAST(:tenant AS TEXT))
    AND (CAST(:states AS TEXT) IS NULL
         OR CAST(:states AS TEXT) LIKE '%,' || state || ',%' OR CAST(:states AS TEXT) LIKE '%,' || shown || ',%')
    AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))

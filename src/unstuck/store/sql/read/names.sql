@@ -27,6 +27,13 @@ SELECT DISTINCT {binary workflow} AS name
  ORDER BY name
  LIMIT :most
 
+-- name: routes_everywhere
+SELECT id
+  FROM unstuck_routes
+ WHERE (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+   AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
+ LIMIT :most
+
 -- name: routes_of_tenant
 SELECT id
   FROM unstuck_routes

@@ -48,6 +48,22 @@ SELECT number
 SELECT number
   FROM (SELECT id AS number FROM unstuck_jobs WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :oldest) AS up
 
+-- name: list_everything
+-- All jobs of all tenants. Of :newest and :oldest one is 0: a page goes one way only.
+SELECT number
+  FROM (SELECT id AS number FROM unstuck_jobs WHERE id < :after ORDER BY id DESC LIMIT :newest) AS down
+ UNION ALL
+SELECT number
+  FROM (SELECT id AS number FROM unstuck_jobs WHERE id > :after ORDER BY id LIMIT :oldest) AS up
+
+-- name: list_everything_running
+-- The open attempts of all tenants. Of :newest and :oldest one is 0: a page goes one way only.
+SELECT number
+  FROM (SELECT job AS number FROM unstuck_running WHERE job < :after ORDER BY job DESC LIMIT :newest) AS down
+ UNION ALL
+SELECT number
+  FROM (SELECT job AS number FROM unstuck_running WHERE job > :after ORDER BY job LIMIT :oldest) AS up
+
 -- name: list_troubled
 -- What ended in a state that is no success, of all tenants. Of :newest and :oldest one is 0: a page goes one way only.
 SELECT number
