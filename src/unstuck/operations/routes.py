@@ -239,7 +239,7 @@ def _wire(hint: Any) -> Any:
         if str in members:
             members = [each for each in members if each is str or not _is_text(each)]
         return Union[tuple(dict.fromkeys(members))]  # noqa: UP007 - of as many as there are
-    if origin in (collections.abc.Iterable, collections.abc.Sequence):
+    if origin in (collections.abc.Iterable, collections.abc.Collection, collections.abc.Sequence):
         return list[_wire(inside[0])]  # type: ignore[misc]
     if origin is collections.abc.Mapping:
         return dict[_wire(inside[0]), _wire(inside[1])]  # type: ignore[misc]
