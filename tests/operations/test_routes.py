@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Iterable as AnyIterable
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, urlencode
@@ -186,7 +186,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.one_of([values(each) for each in lists or inside])
     if origin is Literal:
         return st.sampled_from(inside)
-    if origin in (AnyIterable, Sequence):
+    if origin in (AnyIterable, Collection, Sequence):
         return st.lists(values(inside[0]), max_size=3)
     if origin is Mapping:
         return st.dictionaries(TEXT, values(inside[1]), max_size=3)
@@ -201,7 +201,7 @@ def calls(draw: st.DrawFn, route: HttpRoute) -> tuple[list[Any], dict[str, Any]]
     for name, parameter in [*inspect.signature(route.operation.function).parameters.items()][1:]:
         if parameter.kind is not parameter.KEYWORD_ONLY:
             args.append(draw(values(hints[name])))
-        elif draw(st.booleans()):
+        elif parameter.default is parameter.empty or draw(st.booleans()):
             kwargs[name] = draw(values(hints[name]))
     own = [("tenant", route.operation.entry.whose != "platform"), ("by", route.operation.entry.effect == "change")]
     return args, kwargs | {name: draw(TEXT) for name, takes in own if takes and draw(st.booleans())}
