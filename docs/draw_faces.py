@@ -74,7 +74,7 @@ def _class(noun: str, operations: list[Operation[Any, Any]]) -> str:
 
 def _method(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
-    ask = "_follow" if operation.entry.effect == "stream" else "_ask"
+    ask = "_follow" if operation.entry.effect == "stream" else "_wait" if operation.entry.waits else "_ask"
     text = "\n        ".join(wrap(inspect.cleandoc(operation.__doc__ or ""), _WIDTH - 6))
     return [
         f"    def {operation.verb}({parameters}) -> {returns.replace('Source[', 'Stream[')}:",
@@ -87,14 +87,14 @@ def _twin(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
     if operation.entry.effect == "stream":
         return [
-            f"    def a{operation.verb}({parameters}) -> {returns.replace('Source[', 'AsyncStream[')}:",
+            f"    def {operation.twin}({parameters}) -> {returns.replace('Source[', 'AsyncStream[')}:",
             f'        """`{operation.verb}` for coroutines."""',
             f"        return self._afollow({_call(operation)})",
         ]
     return [
-        f"    async def a{operation.verb}({parameters}) -> {returns}:",
+        f"    async def {operation.twin}({parameters}) -> {returns}:",
         f'        """`{operation.verb}` for coroutines."""',
-        f"        return await self._aask({_call(operation)})",
+        f"        return await self.{'_await' if operation.entry.waits else '_aask'}({_call(operation)})",
     ]
 
 
@@ -124,7 +124,8 @@ def _call(operation: Operation[Any, Any]) -> str:
     own = _own(operation)
     whose, who = ("tenant" if "tenant" in own else "None"), ("by" if "by" in own else "None")
     function = f"{operation.noun}.{operation.function.__name__}"
-    asked = [function, whose] if operation.entry.effect == "stream" else [function, whose, who]
+    is_plain = operation.entry.effect != "stream" and not operation.entry.waits
+    asked = [function, whose, who] if is_plain else [function, whose]
     return ", ".join([*asked, *words])
 
 
