@@ -73,7 +73,7 @@ def _class(noun: str, operations: list[Operation[Any, Any]]) -> str:
 
 def _method(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
-    ask = "follow" if operation.entry.effect == "stream" else "ask"
+    ask = "follow" if operation.entry.effect == "stream" else "wait" if operation.entry.waits else "ask"
     text = "\n        ".join(wrap(inspect.cleandoc(operation.__doc__ or ""), _WIDTH - 6))
     return [
         f"    def {operation.verb}({parameters}) -> {returns.replace('Source[', 'Stream[')}:",
@@ -86,14 +86,14 @@ def _twin(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
     if operation.entry.effect == "stream":
         return [
-            f"    def a{operation.verb}({parameters}) -> {returns.replace('Source[', 'AsyncStream[')}:",
+            f"    def {operation.twin}({parameters}) -> {returns.replace('Source[', 'AsyncStream[')}:",
             f'        """`{operation.verb}` for coroutines."""',
             f"        return self._engine.afollow({_call(operation)})",
         ]
     return [
-        f"    async def a{operation.verb}({parameters}) -> {returns}:",
+        f"    async def {operation.twin}({parameters}) -> {returns}:",
         f'        """`{operation.verb}` for coroutines."""',
-        f"        return await self._engine.aask({_call(operation)})",
+        f"        return await self._engine.{'await_' if operation.entry.waits else 'aask'}({_call(operation)})",
     ]
 
 
@@ -123,7 +123,8 @@ def _call(operation: Operation[Any, Any]) -> str:
     own = _own(operation)
     whose, who = ("tenant" if "tenant" in own else "None"), ("by" if "by" in own else "None")
     function = f"{operation.noun}.{operation.function.__name__}"
-    asked = [function, whose] if operation.entry.effect == "stream" else [function, whose, who]
+    is_plain = operation.entry.effect != "stream" and not operation.entry.waits
+    asked = [function, whose, who] if is_plain else [function, whose]
     return ", ".join([*asked, *words])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -399,6 +399,23 @@ def test_coroutines_enqueue_and_wait(app: App, pay: Pay) -> None:
     asyncio.run(main())
 
 
+def test_more_coroutines_than_there_are_threads_wait_and_hold_up_nobody(app: App, pay: Pay) -> None:
+    async def main() -> None:
+        jobs = await asyncio.gather(*(pay.aenqueue(n) for n in range(20)))
+        waits = [asyncio.ensure_future(app.jobs.await_(job.id, timeout="1m")) for job in jobs]
+        assert await asyncio.wait_for(jobs[0].astate(), 20) is JobState.QUEUED
+        assert (await app.jobs.await_(jobs[0].id[:-1], timeout=0.05)).state is JobState.QUEUED
+        await asyncio.get_running_loop().run_in_executor(None, _finish_all, Hand(app._engine.store))
+        assert {view.state for view in await asyncio.gather(*waits)} == {JobState.COMPLETED}
+        with pytest.raises(unstuck.InvalidInput, match="at most 60 seconds"):
+            await app.jobs.await_(jobs[0].id, timeout=61)
+
+    asyncio.run(main())
+    assert app.jobs.wait(next(iter(app.jobs.list())).id).state is JobState.COMPLETED
+    with pytest.raises(unstuck.InvalidInput, match="at most 60 seconds"):
+        app.jobs.wait("0", timeout="61s")
+
+
 def _finish_all(hand: Hand) -> None:
     for claimed in hand.claim():
         hand.settle(claimed, Returned('{"order":1,"paid_at":"2026-11-15T00:00:00Z"}'))
@@ -440,7 +457,10 @@ def test_a_closed_app_opens_again_at_its_next_use(app: App, pay: Pay) -> None:
     assert job.state() is JobState.QUEUED
 
 
-def test_a_handler_that_waits_for_another_job_hears_its_own_cancel_a17(app: App, pay: Pay) -> None:
+@pytest.mark.parametrize("wait", [lambda app, job: job.result(timeout=30), lambda app, job: app.jobs.wait(job.id)])
+def test_a_handler_that_waits_for_another_job_hears_its_own_cancel_a17(
+    app: App, pay: Pay, wait: Callable[[App, Any], object]
+) -> None:
     """The wait would otherwise outlast the grace, and the waiting job be convicted as stuck."""
     attempt = _Attempt(unstuck.Context(job="j", workflow="w"))
     other = pay.enqueue(1)
@@ -451,7 +471,7 @@ def test_a_handler_that_waits_for_another_job_hears_its_own_cancel_a17(app: App,
 
     try:
         with pytest.raises(unstuck.Cancelled, match="changed my mind"):
-            other.result(timeout=30)
+            wait(app, other)
     finally:
         running.reset(token)
         asker.join()

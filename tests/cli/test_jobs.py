@@ -141,6 +141,17 @@ def test_a_wait_that_runs_out_is_code_7_and_the_job_goes_on(unstuck: Command) ->
     assert unstuck("jobs", "wait", job, "--timeout", "0", "--json").object["state"] == "QUEUED"
 
 
+def test_several_jobs_are_waited_for_within_one_time(unstuck: Command) -> None:
+    done, cancelled, waiting = (unstuck.enqueue("add", str(n)) for n in range(3))
+    unstuck("jobs", "interrupt", done)
+    unstuck("jobs", "resolve", done, "42")
+    unstuck("jobs", "cancel", cancelled)
+    answer = unstuck("jobs", "wait", done, cancelled)
+    assert (answer.code, answer.word) == (8, "42")
+    waited = unstuck("jobs", "wait", waiting, done, cancelled, "--timeout", "300ms", "--json")
+    assert (waited.code, [job["state"] for job in waited.lines]) == (7, ["QUEUED", "COMPLETED", "CANCELLED"])
+
+
 def test_who_waits_is_told_what_keeps_the_job_from_running(unstuck: Command) -> None:
     """On stderr: what is waited for is data."""
     answer = unstuck("enqueue", "add", "1", "--app", APP, "--wait", "--timeout", "800ms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -35,7 +36,7 @@ from unstuck.views.jobs import EventWhole
 
 ABOUT_ONE: list[Operation[Any, Any]] = [
     jobs.get, jobs.history, jobs.attempts, jobs.logs, jobs.steps, jobs.partials, jobs.waits, jobs.usage,
-    jobs.children, jobs.tree, jobs.why, jobs.stack, jobs.cancel, jobs.interrupt, jobs.resume, jobs.release,
+    jobs.children, jobs.tree, jobs.why, jobs.wait, jobs.stack, jobs.cancel, jobs.interrupt, jobs.resume, jobs.release,
     jobs.skip, jobs.retry, jobs.replay, jobs.follow_logs, jobs.follow_partials,
 ]  # fmt: skip
 NOBODY = "01900000-0000-7000-8000-000000000000"
@@ -73,14 +74,15 @@ READS = [operation for operation in ABOUT_ONE if operation.entry.effect != "chan
 def test_every_tenant_means_whoever_has_the_job(ask: Ask, store: SqlStore, operation: Operation[Any, Any]) -> None:
     ident, other = submitted(store, tenant="acme").id, submitted(store).id
     everybody = ask(tenant="*")
-    theirs, same = operation(ask(tenant="acme"), ident), operation(everybody, ident)
+    at_once = {"timeout": 0} if operation.entry.waits else {}
+    theirs, same = operation(ask(tenant="acme"), ident, **at_once), operation(everybody, ident, **at_once)
     if operation.entry.effect == "stream":
         assert same.cursor == theirs.cursor
     else:
         assert without_times(plain(same)) == without_times(plain(theirs))
     for name in (ident[:-1], ident.upper()):
-        operation(everybody, name)
-    operation(everybody, job=other)
+        operation(everybody, name, **at_once)
+    operation(everybody, job=other, **at_once)
     for name in (NOBODY, NOBODY[:12], "\x00", ""):
         with pytest.raises(UnknownJob, match="there is no job"):
             operation(everybody, name)
@@ -113,6 +115,22 @@ def test_every_tenant_lists_all_and_is_refused_where_something_is_asked_of_a_job
         jobs.get(ask(bound="acme"), made[1])
     found = events.list_(everybody, job=made[0][:-1])
     assert {(event.job, event.tenant) for event in found} == {(made[0], "acme")}
+
+
+def test_a_wait_answers_with_the_job_when_it_has_ended_or_when_the_time_is_over(ask: Ask, store: SqlStore) -> None:
+    ada = a_worker(store)
+    held = claimed(store, ada)
+    assert jobs.wait(ask(), held.id[:-1], timeout=0).state is JobState.RUNNING
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(jobs.wait, ask(), held.id, timeout="50s")
+        assert not waiting.done()
+        settle(store, ada, held.ref, Returned('"done"'))
+        ended = waiting.result(timeout=20)
+    assert (ended.state, ended.result) == (JobState.COMPLETED, "done")
+    assert jobs.wait(ask(), held.id) == ended
+    for timeout in (61, "2m", -1, "soon", None):
+        with pytest.raises(InvalidInput, match="timeout"):
+            jobs.wait(ask(), held.id, timeout=timeout)  # type: ignore[arg-type]
 
 
 def test_a_list_goes_on_behind_its_cursor(ask: Ask, store: SqlStore) -> None:

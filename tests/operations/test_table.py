@@ -70,7 +70,7 @@ def test_an_operation_has_a_command(operation: Operation[Any, Any]) -> None:
 @EACH
 def test_an_operation_has_a_method_and_its_twin(operation: Operation[Any, Any]) -> None:
     noun = getattr(App("sqlite:///nowhere.db"), operation.noun)
-    method, twin = getattr(noun, operation.verb), getattr(noun, f"a{operation.verb}")
+    method, twin = getattr(noun, operation.verb), getattr(noun, operation.twin)
     assert inspect.signature(method).parameters == inspect.signature(twin).parameters
     own = {"tenant"} if operation.entry.whose != "platform" else set()
     own |= {"by"} if operation.entry.effect == "change" else set()

@@ -1,7 +1,7 @@
 """Engine: what one process needs to ask operations: settings, a store, threads.
 
 It is inert until its first use. Then it opens one store for its process. A fork opens its own and leaves its parent's
-alone. `ask`, `aask`, `follow` and `afollow` are all that nouns need of it.
+alone. `ask`, `wait` and `follow`, and their twins for coroutines, are all that nouns need of it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from unstuck.observe.stream import AsyncStream, Source, Stream
+    from unstuck.operations.kinds import Duration
     from unstuck.operations.table import Caller, Operation
     from unstuck.store.port import Store
+    from unstuck.views.jobs import JobView
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -91,6 +93,30 @@ class Engine:
         self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
     ) -> V:
         return await self.in_thread(lambda: self.ask(operation, tenant, by, *args, **kwargs))
+
+    def wait(self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration) -> JobView:
+        """By looks of its own: a handler that waits still hears when its own job is asked to stop."""
+        from unstuck.observe.wait import wait_for_end
+        from unstuck.operations.kinds import patience
+
+        def look(name: str) -> JobView:
+            return self.ask(operation, tenant, None, name, timeout=0)
+
+        most, ident = patience(timeout), look(job).id
+        return wait_for_end(lambda: look(ident), most, CancellableClock()) or look(ident)
+
+    async def await_(
+        self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration
+    ) -> JobView:
+        """The same without holding a thread meanwhile: there are few."""
+        from unstuck.observe.wait import await_end
+        from unstuck.operations.kinds import patience
+
+        async def look(name: str) -> JobView:
+            return await self.aask(operation, tenant, None, name, timeout=0)
+
+        most, ident = patience(timeout), (await look(job)).id
+        return await await_end(lambda: look(ident), most) or await look(ident)
 
     def follow(
         self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs

@@ -607,6 +607,15 @@ class JobsNoun(Noun):
         """`get` for coroutines."""
         return await self._engine.aask(jobs.get, tenant, None, job, last=last)
 
+    def wait(self, job: str, *, timeout: Duration = 30.0, tenant: str | None = None) -> JobView:
+        """A job once it has ended, or as it stands when the time is over: `state` says which. One call waits for
+        at most 60 seconds; ask again."""
+        return self._engine.wait(jobs.wait, tenant, job, timeout=timeout)
+
+    async def await_(self, job: str, *, timeout: Duration = 30.0, tenant: str | None = None) -> JobView:
+        """`wait` for coroutines."""
+        return await self._engine.await_(jobs.wait, tenant, job, timeout=timeout)
+
     def history(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
     ) -> Page[EventWhole]:

@@ -80,11 +80,14 @@ class Session:
         from unstuck.observe.outlook import Outlook
         from unstuck.observe.wait import wait_for_end
         from unstuck.observe.why import why
-        from unstuck.views.jobs import JobView
+        from unstuck.operations import jobs
 
-        outlook = Outlook(lambda: why(self.store, self.tenant, job, self.settings.times), output.note)
-        found = wait_for_end(lambda: outlook.of(self.job(job)), timeout) or self.job(job)
-        return JobView.of(found, self.now())
+        def look(name: str) -> JobView:
+            return jobs.wait(self.caller, name, timeout=0)
+
+        ident = look(job).id
+        outlook = Outlook(lambda: why(self.store, self.tenant, ident, self.settings.times), output.note)
+        return wait_for_end(lambda: outlook.of(look(ident)), timeout) or look(ident)
 
     def submit(self, asked: CheckedRequest) -> NewJobView:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError, UnknownJob
-from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.why import Actor, Why
+from unstuck.observe.wait import Stands
+
+J = TypeVar("J", bound=Stands)
 
 #: Most jobs have ended by then; in seconds.
 FIRST_AFTER = 0.3
@@ -25,7 +28,7 @@ class Outlook:
         self._next = self._clock.boot() + FIRST_AFTER
         self._said: object = None
 
-    def of(self, record: JobRecord) -> JobRecord:
+    def of(self, record: J) -> J:
         """The same record; on the way its outlook is told, if it has become worth telling."""
         now = self._clock.boot()
         if now >= self._next and not record.state.is_final and record.state is not JobState.RUNNING:

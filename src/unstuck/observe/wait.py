@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Protocol, TypeVar
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError
-from unstuck.model.job import JobRecord
+from unstuck.model.lifecycle import JobState
 
 SOON = 0.02
 LATE = 0.5
@@ -15,7 +16,15 @@ GROWTH = 1.5
 #: How long a store may be away before a wait without a limit of its own gives up.
 PATIENCE = 60.0
 
-Read = Callable[[], JobRecord]
+
+class Stands(Protocol):
+    """A job as somebody sees it."""
+
+    @property
+    def state(self) -> JobState: ...
+
+
+J = TypeVar("J", bound=Stands)
 
 
 class Watch:
@@ -53,7 +62,7 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * GROWTH, LATE)
 
 
-def wait_for_end(read: Read, timeout: float | None = None, clock: Clock | None = None) -> JobRecord | None:
+def wait_for_end(read: Callable[[], J], timeout: float | None = None, clock: Clock | None = None) -> J | None:
     """The job once it has ended; None if the time is over first."""
     clock = clock or MachineClock()
     watch, never = Watch(timeout, clock), threading.Event()
@@ -66,8 +75,8 @@ def wait_for_end(read: Read, timeout: float | None = None, clock: Clock | None =
 
 
 async def await_end(
-    read: Callable[[], Awaitable[JobRecord]], timeout: float | None = None, clock: Clock | None = None
-) -> JobRecord | None:
+    read: Callable[[], Awaitable[J]], timeout: float | None = None, clock: Clock | None = None
+) -> J | None:
     """The same without blocking the loop."""
     import asyncio
 
@@ -85,7 +94,7 @@ async def await_end(
         await asyncio.sleep(pause)
 
 
-def _look(read: Read, watch: Watch) -> JobRecord | None:
+def _look(read: Callable[[], J], watch: Watch) -> J | None:
     try:
         record = read()
     except StoreError as error:

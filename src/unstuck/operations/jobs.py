@@ -33,6 +33,7 @@ from unstuck.observe.logs import Logs
 from unstuck.observe.lookup import State
 from unstuck.observe.parts import PartialsReader
 from unstuck.observe.stream import Looks, Source
+from unstuck.observe.wait import wait_for_end
 from unstuck.operations import job_reads, submitting
 from unstuck.operations.filters import job_filter
 from unstuck.operations.kinds import (
@@ -41,6 +42,7 @@ from unstuck.operations.kinds import (
     Duration,
     Unsaid,
     number_of,
+    patience,
     seconds,
     seconds_or_none,
     whole_number,
@@ -106,6 +108,15 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     attempts and events only so many."""
     most = None if last is None else whole_number(last, "last", 1)
     return job_reads.whole(caller, caller.lookup.job(job), most)
+
+
+@operation(role=READER, whose="any", waits=True, errors=NAMED)
+def wait(caller: Caller, job: str, *, timeout: Duration = 30.0) -> JobView:
+    """A job once it has ended, or as it stands when the time is over: `state` says which. One call waits for at most
+    60 seconds; ask again."""
+    ident, most = _known(caller, job), patience(timeout)
+    record = wait_for_end(lambda: caller.lookup.job(ident), most) or caller.lookup.job(ident)
+    return JobView.of(record, caller.store.now(), caller.redactions[record.workflow])
 
 
 @operation(role=READER, whose="any", paged="after", errors=NAMED)
@@ -234,10 +245,10 @@ def why(caller: Caller, job: str) -> WhyAnswer:
 def stack(caller: Caller, job: str, *, attempt: int | None = None, timeout: Duration = 10.0) -> StackView:
     """Where a job is in its code: of a running one its worker is asked, which may take so long; else the stack is
     given that its last attempt left, or this `attempt`."""
-    patience = seconds(timeout, "timeout")
+    most = seconds(timeout, "timeout")
     ident = _known(caller, job)
     if attempt is None:
-        return job_reads.asked_stack(caller, ident, patience)
+        return job_reads.asked_stack(caller, ident, most)
     return job_reads.stored_stack(caller, ident, whole_number(attempt, "attempt", 1))
 
 

@@ -14,6 +14,9 @@ from unstuck.model.times import seconds as read
 Duration = float | str
 
 
+#: Seconds: whoever stands between may cut off what is silent for longer.
+MOST_WAITED = 60.0
+
 #: Where a page of numbered things ended: its `next`, or the number itself.
 Cursor = str | int
 
@@ -40,6 +43,16 @@ def seconds(value: Any, name: str) -> float:
         raise InvalidInput(f'{name}={quoted(value)} is neither a number of seconds nor a text like "5m"') from None
     if not 0 <= found <= LONGEST:
         raise InvalidInput(f"{name}={quoted(value)} is not between 0 and {LONGEST / 86400:.0f} days")
+    return found
+
+
+def patience(timeout: Any) -> float:
+    """How long one call waits at most."""
+    found = seconds(timeout, "timeout")
+    if found > MOST_WAITED:
+        raise InvalidInput(
+            f"timeout={quoted(timeout)}: one call waits for at most {MOST_WAITED:g} seconds; ask again"
+        )
     return found
 
 

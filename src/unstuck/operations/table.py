@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import update_wrapper
+from keyword import iskeyword
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 
 from unstuck.intake.control import JobVerbs
@@ -165,6 +166,9 @@ class Entry:
     repeat: Repeat = "read"
     #: The name of its cursor, if it answers with a page.
     paged: str | None = None
+    #: It waits for something, for as long as its `timeout` says. Who must not be held up, or must hear of a cancel
+    #: meanwhile, asks with `timeout=0` and waits by itself.
+    waits: bool = False
     #: Whether there is a bulk of it over a filter.
     over_filter: bool = False
     #: What the audit calls it; None: nothing is written there.
@@ -192,6 +196,12 @@ class Operation(Generic[P, V]):
     @property
     def name(self) -> str:
         return f"{self.noun}.{self.verb}"
+
+    @property
+    def twin(self) -> str:
+        """Its method for coroutines."""
+        name = f"a{self.verb}"
+        return f"{name}_" if iskeyword(name) else name
 
     @property
     def command(self) -> str:

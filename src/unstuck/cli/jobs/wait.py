@@ -5,15 +5,22 @@ from __future__ import annotations
 from unstuck.cli import exits, options, output
 from unstuck.cli.jobs.texts import as_json
 from unstuck.cli.session import opened
+from unstuck.clock import boot
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import JobState
 from unstuck.views.jobs import JobView
 
 
-def wait(job: options.JobName, timeout: options.Timeout = None, *, common: options.Common) -> int:
-    """Wait until a job ends; the exit code says how. 0 completed, 1 failed, 7 still going, 8 cancelled, 9 stuck."""
+def wait(jobs: options.JobNames, timeout: options.Timeout = None, *, common: options.Common) -> int:
+    """Wait until jobs end; the exit code says how. 0 completed, 1 failed, 7 still going, 8 cancelled, 9 stuck: that
+    of the first that did not complete. Their results come in the order in which they are named."""
+    until = None if timeout is None else boot() + timeout
+    codes = []
     with opened(common) as session:
-        return finish(session.wait(session.job(job).id, timeout), common.json, timeout)
+        for job in jobs:
+            left = None if until is None else max(0.0, until - boot())
+            codes.append(finish(session.wait(job, left), common.json, timeout))
+    return next((code for code in codes if code != exits.OK), exits.OK)
 
 
 def finish(job: JobView, in_json: bool, waited: float | None) -> int:
