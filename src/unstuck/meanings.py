@@ -50,7 +50,7 @@ MEANINGS: dict[str, str] = {
     "retries": "how many failures are followed by another try",
     "max_lost": "how many losses of its worker or process a job survives",
     "suspect_runs": "how often a job runs alone after it fell with others, nobody knowing who was to blame",
-    "max_retries": "how often a handler that began may begin again in all; left out: as the three above say",
+    "max_retries": "how often a handler may begin again in all; left out: as `retries`, `max_lost` and the like say",
     "on_lost": "a job whose body was lost: `retry`, `fail` or `pause`",
     "on_drain_timeout": "a job that is still running when a drain is over: `requeue`, `pause` or `expire`",
     "on_failure": "a job with a target that failed: `block` the target or let it `continue`",
@@ -66,4 +66,5 @@ MEANINGS: dict[str, str] = {
     "approval_timeout": "how long `ctx.approval` waits if it does not say",
     "gather_timeout": "how long `ctx.gather` waits if it does not say",
     "budget": 'how much of each unit a job may spend: `{"tokens": 5000}`',
+    "budget_scope": "what counts against the budget: its own use (`job`), or also that of all jobs below it (`tree`)",
 }

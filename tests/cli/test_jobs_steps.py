@@ -137,11 +137,29 @@ def test_a_job_over_its_budget_says_how_to_go_on_and_both_ways_work(
     assert (refused.code, refused.out, "like tokens=5000" in refused.err) == (2, "", True)
     again = unstuck("jobs", "replay", attempt.id, "--budget", "tokens=2500.5", "--budget", "pages=3", "--json").object
     usage = unstuck("jobs", "show", again["id"], "--json").object["usage"]
-    assert usage == {"used": {}, "budget": {"euros": 5, "pages": 3, "tokens": 2500.5}, "exceeded": None}
+    assert usage == {"used": {}, "budget": {"euros": 5, "pages": 3, "tokens": 2500.5}, "exceeded": None, "trees": []}
 
     assert unstuck(*resume.split()[1:]).code == 0
     resumed = unstuck("jobs", "show", attempt.id, "--json").object
     assert (resumed["run"], resumed["usage"]["used"], len(resumed["steps"])) == (2, {}, 1)
+
+
+def test_what_a_tree_has_used_is_shown_with_each_of_its_jobs(unstuck: Command, store: SqlStore, stage: Stage) -> None:
+    top = stage.begun(budget=(("tokens", 1000.0),), budget_scope="tree")
+    child = stage.spawn(top, "child", 1)
+    [attempt] = [found for found in claim_all(store, stage.worker) if found.id == child.id]
+    store.spend(top.ref, 1, {"tokens": 20})
+    store.spend(attempt.ref, 1, {"tokens": 1000})
+    stage.end(attempt)
+
+    above, below = (unstuck("jobs", "show", job).out for job in (top.id, child.id))
+    assert "used       20 tokens" in above
+    assert "tree used  1,020 of 1,000 tokens\n" in above
+    assert "used       1,000 tokens" in below
+    assert f"tree used  1,020 of 1,000 tokens, by job {top.id} and all below it" in below
+    assert f"unstuck jobs resume {top.id}" in below
+    [tree] = unstuck("jobs", "show", child.id, "--json").object["usage"]["trees"]
+    assert tree == {"job": top.id, "used": {"tokens": 1020}, "budget": {"tokens": 1000}}
 
 
 def test_a_unit_that_is_new_in_a_budget_is_remarked_upon(unstuck: Command, stage: Stage) -> None:

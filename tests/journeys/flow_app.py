@@ -161,6 +161,33 @@ def spends(ctx: unstuck.Context, path: str) -> str:
     return "done"
 
 
+@app.workflow(max_lost=100, suspect_runs=1000)
+def leaf(ctx: unstuck.Context, path: str) -> None:
+    for _ in range(5):
+        ctx.spend(tokens=10)
+        mark(path, "spent")
+        ctx.sleep(0.2)
+
+
+@app.workflow(max_lost=100, suspect_runs=1000)
+def branch(ctx: unstuck.Context, path: str, leaves: int) -> int:
+    ctx.spend(tokens=1)
+    return _well(ctx, [ctx.spawn(leaf, path) for _ in range(leaves)])
+
+
+@app.workflow(max_lost=100, suspect_runs=1000, budget_scope="tree")
+def tree(ctx: unstuck.Context, path: str, branches: int, leaves: int) -> int:
+    return _well(ctx, [ctx.spawn(branch, path, leaves) for _ in range(branches)])
+
+
+def _well(ctx: unstuck.Context, children: list[unstuck.ChildRef]) -> int:
+    """How many of them completed."""
+    try:
+        return len(ctx.gather(*children, timeout=60))
+    except unstuck.ChildrenFailed as error:
+        return len(children) - len(error.failed)
+
+
 @app.workflow
 def child(n: int) -> int:
     if n < 0:

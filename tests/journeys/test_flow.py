@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.workers import COMPRESSED, Worker
 from tests.tiers import commit
 from unstuck.model.job import JobRecord
-from unstuck.model.lifecycle import JobState
+from unstuck.model.lifecycle import FINAL, JobState
 from unstuck.model.waits import Answer
 from unstuck.store.port import Store
 
@@ -169,6 +169,38 @@ def test_over_its_budget_a_job_fails_whatever_its_handler_does(
     assert "1,200 of 1,000 tokens" in str(record.error_message)
     assert len(marks.of("exceeded")) == 1
     assert db.usage_of(T, job).used == {"tokens": 1200.0}
+
+
+def test_a_tree_on_two_workers_keeps_to_its_budget_although_one_is_killed(
+    start: Start, jobs: Jobs, marks: Marks, db: Store
+) -> None:
+    """A20: thirteen jobs of three levels; what all of them used is the sum of what each did."""
+    top = jobs.enqueue("tree", marks.path, 3, 3, budget={"tokens": 300})
+    first = start("first", app=APP)
+    start("second", app=APP)
+    marks.wait_for("spent", 5, within=30)
+    eventually(lambda: any(jobs.get(job).worker == "first" for job in _family(db, top)[1:]), timeout=30)
+    first.kill_all()
+    jobs.until(top, JobState.COMPLETED, within=60)
+
+    family = _family(db, top)
+    ended = {job: jobs.until(job, *FINAL, within=60) for job in family}
+    used = {job: db.usage_of(T, job).used.get("tokens", 0.0) for job in family}
+    [sum_of_all] = db.usage_of(T, top).trees
+    assert len(family) == 13
+    assert sum(record.losses for record in ended.values()) > 0
+    assert sum_of_all.used["tokens"] == sum(used.values()) > 300
+    assert sum(used[job] for job in family if ended[job].state is JobState.COMPLETED) <= 300
+    failed = [record for record in ended.values() if record.error_type == "BudgetExceeded"]
+    assert failed
+    assert all(f"the tree of {top} used" in str(record.error_message) for record in failed)
+
+
+def _family(db: Store, top: str) -> list[str]:
+    found = [top]
+    for job in found:
+        found += [child.id for child in db.children_of(T, job)]
+    return found
 
 
 @pytest.mark.parametrize("workflow", ["parks_when_told", "parks_unasked"])

@@ -27,15 +27,15 @@ INSERT INTO unstuck_done (job, route, run, state, token, event_count, finished_a
 SELECT id, route, 1, 'COMPLETED', 1, 3, id FROM unstuck_jobs WHERE id > 500 AND id % 2 = 0;
 INSERT INTO unstuck_running (job, token, claim, worker, route, policy, run, event_count, claimed_at)
 SELECT id, 1, 'c', 1, route, 1, 1, 2, id FROM unstuck_jobs WHERE id <= 500;
-INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end, left_at)
-SELECT 1000 + n, 1 + n / 100, 1, 'w', 1 + n % 100, 1, 'cancel', CASE WHEN n % 4000 = 1 THEN n END
+INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end, left_at, payer)
+SELECT 1000 + n, 1 + n / 100, 1, 'w', 1 + n % 100, 1, 'cancel', CASE WHEN n % 4000 = 1 THEN n END, 1 + n / 100
   FROM generate_series(0, 19999) n;
 INSERT INTO unstuck_steps (job, name, ordinal, run, token, at, duration_ms, result)
 SELECT 1 + n / 100, 'step', 1 + n % 100, 1, 1, n, 1, '{{}}' FROM generate_series(0, 19999) n;
 INSERT INTO unstuck_parts (job, name, number, run, token, serial, at, value)
 SELECT 1 + n / 100, 'part ' || n % 100, 1 + n % 100, 1, 1, 1 + n % 100, n, '{{}}' FROM generate_series(0, 19999) n;
-INSERT INTO unstuck_usage (job, run, unit, used, token, serial)
-SELECT n, 1, 'tokens', 1, 1, 1 FROM generate_series(1, 20000) n;
+INSERT INTO unstuck_usage (job, run, unit, used, token, serial, tree)
+SELECT n, 1, 'tokens', 1, 1, 1, 1 FROM generate_series(1, 20000) n;
 INSERT INTO unstuck_dependencies (job, on_job) SELECT 1000 + n, 5000 + n FROM generate_series(1, 3000) n;
 """
 CHILDREN = "{" + ",".join(f"uid-{1000 + n}" for n in range(10)) + "}"  # an array, as PostgreSQL writes it
@@ -44,6 +44,7 @@ STEPS = packed(
 )
 SPAWNED = packed([{"parent": 1, "place": n, "uid": f"uid-{1000 + n}"} for n in range(10)])
 WAITERS = packed([{"waiter": n, "jobs": [1001, 1003], "targets": [1], "above": [n]} for n in (1, 2)])
+SPENT = '[{"unit":"tokens","amount":1}]'
 PAGE = {"job": 7, "run": 1, "skip": 0, "most": 50, "room": 1 << 20}
 HOT: list[tuple[str, dict[str, Any], int]] = [
     ("attempt_run", {"job": 7, "token": 1, "claim": "c"}, 2),
@@ -56,7 +57,10 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("steps_of", {"job": 7}, 110),
     ("drop_steps", {"job": 7}, 110),
     ("usage", {"job": 7, "run": 1}, 2),
-    ("add_usage", {"job": 7, "run": 1, "token": 1, "serial": 2, "rows": '[{"unit":"tokens","amount":1}]'}, 2),
+    ("add_usage", {"job": 7, "run": 1, "token": 1, "serial": 2, "in_tree": 1, "rows": SPENT}, 2),
+    ("charge_payer", {"payer": 7, "run": 1, "rows": SPENT}, 2),
+    ("tree_usage", {"job": 7, "run": 1}, 2),
+    ("payers", {"job": 1003}, 10),
     ("policy_of_job", {"job": 7}, 2),
     ("parts_so_far", {"job": 7}, 110),
     ("has_part", {"job": 7, "name": "part 3"}, 2),

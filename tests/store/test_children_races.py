@@ -65,7 +65,7 @@ def test_a_parent_ends_only_after_the_spawn_under_way(one: SqlStore, other: SqlS
     draft = NewChild(parent.ref, "greet", 1, a_job())
     numbers = other._name_ids.ensure(other._database, [draft.job])
     with ThreadPoolExecutor(1) as thread:
-        with under_way(other, lambda t: spawn.spawn(t, draft, numbers, 86400.0)):
+        with under_way(other, lambda t: spawn.spawn(t, other._name_ids, draft, numbers, 86400.0)):
             ending = thread.submit(settle, one, worker, parent.ref, Stopped())
             (busy,) = one.settle(worker.number, [Report(parent.ref, Stopped())])
             assert busy.verdict is Verdict.BUSY

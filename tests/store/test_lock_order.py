@@ -121,6 +121,20 @@ class Story:
         store.cancel_bulk(TENANT, self._bulk().number, "ada")
         store.add_key(NewKey("aaaaaaaa", "ci", "0" * 64, TENANT, "reader", "ada"))
         store.revoke_key("aaaaaaaa", "ada")
+        self._spend_in_a_tree()
+
+    def _spend_in_a_tree(self) -> None:
+        store, number = self.store, self.worker.number
+        store.submit([top := a_job(budget_scope="tree", budget=(("tokens", 1.0),))])
+        [parent] = [found for found in claim_all(store, self.worker) if found.id == top.id]
+        child = store.spawn(NewChild(parent.ref, "child", 1, a_job()))
+        [below] = [found for found in claim_all(store, self.worker) if child and found.id == child.id]
+        for attempt in (below, parent):
+            spent = store.spend(attempt.ref, 1, {"tokens": 1.0})
+            store.settle(number, [Report(attempt.ref, boom())])
+        assert spent is not None
+        assert spent.exceeded
+        self.jobs.append(top.id)
 
     def run(self, steps: int) -> None:
         verbs: list[Callable[[], object]] = [

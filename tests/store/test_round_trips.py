@@ -60,7 +60,7 @@ def parents_of_ended_children(store: SqlStore, worker: WorkerRecord, count: int)
     def spawn(t: Transaction) -> None:
         for parent, kid in zip(parents, kids, strict=True):
             facts = {"run": 1, "name": "child", "ordinal": 1, "depth": 1, "on_end": "cancel"}
-            t.run("add_child", uid=kid.id, parent=parent.ref.job, **facts)
+            t.run("add_child", uid=kid.id, parent=parent.ref.job, payer=None, **facts)
 
     store._database.write(spawn)
     parks = [

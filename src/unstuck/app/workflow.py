@@ -66,6 +66,7 @@ class PolicyOptions(TypedDict, total=False):
     approval_timeout: float
     gather_timeout: float
     budget: Mapping[str, float] | None
+    budget_scope: Literal["job", "tree"]
     token_limit: int | None
 
 

@@ -8,7 +8,7 @@ from unstuck.cli import output
 from unstuck.model.lifecycle import JobState
 from unstuck.model.waits import WaitKind
 from unstuck.model.why import how_to_decide, how_to_send, what_then
-from unstuck.views.flow import BranchView, UsageView, WaitView
+from unstuck.views.flow import BranchView, TreeUsageView, UsageView, WaitView
 from unstuck.views.jobs import JobWhole
 
 
@@ -17,7 +17,8 @@ def facts(job: JobWhole) -> list[tuple[str, str | None]]:
     return [
         ("steps", _finished(job)),
         ("partials", f"{job.partials:,} so far: unstuck jobs partials {job.id}" if job.partials else None),
-        *((("used" if place == 0 else ""), used) for place, used in enumerate(_used(job.usage))),
+        *((("used" if place == 0 else ""), used) for place, used in enumerate(_own(job))),
+        *((("tree used" if place == 0 else ""), used) for place, used in enumerate(_trees(job))),
         ("parent", job.parent),
         ("children", _children(job)),
         ("replay of", job.replay_of),
@@ -78,10 +79,27 @@ def _answer(wait: WaitView, job: JobWhole) -> str | None:
             return None
 
 
-def _used(usage: UsageView) -> list[str]:
+def _used(usage: UsageView | TreeUsageView) -> list[str]:
     """1,020 of 1,000 tokens."""
     units = sorted({*usage.used, *usage.budget})
     return [_amount(usage.used.get(unit, 0.0), usage.budget.get(unit), unit) for unit in units]
+
+
+def _own(job: JobWhole) -> list[str]:
+    """Where the budget is its tree's, its own use has no limit besides."""
+    usage = job.usage
+    if any(tree.job == job.id for tree in usage.trees):
+        return [_amount(amount, None, unit) for unit, amount in sorted(usage.used.items())]
+    return _used(usage)
+
+
+def _trees(job: JobWhole) -> list[str]:
+    """1,020 of 1,000 tokens; of another's tree also whose."""
+    return [
+        used + ("" if tree.job == job.id else f", by job {tree.job} and all below it")
+        for tree in job.usage.trees
+        for used in _used(tree)
+    ]
 
 
 def _amount(used: float, most: float | None, unit: str) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import MAX_NAME
 from unstuck.model.policy import MOST_SPENT
+from unstuck.model.waits import TreeSpent
 
 #: Of different units in one spending, and so in one job: they are the program's own words, not its data.
 MOST_UNITS = 50
+_OTHERS_TREE = re.compile(r"the tree of (\S+) used ")
 
 
 def check_amounts(amounts: Mapping[str, float]) -> None:
@@ -34,6 +37,20 @@ def exceeded(used: Mapping[str, float], budget: Mapping[str, float]) -> str | No
         if used.get(unit, 0.0) > most
     ]
     return "; ".join(over) or None
+
+
+def told(tree: TreeSpent, own: str) -> str | None:
+    """The same of a tree, to the job that was charged last: `own` is its id."""
+    over = exceeded(tree.used, tree.budget)
+    if over is None:
+        return None
+    return f"its tree {over}" if tree.job == own else f"the tree of {tree.job} {over}"
+
+
+def payer_of(message: str | None) -> str | None:
+    """The other job whose budget was used up, if a message of `told` says so."""
+    found = _OTHERS_TREE.search(message or "")
+    return found[1] if found else None
 
 
 def _counted(amount: float) -> str:

@@ -15,6 +15,7 @@ OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]
 OnFailure = Literal["block", "continue"]
 OnBlacklist = Literal["fail", "hold"]
+BudgetScope = Literal["job", "tree"]
 Isolation = Literal["shared", "process"]
 Timeout = float | Literal["unlimited"]
 
@@ -66,6 +67,8 @@ class Policy:
     gather_timeout: float = 3600.0
     #: (unit, most), sorted; given as a mapping. A unit that is not here may be spent without limit.
     budget: tuple[tuple[str, float], ...] = ()
+    #: Whose use counts against it: the job's own, or also that of all jobs below it.
+    budget_scope: BudgetScope = "job"
 
     @property
     def backoff(self) -> Backoff:
@@ -84,7 +87,7 @@ class Policy:
         return policy
 
     def problems(self, max_timeout: float | None = None) -> list[str]:
-        found = [p for name, low, high in _RANGES if (p := _out_of_range(name, getattr(self, name), low, high))]
+        found = [p for name, low, high in RANGES if (p := _out_of_range(name, getattr(self, name), low, high))]
         if self.timeout != "unlimited":
             if p := _out_of_range("timeout", self.timeout, 0.001, LONGEST):
                 found.append(p + ', or "unlimited"')
@@ -97,7 +100,7 @@ class Policy:
             p := _out_of_range("expires_after", self.expires_after, 0.001, LONGEST)
         ):
             found.append(p)
-        for name, allowed in _CHOICES.items():
+        for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
         if self.max_retries is not None and (p := _out_of_range("max_retries", self.max_retries, 0, 1_000_000)):
@@ -150,7 +153,7 @@ def reruns(changes: dict[str, Any]) -> dict[str, Any]:
     return {"max_retries": None, **changes} if changes.keys() & {"retries", "max_lost"} else changes
 
 
-_RANGES: list[tuple[str, float, float]] = [
+RANGES: list[tuple[str, float, float]] = [
     ("grace", 0.05, 86400.0),
     ("retries", 0, 1_000_000),
     ("max_lost", 0, 1_000_000),
@@ -163,12 +166,13 @@ _RANGES: list[tuple[str, float, float]] = [
     ("approval_timeout", 0.001, LONGEST),
     ("gather_timeout", 0.001, LONGEST),
 ]
-_CHOICES: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "on_lost": ("retry", "fail", "pause"),
     "on_drain_timeout": ("requeue", "pause", "expire"),
     "isolation": ("shared", "process"),
     "on_failure": ("block", "continue"),
     "on_blacklist": ("fail", "hold"),
+    "budget_scope": ("job", "tree"),
 }
 _WHOLE = {"retries", "max_lost", "max_retries", "suspect_runs", "max_result"}
 

@@ -165,12 +165,23 @@ class Journal:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeSpent:
+    """What `job` and all jobs below it have used in its present run, and may use together."""
+
+    job: str
+    used: dict[str, float]
+    budget: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Spent:
     """What a job has used of each unit in this run, and may use; `exceeded`: the message once it is too much."""
 
     used: dict[str, float]
     budget: dict[str, float]
     exceeded: str | None = None
+    #: Of the trees that it is charged to; its own first, if its budget is its tree's.
+    trees: tuple[TreeSpent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ ORDER: Final[dict[str, str | None]] = {
     "worker": "unstuck_workers",  # the lease holds, or has ended
     "targets": "unstuck_targets",  # whose turn it is
     "running": "unstuck_running",  # an open attempt
+    "usage": "unstuck_usage",  # what a tree has used: its jobs spend at once
     "addresses": None,  # of events: a send and a park exclude each other
     "jobs": "unstuck_jobs",  # a job at rest
     "waits": "unstuck_waits",  # the first answer counts

@@ -9,7 +9,7 @@ from typing import Any
 from unstuck.model.lifecycle import JobState
 from unstuck.model.parts import Part
 from unstuck.model.redaction import NOTHING, Redaction
-from unstuck.model.waits import Answer, Child, OnTimeout, Spent, StepRecord, WaitKind, WaitRecord
+from unstuck.model.waits import Answer, Child, OnTimeout, Spent, StepRecord, TreeSpent, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
 from unstuck.store.port import FeedEvent
 from unstuck.views import View, shown
@@ -106,17 +106,35 @@ class WaitView(View, frozen=True, kw_only=True):
         )
 
 
+class TreeUsageView(View, frozen=True, kw_only=True):
+    """What `job` and all jobs below it have used in its present run, and may use together."""
+
+    job: str
+    used: dict[str, float]
+    budget: dict[str, float]
+
+    @classmethod
+    def of(cls, record: TreeSpent) -> TreeUsageView:
+        return cls(job=record.job, used=dict(record.used), budget=dict(record.budget))
+
+
 class UsageView(View, frozen=True, kw_only=True):
     """What a job has used of each unit in its present run, and may use; `exceeded`: the message once it is too
-    much."""
+    much. `trees`: those whose budget it is charged to, its own first if it has one."""
 
     used: dict[str, float]
     budget: dict[str, float]
     exceeded: str | None
+    trees: tuple[TreeUsageView, ...]
 
     @classmethod
     def of(cls, record: Spent) -> UsageView:
-        return cls(used=dict(record.used), budget=dict(record.budget), exceeded=record.exceeded)
+        return cls(
+            used=dict(record.used),
+            budget=dict(record.budget),
+            exceeded=record.exceeded,
+            trees=tuple(map(TreeUsageView.of, record.trees)),
+        )
 
 
 class ChildView(View, frozen=True, kw_only=True):

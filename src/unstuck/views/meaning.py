@@ -7,7 +7,7 @@ from datetime import datetime
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.why import how_to_raise, how_to_try_again, of_tenant
+from unstuck.model.why import how_to_raise, how_to_renew, how_to_try_again, of_tenant
 from unstuck.model.wording import age
 
 
@@ -51,8 +51,8 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
             return f"it got stuck. Where it was: {_command('stack', record)}; {_again(record)}"
         case JobState.FAILED if record.error_type == ErrorType.BUDGET_EXCEEDED:
             return (
-                "it used more than it may\n"
-                f"  with its whole budget anew, finished steps kept: {how_to_try_again(record)}\n"
+                "the budget is used up\n"
+                f"  with the whole budget anew, finished steps kept: {how_to_renew(record)}\n"
                 f"  all of it again, with a larger budget:           {how_to_raise(record)}"
             )
         case JobState.FAILED:

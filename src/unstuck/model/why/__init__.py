@@ -17,7 +17,14 @@ on PostgreSQL the short cut of `claim.postgres.sql`, which asks no gate where no
 from unstuck.model.why.codes import Actor, Code
 from unstuck.model.why.facts import Facts
 from unstuck.model.why.locks import session_named
-from unstuck.model.why.remedies import how_to_decide, how_to_raise, how_to_send, how_to_try_again, of_tenant
+from unstuck.model.why.remedies import (
+    how_to_decide,
+    how_to_raise,
+    how_to_renew,
+    how_to_send,
+    how_to_try_again,
+    of_tenant,
+)
 from unstuck.model.why.rule import Reason, Rule, Why
 from unstuck.model.why.verdict import RULES, explain
 from unstuck.model.why.waits import what_then
@@ -34,6 +41,7 @@ __all__ = [
     "explain",
     "how_to_decide",
     "how_to_raise",
+    "how_to_renew",
     "how_to_send",
     "how_to_try_again",
     "lasting",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from unstuck.model.budget import payer_of
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import FINAL, JobState
 from unstuck.model.why.codes import Actor, Code
-from unstuck.model.why.remedies import how_to_raise, how_to_try_again
+from unstuck.model.why.remedies import how_to_raise, how_to_renew, how_to_try_again
 from unstuck.model.why.rule import Finding, WhyView, rule
 from unstuck.model.why.targets import blocking, blocks
 from unstuck.model.why.words import first_line
@@ -26,7 +27,7 @@ def ended(view: WhyView) -> Iterator[Finding]:
     error = f" with {job.error_type}: {first_line(job.error_message)}" if job.error_type else ""
     remedy, actor = None, Actor.NOBODY
     if job.state in (JobState.FAILED, JobState.TIMEOUT, JobState.CANCELLED):
-        remedy = how_to_try_again(job)
+        remedy = how_to_renew(job) if _anew(job) else how_to_try_again(job)
         actor = Actor.OWNER
     yield Finding(
         f"{job.state}{error}{view.ago(job.finished_at)}{blocks(view)}{_anew(job)}",
@@ -40,7 +41,11 @@ def ended(view: WhyView) -> Iterator[Finding]:
 def _anew(job: JobRecord) -> str:
     """What is spent belongs to the run."""
     is_over = job.error_type == ErrorType.BUDGET_EXCEEDED and job.state is JobState.FAILED
-    return "; resumed, it has its whole budget anew and keeps its finished steps" if is_over else ""
+    if not is_over:
+        return ""
+    payer = payer_of(job.error_message)
+    who = f"the budget is that of job {payer}; once that has ended and is resumed" if payer else "resumed"
+    return f"; {who}, it has its whole budget anew and keeps its finished steps"
 
 
 def _larger(job: JobRecord) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstuck.model.budget import payer_of
 from unstuck.model.job import DEFAULT_TENANT, JobRecord
 from unstuck.model.spelling import about, given
 from unstuck.model.why.facts import EVERY_TENANT, Shut
@@ -47,9 +48,16 @@ def how_to_try_again(job: JobRecord) -> str:
     return f"unstuck jobs resume {job.id} {of_tenant(job.tenant)}".rstrip()
 
 
+def how_to_renew(job: JobRecord) -> str:
+    """The command for a job whose budget is used up: a new run of the one whose budget it is."""
+    return f"unstuck jobs resume {payer_of(job.error_message) or job.id} {of_tenant(job.tenant)}".rstrip()
+
+
 def how_to_raise(job: JobRecord) -> str:
     """The command that does a job again with a larger budget. MOST is a word to replace: pasted it is refused."""
     said = (job.error_message or "").split("; ")
-    over = [unit for unit, _ in job.policy.budget if any(part.endswith(f" {unit}") for part in said)] or ["UNIT"]
+    payer = payer_of(job.error_message)
+    known = [part.rpartition(" ")[2] for part in said] if payer else [unit for unit, _ in job.policy.budget]
+    over = [unit for unit in known if any(part.endswith(f" {unit}") for part in said)] or ["UNIT"]
     most = " ".join(given("--budget", f"{unit}=MOST") for unit in over)
-    return f"unstuck jobs replay {job.id} {most} {of_tenant(job.tenant)}".strip()
+    return f"unstuck jobs replay {payer or job.id} {most} {of_tenant(job.tenant)}".strip()

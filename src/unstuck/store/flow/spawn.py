@@ -18,8 +18,9 @@ from unstuck.model.payload import check_name
 from unstuck.model.waits import Child
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
+from unstuck.store.flow.usage import payer_below
 from unstuck.store.life import submit
-from unstuck.store.order.name_ids import Numbers
+from unstuck.store.order.name_ids import NameIds, Numbers
 from unstuck.store.port import NewChild
 
 
@@ -33,7 +34,7 @@ def check(child: NewChild) -> None:
     submit.check([child.job])
 
 
-def spawn(t: Transaction, child: NewChild, numbers: Numbers, key_life: float) -> Child | None:
+def spawn(t: Transaction, name_ids: NameIds, child: NewChild, numbers: Numbers, key_life: float) -> Child | None:
     """The parent's running row is locked first: it cannot end meanwhile, nor spawn the same child twice."""
     ref = child.ref
     running = t.one("lock_running", job=ref.job)
@@ -57,6 +58,7 @@ def spawn(t: Transaction, child: NewChild, numbers: Numbers, key_life: float) ->
         ordinal=child.ordinal,
         depth=rows[0]["depth"] + 1,
         on_end=child.on_end,
+        payer=payer_below(t, name_ids, ref.job),
     )
     born = t.one("child_named", parent=ref.job, name=child.name, ordinal=child.ordinal)
     assert born is not None

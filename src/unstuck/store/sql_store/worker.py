@@ -179,7 +179,7 @@ class SqlWorker(SqlVerbs):
         spawn.check(child)
         answer = self._transactions.with_numbers(
             [child.job],
-            lambda t, numbers: spawn.spawn(t, child, numbers, self._key_life),
+            lambda t, numbers: spawn.spawn(t, self._name_ids, child, numbers, self._key_life),
             patience=isolation.IMPATIENCE,
         )
         self._database.hint()  # of a repeat too, as after a submit

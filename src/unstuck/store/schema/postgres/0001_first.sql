@@ -598,6 +598,7 @@ CREATE TABLE unstuck_event_ids (
 CREATE INDEX unstuck_event_ids_expires ON unstuck_event_ids (expires_at);
 
 -- Who spawned whom. on_end: what a failed parent's end does to it. left_at: its parent ended so, and it is to be cancelled.
+-- payer: of those above it the nearest whose budget is its tree's; NULL: there is none.
 CREATE TABLE unstuck_children (
     child   BIGINT PRIMARY KEY,
     parent  BIGINT NOT NULL,
@@ -606,12 +607,14 @@ CREATE TABLE unstuck_children (
     ordinal BIGINT NOT NULL,
     depth   BIGINT NOT NULL,
     on_end  TEXT NOT NULL CHECK (on_end IN ('cancel', 'leave')),
-    left_at BIGINT
+    left_at BIGINT,
+    payer   BIGINT
 );
 CREATE UNIQUE INDEX unstuck_children_parent ON unstuck_children (parent, name, ordinal);
 CREATE INDEX unstuck_children_left ON unstuck_children (left_at, child) WHERE left_at IS NOT NULL;
 
--- token, serial: the last spending that was counted, so that a repeated one is not.
+-- token, serial: the last spending that was counted, so that a repeated one is not; 0: it has spent nothing itself.
+-- tree: what it and all below it have spent, while its budget is its tree's; else 0.
 CREATE TABLE unstuck_usage (
     job    BIGINT NOT NULL,
     run    BIGINT NOT NULL,
@@ -619,6 +622,7 @@ CREATE TABLE unstuck_usage (
     used   DOUBLE PRECISION NOT NULL,
     token  BIGINT NOT NULL,
     serial BIGINT NOT NULL,
+    tree   DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (job, run, unit)
 ) WITH (fillfactor = 70);
 

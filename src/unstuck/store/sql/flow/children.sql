@@ -1,8 +1,8 @@
 -- Children, and what their parent's end does to them.
 
 -- name: add_child
-INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end)
-SELECT j.id, :parent, :run, :name, :ordinal, :depth, :on_end FROM unstuck_jobs j WHERE j.uid = :uid
+INSERT INTO unstuck_children (child, parent, run, name, ordinal, depth, on_end, payer)
+SELECT j.id, :parent, :run, :name, :ordinal, :depth, :on_end, CAST(:payer AS BIGINT) FROM unstuck_jobs j WHERE j.uid = :uid
 
 -- name: child_by_id
 SELECT c.child, c.name, c.ordinal, c.run, c.left_at, v.uid, v.state, v.workflow, v.request, p.uid AS parent_uid
