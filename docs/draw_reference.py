@@ -151,6 +151,7 @@ def _told_of(operation: Operation[Any, Any]) -> list[str]:
         entry.whose
     )
     facts = [f"`unstuck {operation.command}`", f"role {entry.role}", *([whose] if whose else [])]
+    facts += ["also over a filter"] if entry.over_filter and operation.noun == "jobs" else []
     facts += [f"audited as `{entry.audited}`"] if entry.audited else []
     raised = ["raises " + ", ".join(f"`{error.__name__}`" for error in entry.errors)] if entry.errors else []
     return [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT, Command
+from tests.cli.command import ROOT, Command, ended
 from tests.support.builders import a_job, record
 from unstuck.model.lifecycle import JobState
 from unstuck.store.sql_store import SqlStore
@@ -30,7 +33,7 @@ def test_a_bulk_is_counted_started_watched_and_listed(unstuck: Command, store: S
     assert unstuck("bulks", "count", "--state", "QUEUED").word == "4 jobs"
 
     asked = ("--workflow", "crawl", "--reason", "wrong list", "--by", "ada", "--yes")
-    started = unstuck("bulks", "start", "cancel", *asked, "--json").object
+    started = unstuck("jobs", "cancel", *asked, "--json").object
     assert (started["verb"], started["state"], started["by"], started["done"]) == ("cancel", "RUNNING", "ada", 0)
     store.carry_bulks()
 
@@ -44,23 +47,69 @@ def test_a_bulk_is_counted_started_watched_and_listed(unstuck: Command, store: S
 
 
 def test_nothing_is_started_unless_somebody_said_yes(unstuck: Command, store: SqlStore, jobs: list[str]) -> None:
-    refused = unstuck("bulks", "start", "cancel", "--workflow", "crawl")
+    refused = unstuck("jobs", "cancel", "--workflow", "crawl")
     assert refused.code == 2
     assert "cancel 3 jobs (--workflow crawl)? Nobody is there to be asked: say --yes" in refused.err
-    everything = unstuck("bulks", "start", "cancel", "--yes")
-    assert everything.code == 2
-    assert "a filter that matches everything needs to say so" in everything.err
-    assert unstuck("bulks", "start", "explode", "--workflow", "crawl", "--yes").code == 2
+    for words in ((), ("--yes",)):
+        everything = unstuck("jobs", "cancel", *words)
+        assert everything.code == 2
+        assert "all of the tenant: --every" in everything.err
+    both = unstuck("jobs", "cancel", jobs[0], "--workflow", "crawl", "--yes")
+    assert (both.code, "not both" in both.err) == (2, True)
+    assert {record(store, job).state for job in jobs} == {JobState.QUEUED}
     assert unstuck("bulks", "list", "--json").lines == []
-    assert unstuck("bulks", "start", "cancel", "--everything", "--yes").code == 0
+    assert unstuck("jobs", "cancel", "--every", "--yes").code == 0
 
 
 def test_a_bulk_is_cancelled_once(unstuck: Command, store: SqlStore, jobs: list[str]) -> None:
-    number = str(unstuck("bulks", "start", "retry", "--state", "QUEUED", "--yes", "--json").object["number"])
+    number = str(unstuck("jobs", "retry", "--state", "QUEUED", "--yes", "--json").object["number"])
     gone = unstuck("bulks", "cancel", number, "--by", "eve", "--json").object
     assert (gone["state"], gone["ended_by"]) == ("CANCELLED", "eve")
     assert unstuck("bulks", "show", "12345").code == 3
     assert unstuck("bulks", "show", "many").code == 2
-    done = str(unstuck("bulks", "start", "cancel", "--tag", "nobody", "--yes", "--json").object["number"])
+    done = str(unstuck("jobs", "cancel", "--tag", "nobody", "--yes", "--json").object["number"])
     store.carry_bulks()
     assert unstuck("bulks", "cancel", done).code == 4
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "kept"),
+    [
+        ("cancel", ("--reason", "r"), {"reason": "r"}),
+        ("interrupt", ("--reason", "r"), {"reason": "r"}),
+        ("resume", ("--from-start",), {"from_start": True}),
+        ("retry", (), {}),
+        ("release", ("--force",), {"force": True}),
+        ("skip", (), {}),
+    ],
+)
+def test_every_verb_takes_a_filter_in_place_of_ids(
+    unstuck: Command, jobs: list[str], verb: str, options: tuple[str, ...], kept: dict[str, object]
+) -> None:
+    words = ("--state", "QUEUED", "--workflow", "crawl", "--older", "0s", "--by", "ada", "--yes", "--json")
+    bulk = unstuck("jobs", verb, *options, *words).object
+    asked = {"verb": verb, "by": "ada", "state": "RUNNING", "reason": None, "from_start": False, "force": False}
+    assert {name: bulk[name] for name in asked} == asked | kept
+    assert (bulk["filter"]["state"], bulk["filter"]["workflow"]) == (["QUEUED"], "crawl")
+
+
+@pytest.mark.parametrize(("answer", "code", "bulks"), [("n", 2, 0), ("", 2, 0), ("y", 0, 1)])
+def test_a_person_is_asked_with_the_count(
+    unstuck: Command, jobs: list[str], answer: str, code: int, bulks: int
+) -> None:
+    ours, theirs = pty.openpty()
+    words = unstuck.words("jobs", "cancel", "--workflow", "crawl")
+    around = unstuck.environment(NO_COLOR="1")
+    process = subprocess.Popen(
+        words, cwd=unstuck.directory, env=around, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    with ended(process, 30):
+        shown = b""
+        while b"[y/N]" not in shown:
+            shown += os.read(ours, 65536)
+        os.write(ours, f"{answer}\n".encode())
+        assert process.wait(30) == code
+    os.close(ours)
+    assert b"cancel 3 jobs (--workflow crawl)? [y/N]" in shown
+    assert len(unstuck("bulks", "--json").lines) == bulks

@@ -19,7 +19,7 @@ WORDS = {
     "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"], "quarantine retry": ["--all"],
     "approvals approve": [JOB], "approvals reject": [JOB], "events send": [JOB, "paid"],
     "jobs resolve": [JOB, "null"], "jobs reprioritise": ["5", JOB],
-    "bulks start": ["cancel", "--workflow", "add", "--yes"], "bulks show": ["1"], "bulks cancel": ["1"],
+    "bulks show": ["1"], "bulks cancel": ["1"],
     "keys create": ["ci", "--role", "reader"], "keys show": ["a1b2c3d4"], "keys revoke": ["a1b2c3d4"],
     "keys rotate": ["a1b2c3d4"],
     "targets show": ["ada"], "targets pause": ["ada"], "targets unpause": ["ada"], "queues pause": ["mail"],

@@ -1,14 +1,14 @@
-"""unstuck bulks …: one verb over all the jobs that a filter wants: count, start, look, watch, cancel."""
+"""unstuck bulks …: one verb over all the jobs that a filter wants: count, look, watch, cancel. `jobs` starts them."""
 
 from __future__ import annotations
 
 import json
 import sys
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from unstuck.cli import exits, gates, options, output
-from unstuck.cli.filters import JobFilterFlags
+from unstuck.cli.filters import BulkFlags, JobFilterFlags
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.model.bulk import BulkState
@@ -16,8 +16,12 @@ from unstuck.model.errors import InvalidInput
 from unstuck.operations import bulks
 from unstuck.views.bulks import BulkView, CountView, FilterView
 
+REMARK = "cancel, interrupt, resume, retry, release and skip of `unstuck jobs` take a filter in place of ids."
+
 app = options.group(
-    "Bulks: one verb over all the jobs that a filter wants. Start, look, watch, cancel.", default="list"
+    "Bulks: one verb over all the jobs that a filter wants, as `unstuck jobs cancel --workflow NAME` starts it.",
+    default="list",
+    remark=REMARK,
 )
 
 Number = Annotated[str, Argument(metavar="NUMBER", help="of the bulk, as the list shows it")]
@@ -34,37 +38,17 @@ def count(*, wanted: JobFilterFlags, common: options.Common) -> None:
         output.say(_counted(view))
 
 
-@app.command()
-def start(
-    verb: Annotated[str, Argument(metavar="VERB", help="cancel, interrupt, resume, retry, release or skip")],
-    reason: Annotated[str | None, option("--reason", metavar="TEXT", help="kept in the histories")] = None,
-    from_start: Annotated[bool, option("--from-start", help="resume: forget finished steps")] = False,
-    force: Annotated[bool, option("--force", help="release: even if they wait for other jobs to end")] = False,
-    everything: Annotated[bool, option("--everything", help="all jobs of the tenant: without any filter")] = False,
-    yes: Annotated[bool, option("--yes", "-y", help="do not ask: however many they are")] = False,
-    watch: Annotated[bool, option("--watch", help="stay until it has ended")] = False,
-    by: options.By = None,
-    *,
-    wanted: JobFilterFlags,
-    common: options.Common,
-) -> int:
-    """Do one thing to all the jobs that a filter wants. Counts them first and asks; then workers carry it out."""
+def start(verb: str, wanted: BulkFlags, common: options.Common, by: str | None, **how: Any) -> int:
+    """What `unstuck jobs VERB` does without ids: counts the jobs that a filter wants, asks, and leaves the rest to
+    the workers. `how`: the options of the verb."""
     with opened(common) as session:
         caller, asked = session.caller.about(by=by), wanted.asked(session.now())
         found = bulks.count(caller, **asked)
-        if not yes:
+        if not wanted.yes:
             _confirm(f"{verb} {_counted(found)} ({words(found.filter)})?")
-        view = bulks.start(
-            caller,
-            verb,
-            **asked,
-            reason=reason,
-            from_start=from_start,
-            force=force,
-            everything=everything,
-            expected=found.number if found.exact and not yes else None,
-        )
-        if watch:
+        expected = found.number if found.exact and not wanted.yes else None
+        view = bulks.start(caller, verb, **asked, **how, everything=wanted.every, expected=expected)
+        if wanted.watch:
             return follow(session, view, common.json)
         if common.json:
             output.emit_view(view)
@@ -121,7 +105,7 @@ def list_(
             )
             for b in page
         ],
-        empty="no bulks; start one: unstuck bulks start retry --state FAILED --workflow NAME",
+        empty="no bulks; start one: unstuck jobs retry --state FAILED --workflow NAME",
     )
     output.tell_next(page)
 

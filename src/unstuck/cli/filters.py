@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -65,6 +65,21 @@ class JobFilterFlags:
             "since": _ago(now, self.newer),
             "argument": self.argument,
         }
+
+
+@dataclass(frozen=True)
+class BulkFlags(JobFilterFlags):
+    """Of a verb that takes a filter in place of ids."""
+
+    every: Annotated[bool, option("--every", help="all jobs of the tenant, without any filter")] = False
+    yes: Annotated[bool, option("--yes", "-y", help="of a filter: do not ask, however many they are")] = False
+    watch: Annotated[bool, option("--watch", help="of a filter: stay until it has ended")] = False
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether anything says which jobs are meant."""
+        said = (getattr(self, field.name) for field in fields(JobFilterFlags))
+        return self.every or any(value is not None for value in said)
 
 
 def _ago(now: datetime, seconds: float | None) -> datetime | None:

@@ -93,6 +93,9 @@ OneTenant = Annotated[
 Json = Annotated[bool, option("--json", help="for programs: stable keys")]
 JobName = Annotated[str, Argument(metavar="JOB", help="a job's id, or enough of its beginning")]
 JobNames = Annotated[list[str], Argument(metavar="JOB", help="ids, or enough of their beginnings")]
+JobsOrFilter = Annotated[
+    list[str] | None, Argument(metavar="JOB", help="ids, or enough of their beginnings; without any: a filter")
+]
 
 
 def rows(most: int) -> Option:

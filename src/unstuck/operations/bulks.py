@@ -55,6 +55,7 @@ def count(
     audited="bulks.start",
     errors=(OtherCount,),
     status=202,
+    command="jobs cancel",
 )
 def start(
     caller: Caller,

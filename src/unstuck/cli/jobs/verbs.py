@@ -3,59 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from unstuck.cli import exits, gates, options, output
+from unstuck.cli.filters import BulkFlags
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import opened
-from unstuck.model.errors import SchemaMismatch, UnstuckError
+from unstuck.model.errors import InvalidInput, SchemaMismatch, UnstuckError
 from unstuck.operations import jobs as operations
-from unstuck.operations.table import Caller
+from unstuck.operations.table import Caller, Operation
 from unstuck.views.jobs import JobView, JobWhole
 
 Reason = Annotated[str | None, option("--reason", metavar="TEXT", help="kept in the history")]
 
 
-def cancel(jobs: options.JobNames, reason: Reason = None, by: options.By = None, *, common: options.Common) -> int:
+def cancel(
+    jobs: options.JobsOrFilter = None,
+    reason: Reason = None,
+    by: options.By = None,
+    *,
+    wanted: BulkFlags,
+    common: options.Common,
+) -> int:
     """Stop jobs for good. At once if they have not started; else their handlers are asked to stop."""
-    return _each(jobs, common, by, lambda caller, job: operations.cancel(caller, job, reason=reason))
+    return _these(operations.cancel, jobs, wanted, common, by, reason=reason)
 
 
-def interrupt(jobs: options.JobNames, reason: Reason = None, by: options.By = None, *, common: options.Common) -> int:
+def interrupt(
+    jobs: options.JobsOrFilter = None,
+    reason: Reason = None,
+    by: options.By = None,
+    *,
+    wanted: BulkFlags,
+    common: options.Common,
+) -> int:
     """Pause jobs. Stopped like a cancel, but resumable."""
-    return _each(jobs, common, by, lambda caller, job: operations.interrupt(caller, job, reason=reason))
+    return _these(operations.interrupt, jobs, wanted, common, by, reason=reason)
 
 
 def resume(
-    jobs: options.JobNames,
+    jobs: options.JobsOrFilter = None,
     from_start: Annotated[bool, option("--from-start", help="forget finished steps and partial results")] = False,
     by: options.By = None,
     *,
+    wanted: BulkFlags,
     common: options.Common,
 ) -> int:
     """Let stopped jobs go on. A new, clean run of paused, failed, timed-out or cancelled ones."""
-    return _each(jobs, common, by, lambda caller, job: operations.resume(caller, job, from_start=from_start))
+    return _these(operations.resume, jobs, wanted, common, by, from_start=from_start)
 
 
 def release(
-    jobs: options.JobNames,
+    jobs: options.JobsOrFilter = None,
     force: Annotated[bool, option("--force", help="even if they wait for other jobs to end")] = False,
     by: options.By = None,
     *,
+    wanted: BulkFlags,
     common: options.Common,
 ) -> int:
     """Let held jobs go on. With --force they no longer wait for other jobs either."""
-    return _each(jobs, common, by, lambda caller, job: operations.release(caller, job, force=force))
+    return _these(operations.release, jobs, wanted, common, by, force=force)
 
 
-def skip(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
+def skip(
+    jobs: options.JobsOrFilter = None, by: options.By = None, *, wanted: BulkFlags, common: options.Common
+) -> int:
     """Let targets move on past jobs that block them. The jobs stay as they are."""
-    return _each(jobs, common, by, operations.skip)
+    return _these(operations.skip, jobs, wanted, common, by)
 
 
-def retry(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
+def retry(
+    jobs: options.JobsOrFilter = None, by: options.By = None, *, wanted: BulkFlags, common: options.Common
+) -> int:
     """Run jobs again from their start. One that waits for its next try is due now."""
-    return _each(jobs, common, by, operations.retry)
+    return _these(operations.retry, jobs, wanted, common, by)
 
 
 def run_now(jobs: options.JobNames, by: options.By = None, *, common: options.Common) -> int:
@@ -130,6 +151,29 @@ def _remark_on_units(job: JobWhole, named: list[str]) -> None:
             )
         else:
             output.note(f"job {job.id} had no budget; the new job is limited in {unit}")
+
+
+def _these(
+    verb: Operation[Any, JobView],
+    jobs: list[str] | None,
+    wanted: BulkFlags,
+    common: options.Common,
+    by: str | None,
+    **how: Any,
+) -> int:
+    """Those that are named, or by a bulk those that a filter wants."""
+    if jobs and (wanted.is_filter or wanted.watch):
+        raise InvalidInput("name jobs, or say by a filter which ones: not both")
+    if jobs:
+        return _each(jobs, common, by, lambda caller, job: verb(caller, job, **how))
+    if not wanted.is_filter:
+        raise InvalidInput(
+            f"which jobs? unstuck jobs {verb.verb} JOB…, or a filter: --state, --workflow, --queue, --target, --tag, "
+            "--error, --older, --newer, --argument; all of the tenant: --every"
+        )
+    from unstuck.cli import bulks
+
+    return bulks.start(verb.verb, wanted, common, by, **how)
 
 
 def _each(jobs: list[str], common: options.Common, by: str | None, verb: Callable[[Caller, str], JobView]) -> int:
