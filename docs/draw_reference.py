@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -13,20 +14,23 @@ from textwrap import wrap
 from typing import Any
 
 from unstuck import App, config
+from unstuck.app.workflow import PolicyOptions, WorkflowOptions
 from unstuck.cli import exits
 from unstuck.config import PRESETS, Settings
-from unstuck.meanings import MEANINGS
+from unstuck.meanings import MEANINGS, WORKFLOW_OPTIONS
 from unstuck.model import errors
 from unstuck.model.errors import UnstuckError
 from unstuck.model.lifecycle import EventKind
-from unstuck.model.policy import Policy
+from unstuck.model.policy import CHOICES, LONGEST, RANGES, Policy
 from unstuck.model.series import SERIES_KEPT
 from unstuck.model.times import Times
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Operation, Role
 from unstuck.views import Page, View
+from unstuck.views.events import DATA, EndData, schema
 
 PAGE = Path(__file__).with_name("reference.md")
+SCHEMA = Path(__file__).with_name("events.schema.json")
 
 HEAD = """\
 # Reference
@@ -66,6 +70,15 @@ The views, as Python returns them and `--json` prints them. Instants are UTC; in
 milliseconds. Additions may come, changes do not.
 """
 
+OPTIONS_HEAD = """\
+## Options of a workflow
+
+`@app.workflow(timeout=60, queue="mail")`. Durations are numbers of seconds here. What is left out comes from the
+settings of the worker that registers the workflow. `greet.using(…)` takes the options of the policy for single jobs,
+and those of a job: see [enqueue](enqueue.md). A value that is not accepted is an error where it stands, with all
+that is wrong.
+"""
+
 SETTINGS_HEAD = """\
 ## Settings
 
@@ -73,6 +86,13 @@ The same names in `unstuck.toml`, as `UNSTUCK_NAME` in the environment, as a fla
 in `App(…)`; those of a job's policy also in `@app.workflow(…)`. Durations are seconds, or texts like `"5m"`.
 Defaults < preset < file < environment < code < flags. `unstuck config show --sources` says what holds and why.
 Values that cannot keep the engine's promises together are refused at the start, with the reason.
+"""
+
+EVENTS_HEAD = """\
+## Events
+
+The kinds of events in a job's history and in the feed, and what the `data` of each may hold; a field that has
+nothing to say is left out. The same as JSON Schema: [events.schema.json](events.schema.json).
 """
 
 WHOSE = {"one": "one tenant's", "any": "one tenant's or all", "own": "all, or the app's tenant's"}
@@ -92,7 +112,7 @@ EVENTS = {
     EventKind.INTERRUPTED: "it was paused",
     EventKind.PARKED: "it waits for an event, a decision, its children or a time",
     EventKind.WOKEN: "what it waited for came, or its time was over",
-    EventKind.HELD: "its workflow was blacklisted, and its policy holds it",
+    EventKind.HELD: "it waits for a person, for other jobs, or because its workflow is blacklisted",
     EventKind.BURIED: "it became a dead letter: no handler code ever ran",
     EventKind.RESUMED: "a person let it go on, in a new run",
     EventKind.RESOLVED: "a person supplied its result",
@@ -101,7 +121,7 @@ EVENTS = {
     EventKind.HURRIED: "a person made it due now",
     EventKind.REPRIORITISED: "a person gave it another priority",
     EventKind.SKIPPED: "a person let its target move on past it",
-    EventKind.UNHELD: "what its old body held is free again",
+    EventKind.UNHELD: "a person released it, and it still waits for other jobs",
 }
 
 
@@ -112,6 +132,7 @@ def draw() -> str:
         _app(),
         _operations(),
         _views(),
+        _options(),
         _settings(),
         _presets(),
         _errors(),
@@ -127,6 +148,11 @@ def _app() -> str:
     lines = [APP_HEAD, "| | |", "| --- | --- |"]
     lines += [f"| `app.{name}` | {_cell(' '.join((value.__doc__ or '').split()))} |" for name, value in own.items()]
     return "\n".join([*lines, ""])
+
+
+def draw_schema() -> str:
+    """The JSON Schema of what events hold."""
+    return json.dumps(schema(), indent=2) + "\n"
 
 
 def _operations() -> str:
@@ -234,6 +260,39 @@ def _value(name: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else f"`{value}`"
 
 
+def _options() -> str:
+    lines = [OPTIONS_HEAD, "| option | default | accepted | meaning |", "| --- | --- | --- | --- |"]
+    for name in WorkflowOptions.__annotations__ | PolicyOptions.__annotations__:
+        default, bound, meaning = WORKFLOW_OPTIONS.get(name) or _of_policy(name)
+        lines.append(f"| `{name}` | {default} | {_cell(bound)} | {_cell(meaning)} |")
+    return "\n".join([*lines, ""])
+
+
+def _of_policy(name: str) -> tuple[str, str, str]:
+    return _value(name, getattr(Policy(), name)), _bound(name), MEANINGS[name]
+
+
+def _bound(name: str) -> str:
+    """What `Policy.problems` accepts."""
+    ranges = {each: (low, high) for each, low, high in RANGES}
+    if name in ranges:
+        low, high = ranges[name]
+        return f"{low:g} to {_most(high)}"
+    if name in CHOICES:
+        return ", ".join(f"`{choice}`" for choice in CHOICES[name])
+    return {
+        "timeout": 'seconds, 0.001 to `max_timeout`, or `"unlimited"`',
+        "expires_after": f"seconds, 0.001 to {_most(LONGEST)}",
+        "max_retries": "0 to 1,000,000",
+        "retry_on_timeout": "true or false",
+        "budget": "up to 2^53 of each unit",
+    }[name]
+
+
+def _most(high: float) -> str:
+    return "ten years" if high == LONGEST else f"{high:,.0f}"
+
+
 def _presets() -> str:
     lines = ["## Presets", "", "| preset | sets |", "| --- | --- |"]
     for name, values in PRESETS.items():
@@ -264,9 +323,32 @@ def _told() -> dict[str, str]:
 
 
 def _events() -> str:
-    lines = ["## Events", "", "The kinds of events in a job's history and in the feed.", ""]
-    lines += ["| kind | meaning |", "| --- | --- |", *(f"| `{kind}` | {EVENTS[kind]} |" for kind in EventKind)]
+    ends = EndData.__struct_fields__
+    common = f"*Those of an end* are {', '.join(f'`{name}`' for name in ends)}."
+    lines = [EVENTS_HEAD, *_wrapped(common), "", "| kind | meaning | data |", "| --- | --- | --- |"]
+    for kind in EventKind:
+        is_end = issubclass(DATA[kind], EndData)
+        own = [f"`{name}`" for name in DATA[kind].__struct_fields__ if not is_end or name not in ends]
+        lines.append(f"| `{kind}` | {EVENTS[kind]} | {', '.join([*['those of an end'] * is_end, *own])} |")
+    lines += ["", "| field | type | meaning |", "| --- | --- | --- |"]
+    told: dict[tuple[str, str], None] = {}
+    for defined in schema()["$defs"].values():
+        for name, facts in defined.get("properties", {}).items():
+            if "description" in facts:
+                told[f"| `{name}` | {_json_type(facts)} |", facts["description"]] = None
+    lines += [f"{start} {_cell(text)} |" for start, text in sorted(told)]
     return "\n".join([*lines, ""])
+
+
+def _json_type(facts: dict[str, Any]) -> str:
+    """As JSON calls it; of a choice all that may stand there."""
+    if "$ref" in facts:
+        facts = schema()["$defs"][facts["$ref"].rpartition("/")[2]]
+    if "enum" in facts:
+        return ", ".join(f"`{json.dumps(choice)}`" for choice in facts["enum"])
+    if "anyOf" in facts:
+        return " or ".join(_json_type(choice) for choice in facts["anyOf"])
+    return str(facts.get("format") or facts["type"])
 
 
 def _exits() -> str:
@@ -298,3 +380,4 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(draw())
+    SCHEMA.write_text(draw_schema())

@@ -68,3 +68,24 @@ MEANINGS: dict[str, str] = {
     "budget": 'how much of each unit a job may spend: `{"tokens": 5000}`',
     "budget_scope": "what counts against the budget: its own use (`job`), or also that of all jobs below it (`tree`)",
 }
+
+#: The options of `@app.workflow` that are no settings: default, what is accepted, meaning. The others are above.
+WORKFLOW_OPTIONS: dict[str, tuple[str, str, str]] = {
+    "name": ("the function's", "a name of up to 200 characters", "what the workflow is called"),
+    "queue": ("`default`", "a name of up to 200 characters", "where its jobs wait, unless a job says another"),
+    "target": (
+        "none",
+        'text with arguments in braces: `"host:{host}"`',
+        "jobs of one target run one at a time",
+    ),
+    "limit_key": ("none", 'text with arguments in braces: `"api:{account}"`', "which limits a job counts against"),
+    "concurrency": ("none", "1 to 1,000,000", "how many jobs of the workflow run at once, over all workers"),
+    "rate": ("none", '`"5/s"`, `"100/m"`, `"1000/12h"`', "how many of them start in a time"),
+    "key_concurrency": ("none", "1 to 1,000,000; needs `limit_key`", "how many jobs of each limit key run at once"),
+    "key_rate": ("none", "as `rate`; needs `limit_key`", "how many jobs of each limit key start in a time"),
+    "redact": ("nothing", '`["card", "customer.iban"]`', "what of its jobs' data only admins see"),
+    "retry_on": ("every exception", "an exception class, or several", "after which failures it is tried again"),
+    "token_limit": ("none", "as a budget", 'another way to write `budget={"tokens": …}`'),
+    "timeout_seconds": ("", "as `timeout`", "another name of `timeout`"),
+    "cancel_grace_seconds": ("", "as `grace`", "another name of `grace`"),
+}

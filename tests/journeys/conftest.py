@@ -10,6 +10,7 @@ import pytest
 
 import unstuck
 from tests.journeys.apps import app as journeys_app
+from tests.support.event_data import check_events, histories
 from tests.support.eventually import eventually
 from tests.support.workers import Worker, workers
 from unstuck.assembly import open_store
@@ -25,6 +26,7 @@ from unstuck.store.port import Store
 def db(store_url: str) -> Iterator[Store]:
     store = open_store(store_url, Times())
     yield store
+    check_events(histories(store, most=50))
     store.close()
 
 

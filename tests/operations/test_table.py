@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -12,9 +14,12 @@ import pytest
 import unstuck
 from tests.operations.conftest import Ask
 from unstuck import App
+from unstuck.app.draft import OWN
 from unstuck.cli.commands import NAMES, load
+from unstuck.intake.submit import ALIASES, JOB_OPTIONS
 from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
 from unstuck.model.guard import VERBS
+from unstuck.model.policy import Policy
 from unstuck.observe.stream import Source
 from unstuck.operations import pauses, queues, targets, tenants
 from unstuck.operations.nouns import OPERATIONS
@@ -108,6 +113,16 @@ def test_pythons_face_is_as_the_table_says() -> None:
 def test_the_reference_is_as_the_code_says() -> None:
     drawn = script("draw_reference")
     assert drawn.PAGE.read_text() == drawn.draw(), "it is old: run python docs/draw_reference.py"
+    assert drawn.SCHEMA.read_text() == drawn.draw_schema(), "it is old: run python docs/draw_reference.py"
+
+
+def test_the_reference_has_every_option_that_a_workflow_takes_and_no_other() -> None:
+    others = {name for name, ours in ALIASES.items() if ours not in JOB_OPTIONS}
+    taken = {*OWN, *(field.name for field in fields(Policy)), *others, "token_limit"}
+    page = script("draw_reference").draw()
+    told = re.findall(r"^\| `(\w+)` \|", page.partition("## Options of a workflow")[2].partition("## ")[0], re.M)
+
+    assert sorted(told) == sorted(taken)
 
 
 def script(name: str) -> Any:

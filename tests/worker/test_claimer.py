@@ -35,7 +35,7 @@ from unstuck.store.port import (
     Route,
     Store,
 )
-from unstuck.worker import claim as claim_module
+from unstuck.worker import known_routes
 from unstuck.worker.claim import Claimer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
@@ -566,7 +566,7 @@ def test_it_looks_again_where_a_hint_brought_nothing_or_all_that_there_was_room_
 
 
 def route_of_done(store: Store, claimer: Claimer, workflow: str) -> int:
-    return next(n for n in claimer._familiar if store.routes([n])[0].workflow == workflow)
+    return next(n for n in claimer._known.familiar if store.routes([n])[0].workflow == workflow)
 
 
 def test_a_claim_that_was_taken_apart_is_followed_by_a_look(store: Store) -> None:
@@ -596,7 +596,7 @@ def test_what_was_guessed_wrongly_after_a_hint_costs_a_claim_and_nobodys_place(s
     coming = [job.id for job in hinting.coming]
 
     assert [job.id for job in rounds(claimer, ledger, 2)] == coming
-    assert not claimer._barren
+    assert not claimer._known.barren
 
 
 def test_who_takes_jobs_one_by_one_looks_first_also_after_a_hint(store: Store) -> None:
@@ -660,7 +660,7 @@ def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_a_new_one(
     store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has the highest number of all, and is met by the next look, not at the end of the way round."""
-    monkeypatch.setattr(claim_module, "_PAGES", 5)
+    monkeypatch.setattr(known_routes, "_PAGES", 5)
     counting, ledger = Counting(store), Ledger()
     claimer = a_claimer(counting, ledger, "ours")
     execute(
@@ -669,9 +669,9 @@ def test_thousands_of_routes_that_nobody_here_serves_do_not_hide_a_new_one(
     )
     theirs = "SELECT id, 0, -id FROM unstuck_routes WHERE workflow = 'theirs'"
     execute(store_url, f"INSERT INTO unstuck_ready (route, rank, job) {theirs}")
-    eventually(lambda: (rounds(claimer, ledger, 1), claimer._looked_to > 0)[1])
-    eventually(lambda: (rounds(claimer, ledger, 1), claimer._looked_to == 0)[1])
+    eventually(lambda: (rounds(claimer, ledger, 1), claimer._known.looked_to > 0)[1])
+    eventually(lambda: (rounds(claimer, ledger, 1), claimer._known.looked_to == 0)[1])
     for tenant in ("first", "second", "third"):
-        eventually(lambda: (rounds(claimer, ledger, 1), 0 < claimer._looked_to < 20_000)[1])
+        eventually(lambda: (rounds(claimer, ledger, 1), 0 < claimer._known.looked_to < 20_000)[1])
         store.submit([a_job(workflow="ours", tenant=tenant)])
         assert len(rounds(claimer, ledger, 1)) == 1

@@ -23,7 +23,7 @@ from unstuck.model.workflow import Handler
 
 MOST_AT_ONCE = 1_000_000
 LIMITS = ("concurrency", "rate", "key_concurrency", "key_rate")
-_OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", *LIMITS)
+OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", *LIMITS)
 
 
 class Draft:
@@ -44,7 +44,7 @@ class Draft:
             name = misplaced[0]
             said = f"{name} is an option of a job, not of a workflow: {self.name}.using({name}=…)"
             raise InvalidInput(f"workflow {self.name}: {said}")
-        Policy().with_(f"workflow {self.name}", self._policy, also=_OWN)
+        Policy().with_(f"workflow {self.name}", self._policy, also=OWN)
         _check_function(self.name, function)
         self._takes_context = _takes_context(self.name, function, names)
         self._check_places()

@@ -5,8 +5,8 @@ gate shuts) when it has nothing better to do and at least twice a second; one qu
 anything to look at, in the timers, in the inbox or on the routes, and when the next timer is due. It claims from the
 last view of the fronts in between, until a claim brings less than it asked for. Within one view a claim goes on where
 the last one from that route ended (its floor): rows that others took a moment ago need not be walked over again, not
-even while an old transaction keeps the database from clearing them away. Everything it remembers is a hint: the claim
-itself decides in the database.
+even while an old transaction keeps the database from clearing them away. Everything it remembers
+(`known_routes`) is a hint: the claim itself decides in the database.
 
 An idle claimer sleeps until somebody hints at work, a timer is due or the poll's time is over. Most hints name their
 route: it is claimed from at once, and once it gives less than it was asked for nothing of what was hinted is left, so
@@ -26,21 +26,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
-from unstuck.model.job import WorkflowRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, Due, Hint, OpenRoute, OpenRoutes, Share, Store
+from unstuck.store.port import Claimed, Due, Hint, Share, Store
 from unstuck.telemetry import emit
+from unstuck.worker.known_routes import KnownRoutes
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
-from unstuck.worker.served import RouteBook, Served
-from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
+from unstuck.worker.served import Served
+from unstuck.worker.shares import FreeRoom, Turns, divide
 from unstuck.worker.side_tasks import SideTasks
 
 BATCH = 400
@@ -49,15 +49,6 @@ _LOOK_EVERY = 0.5
 _TURN_PAGE_EVERY = 0.1
 #: But no oftener than this: so many times what the last look took, which grows with what it has to count.
 _LOOKS_APART = 8.0
-#: A look reads so many routes at a time, and so many times at most, until it meets a route that we serve.
-_PAGE = 1000
-_PAGES = 20
-#: One look over the routes takes at most so many seconds. After one of several pages the looks are over one page each
-#: for so many times what it took: hints at what others serve must not keep us walking.
-_LOOK_FOR = 0.25
-_WALKS_APART = 3.0
-#: So many routes that gave jobs lately are looked at first, if a look is not over all of them.
-_FAMILIAR = 100
 #: Timers that are due and do not move, because somebody holds them, are tried again after so many seconds, or after a
 #: poll's time if that is shorter; those that come due one after the other go together.
 _RELEASE_EVERY = 0.5
@@ -66,8 +57,6 @@ _INGESTS = 10
 _INGEST_BATCH = 1000
 _INGEST_BACK = 1000
 _WEIGH_EVERY = 5.0
-#: Routes that gave nothing stand behind the others for so long: what is held there must not hide what is not.
-_BARREN_FOR = 1.0
 _VAIN_CLAIMS = 8
 #: Seconds for which a limit that another session holds is left alone: at first, and at the longest.
 _HELD_FOR = 0.002
@@ -77,7 +66,6 @@ _HELD_TOO_OFTEN = 14
 #: How often newcomers are listened for, and how long, while all known work waits for room of another kind.
 _STAND_BY = 0.05
 _LISTEN_FOR = 0.02
-_LAST = 1 << 62
 
 
 class Claimer:
@@ -99,31 +87,21 @@ class Claimer:
         self._worker = worker
         self._name = name
         self._ledger = ledger
-        self._pace = pace
         self._times = times
         self._clock = clock
         self._chance = chance
         self._before_first = before_first
         self._landed = landed
-        self._routes = RouteBook(store)
+        self._known = KnownRoutes(store, pace, clock)
         self._served: Served | None = None
         self._registered: Served | None = None
         self._is_registered = False
-        self._shunned: frozenset[str] = frozenset()
         self._is_first = True
         self._is_open = True
-        self._bids: dict[int, Bid] = {}
         self._looked_at = float("-inf")
         #: What share of a poll's time passes until the next look.
         self._jitter = 1.0
-        self._looked_to = 0
-        #: The highest number of a route that was met.
-        self._highest = 0
-        #: Routes that gave jobs lately, and whether a limit counts them.
-        self._familiar: dict[int, bool] = {}
         self._looked_for = 0.0
-        #: Before this a look reads one page.
-        self._walk_at = float("-inf")
         self._release_at = float("-inf")
         #: When the next timer is due, as far as the last look knows.
         self._timer_at = float("inf")
@@ -135,8 +113,6 @@ class Claimer:
         self._ingested = 0
         self._turns = Turns()
         self._weighed_at = float("-inf")
-        self._barren: set[int] = set()
-        self._barren_since = float("-inf")
         self._in_vain = 0
         #: Whether the last claim could have brought more, if there had been more.
         self._was_thorough = False
@@ -154,8 +130,8 @@ class Claimer:
 
     def shun(self, workflows: frozenset[str]) -> None:
         """Leave these to others for now: what is claimed and cannot run here would only go back and come again."""
-        if workflows != self._shunned:
-            self._shunned = workflows
+        if workflows != self._known.shunned:
+            self._known.shunned = workflows
             self._ledger.has_room.set()
 
     def close(self) -> None:
@@ -198,10 +174,10 @@ class Claimer:
         self._look(now, served)
         if shares := self._shares(room):
             gave = self._claim(shares, now)
-            self._look_again([share for share in shares if share.route in gave], served)
-            if self._bids:
+            self._known.look_again([share for share in shares if share.route in gave], served)
+            if self._known.bids:
                 self._store.stay_awake()
-        elif self._bids:
+        elif self._known.bids:
             self._stand_by()
         else:
             self._idle()
@@ -209,7 +185,7 @@ class Claimer:
 
     def _prepare(self, served: Served) -> None:
         if self._registered is not served:
-            self._bids = {}
+            self._known.bids = {}
             self._registered = served
             self._is_registered = False
         if not self._is_registered:
@@ -232,18 +208,17 @@ class Claimer:
     # --- the look -----------------------------------------------------------------------------------------------
     def _look(self, now: float, served: Served) -> None:
         turn = max(_TURN_PAGE_EVERY, _LOOKS_APART * self._looked_for)
-        every = min(turn, _LOOK_EVERY) if self._looked_to else _LOOK_EVERY
-        if self._bids and now - self._looked_at < every:
+        every = min(turn, _LOOK_EVERY) if self._known.looked_to else _LOOK_EVERY
+        if self._known.bids and now - self._looked_at < every:
             return
         due = self._side_tasks.do("due", lambda: self._store.due(self._ingest_after))
         moved = self._tend(due, now)
-        if now - self._barren_since >= _BARREN_FOR:
-            self._barren.clear()
+        self._known.forget_barren(now)
         began = self._clock.boot()
         is_worth_it = due is None or due.has_ready or moved
-        self._bids = self._next_bids(served) if is_worth_it else {}
-        self._has_left = self._has_left and bool(self._bids)
-        if self._bids or self._fails("weights"):
+        self._known.bids = self._known.next_bids(served) if is_worth_it else {}
+        self._has_left = self._has_left and bool(self._known.bids)
+        if self._known.bids or self._fails("weights"):
             self._side_tasks.do("weights", lambda: self._weigh(now))
         self._looked_for = self._clock.boot() - began
         self._looked_at = now
@@ -289,62 +264,6 @@ class Claimer:
             self._turns.weights = self._store.weights()
             self._weighed_at = now
 
-    def _next_bids(self, served: Served) -> dict[int, Bid]:
-        """Those we serve, from where the last look ended: thousands of routes of others must not hide ours."""
-        began = self._clock.boot()
-        until = began + (_LOOK_FOR if began >= self._walk_at else 0.0)
-        found: dict[int, Bid] = {}
-        if self._looked_to and self._familiar:
-            found = self._bids_of(self._store.open_routes_of(list(self._familiar)), served)
-        if 0 < self._looked_to < self._highest:
-            # A route that is new has a higher number than all that were met, and would come last.
-            found |= self._bids_of(self._page(self._highest), served)
-        for turned in range(_PAGES):
-            page = self._page(self._looked_to)
-            self._looked_to = page.looked_to
-            found |= self._bids_of(page, served)
-            now = self._clock.boot()
-            if turned:
-                self._walk_at = now + _WALKS_APART * (now - began)
-            if found or self._looked_to == 0 or now >= until:
-                break
-        return found
-
-    def _page(self, after: int) -> OpenRoutes:
-        page = self._store.open_routes(after, _PAGE)
-        self._highest = max([self._highest, page.looked_to, *(front.route for front in page)])
-        return page
-
-    def _look_again(self, shares: Sequence[Share], served: Served) -> None:
-        """Which job comes next, where routes were taken from only as far as others begin."""
-        if asked := [share.route for share in shares if share.last is not None]:
-            self._bids |= self._bids_of(self._store.open_routes_of(asked), served)
-
-    def _bids_of(self, page: OpenRoutes, served: Served) -> dict[int, Bid]:
-        self._routes.learn([front.route for front in page])
-        return {front.route: bid for front in page if (bid := self._bid(front, served))}
-
-    def _workflow_of(self, number: int, served: Served) -> WorkflowRecord | None:
-        """None: nothing of that route can run here now."""
-        route = self._routes.get(number)
-        if route is None or route.queue not in served.queues or route.workflow in self._shunned:
-            return None
-        return served.workflows.get(route.workflow)
-
-    def _bid(self, front: OpenRoute, served: Served) -> Bid | None:
-        route, workflow = self._routes.get(front.route), self._workflow_of(front.route, served)
-        if route is None or workflow is None:
-            return None
-        return Bid(
-            route=front.route,
-            tenant=route.tenant,
-            rank=_LAST if front.route in self._barren else front.rank,
-            is_quick=self._pace.is_quick(workflow.name),
-            is_solo=workflow.policy.isolation == "process",
-            is_limited=front.is_limited,
-            job=front.job,
-        )
-
     # --- a hint -------------------------------------------------------------------------------------------------
     def _follow_hint(self, room: FreeRoom, now: float, served: Served) -> bool:
         """Nothing was there a moment ago, so what came is where the hint says, or else most likely where jobs came
@@ -352,28 +271,18 @@ class Claimer:
         hint, self._hint = self._hint, None
         if hint is None or room.in_order:
             return False
-        routes = self._familiar if hint.routes is None else self._ours(hint.routes, served)
+        routes = self._known.familiar if hint.routes is None else self._known.ours(hint.routes, served)
         self._is_taken = hint.routes is not None and not routes
-        self._bids = self._likely_bids(routes, served)
+        self._known.bids = self._known.likely_bids(routes, served)
         shares = self._shares(room)
         gave = self._claim(shares, now) if shares else set()
         if not gave:
             # Another worker has it, or it is elsewhere: that says nothing about these routes.
-            self._barren.difference_update(share.route for share in shares)
-            self._bids = {}
+            self._known.barren.difference_update(share.route for share in shares)
+            self._known.bids = {}
         elif hint.routes is not None:
-            self._is_taken = gave.issuperset(routes) and not self._bids and self._was_thorough
+            self._is_taken = gave.issuperset(routes) and not self._known.bids and self._was_thorough
         return bool(gave) or self._is_taken
-
-    def _ours(self, routes: Collection[int], served: Served) -> list[int]:
-        self._routes.learn(routes)
-        return [route for route in routes if self._workflow_of(route, served) is not None]
-
-    def _likely_bids(self, routes: Iterable[int], served: Served) -> dict[int, Bid]:
-        free = [route for route in routes if not self._familiar.get(route)]
-        if len(free) != 1:
-            return self._bids_of(self._store.open_routes_of(free), served) if free else {}
-        return self._bids_of(OpenRoutes([OpenRoute(free[0], rank=0)]), served)
 
     def _may_sleep_on(self, now: float) -> bool:
         """Without a look: nothing of what was hinted is left, and what nobody hints at was looked for lately. What is
@@ -386,7 +295,7 @@ class Claimer:
         slots = min(room.slots, self._most)
         room = replace(room, slots=slots, ahead=min(room.ahead, self._most - slots))
         held = self._held if self._clock.boot() < self._held_until else frozenset()
-        return divide([bid for bid in self._bids.values() if bid.route not in held], room, self._turns)
+        return divide([bid for bid in self._known.bids.values() if bid.route not in held], room, self._turns)
 
     def _claim(self, shares: Sequence[Share], now: float) -> set[int]:
         """In two parts: what no limit counts is here before anything can go wrong with the others.
@@ -441,41 +350,23 @@ class Claimer:
         self._held_until = self._clock.boot() + rest * (0.5 + self._chance.fraction())
 
     def _whose_limits(self) -> str:
-        names = sorted({route.workflow for number in self._held if (route := self._routes.get(number))})
+        names = sorted({route.workflow for number in self._held if (route := self._known.routes.get(number))})
         return f"somebody keeps a limit locked that counts these workflows: {', '.join(names[:10])}"
 
     def _remember(self, shares: Sequence[Share], jobs: Claimed, got: Mapping[int, int], now: float) -> None:
         """Whose turn it was, where each route's next claim begins, and which routes gave nothing. `got`: how many
         jobs each route gave."""
-        tenants = {share.route: self._bids[share.route].tenant for share in shares if share.route not in jobs.held}
+        tenants = {
+            share.route: self._known.bids[share.route].tenant for share in shares if share.route not in jobs.held
+        }
         by_tenant: Counter[str] = Counter()
         for route in got.keys() & tenants.keys():
             by_tenant[tenants[route]] += got[route]
         self._turns.served(tenants.values(), by_tenant)
-        # By rank within each route, so the last is where the next claim begins.
-        gave = {job.route: job for job in jobs}
-        for route, job in gave.items():
-            if bid := self._bids.get(route):
-                # What comes next there is not known: behind those of the same age that are known to wait.
-                self._bids[route] = replace(bid, rank=max(bid.rank, job.rank + 1), floor=(job.rank, job.ref.job))
-        limited = {share.route: share.is_limited for share in shares}
-        familiar = {route: limited[route] for route in gave if route in limited} | {
-            route: is_limited for route, is_limited in self._familiar.items() if route not in gave
-        }
-        self._familiar = dict(list(familiar.items())[:_FAMILIAR])
-        self._barren -= gave.keys()
-        if barren := tenants.keys() - gave.keys():
-            self._barren_since = now if not self._barren else self._barren_since
-            self._barren |= barren
+        self._known.remember(shares, jobs, tenants.keys(), now)
         if not jobs.held:
             self._rest_if_in_vain(bool(jobs), now)
-        self._drop_spent(shares, jobs, got)
-
-    def _drop_spent(self, shares: Sequence[Share], jobs: Claimed, got: Mapping[int, int]) -> None:
-        """What gave less than it was asked for has no more, or may give no more: the next look will tell."""
-        for share in shares:
-            if got.get(share.route, 0) < share.limit and share.route not in jobs.held:
-                self._bids.pop(share.route, None)
+        self._known.drop_spent(shares, jobs, got)
 
     def _rest_if_in_vain(self, brought: bool, now: float) -> None:
         """An old view promised what others took: look again. A fresh view that brings nothing is no reason to spin,
@@ -484,7 +375,7 @@ class Claimer:
             self._in_vain = 0
         elif now - self._looked_at <= 0:
             self._in_vain += 1
-            if self._in_vain >= _VAIN_CLAIMS or self._bids.keys() <= self._barren:
+            if self._in_vain >= _VAIN_CLAIMS or self._known.bids.keys() <= self._known.barren:
                 self._in_vain = 0
                 self._idle()
 
@@ -512,10 +403,10 @@ class Claimer:
         else:
             is_news = self._store.wait_for_work(_LISTEN_FOR)
         if is_news:
-            self._bids = {}
+            self._known.bids = {}
 
     def _idle(self) -> None:
-        is_empty, self._bids = not self._bids, {}
+        is_empty, self._known.bids = not self._known.bids, {}
         hint = self._store.wait_for_work(max(0.0, self._sleep_until - self._clock.boot()))
         self._hint = hint if is_empty else None
 

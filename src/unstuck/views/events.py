@@ -1,0 +1,167 @@
+"""What the data of each kind of event holds: for whoever reads histories and the feed with a program.
+
+A field that has nothing to say is left out. Additions may come, changes do not. The reference and
+`docs/events.schema.json` are drawn from here; every journey of the tests is checked against it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from unstuck.model.lifecycle import EventKind, RequestKind
+from unstuck.model.waits import Answer, WaitKind
+
+By = Annotated[str, Meta(description="who did it: a person, a worker, a duty of the janitor")]
+Bulk = Annotated[int, Meta(description="the number of the bulk that it was part of")]
+ErrorKind = Annotated[str, Meta(description="the type of the error")]
+Message = Annotated[str, Meta(description="its message")]
+Reason = Annotated[str, Meta(description="what the person who asked said")]
+Request = Annotated[RequestKind, Meta(description="what it was asked for")]
+Claim = Annotated[str, Meta(description="which claim took it, where its worker itself tells")]
+Waited = Annotated[WaitKind, Meta(description="what it waits for, or waited")]
+WaitName = Annotated[str, Meta(description="the name of the event, or the question")]
+WaitKey = Annotated[str, Meta(description="which of its waits it is")]
+
+
+class NoData(Struct, frozen=True, kw_only=True):
+    """Nothing."""
+
+
+class ByPerson(NoData, frozen=True, kw_only=True):
+    by: By | UnsetType = UNSET
+    bulk: Bulk | UnsetType = UNSET
+
+
+class ClaimedData(NoData, frozen=True, kw_only=True):
+    by: By
+    claim: Claim
+    code_version: Annotated[str | None, Meta(description="of the worker's code")]
+
+
+class EndData(NoData, frozen=True, kw_only=True):
+    """How an attempt ended, or a job that had none open."""
+
+    by: By
+    claim: Claim | UnsetType = UNSET
+    worker: Annotated[str, Meta(description="the name of the attempt's worker")] | UnsetType = UNSET
+    error_type: ErrorKind | UnsetType = UNSET
+    error_message: Message | UnsetType = UNSET
+    duration_ms: Annotated[int, Meta(description="how long the attempt ran")] | UnsetType = UNSET
+    request: Request | UnsetType = UNSET
+    delay: Annotated[float, Meta(description="seconds until the next try")] | UnsetType = UNSET
+    failure: Annotated[int, Meta(description="1: it counts as a failure")] | UnsetType = UNSET
+    loss: Annotated[int, Meta(description="1: it counts as a loss")] | UnsetType = UNSET
+    suspect: Annotated[int, Meta(description="1: it counts as a run that may have frozen others")] | UnsetType = UNSET
+    alone: Annotated[bool, Meta(description="its next attempt has a process of its own")] | UnsetType = UNSET
+    late: Annotated[bool, Meta(description="the result came after the time limit")] | UnsetType = UNSET
+
+
+class StoppedData(EndData, frozen=True, kw_only=True):
+    bulk: Bulk | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
+
+
+class WaitedFor(NoData, frozen=True, kw_only=True):
+    wait: Waited
+    name: WaitName | UnsetType = UNSET
+    key: WaitKey
+
+
+class FailedData(EndData, frozen=True, kw_only=True):
+    wait: Waited | UnsetType = UNSET
+    name: WaitName | UnsetType = UNSET
+    key: WaitKey | UnsetType = UNSET
+
+
+class ParkedData(EndData, frozen=True, kw_only=True):
+    wait: Waited
+    name: WaitName | UnsetType = UNSET
+    key: WaitKey
+    until: Annotated[datetime, Meta(description="when the wait ends by itself", tz=True)]
+
+
+class WokenData(WaitedFor, frozen=True, kw_only=True):
+    answer: Annotated[Answer, Meta(description="what ended the wait")]
+    by: By
+    comment: Annotated[str, Meta(description="what the person who decided said")] | UnsetType = UNSET
+    answered_at: Annotated[datetime, Meta(description="when that was", tz=True)] | UnsetType = UNSET
+
+
+class HeldData(NoData, frozen=True, kw_only=True):
+    hold: Annotated[Literal[True], Meta(description="until a person releases it")] | UnsetType = UNSET
+    after: Annotated[list[str], Meta(description="until these jobs have ended")] | UnsetType = UNSET
+    by: By | UnsetType = UNSET
+    error_type: ErrorKind | UnsetType = UNSET
+    error_message: Message | UnsetType = UNSET
+
+
+class ReleasedData(ByPerson, frozen=True, kw_only=True):
+    force: Annotated[Literal[True], Meta(description="whether or not others have ended")] | UnsetType = UNSET
+
+
+class ResumedData(ByPerson, frozen=True, kw_only=True):
+    from_start: Annotated[Literal[True], Meta(description="its finished steps are forgotten")] | UnsetType = UNSET
+
+
+class RequestedData(ByPerson, frozen=True, kw_only=True):
+    request: Request
+    reason: Reason | UnsetType = UNSET
+
+
+class ReprioritisedData(ByPerson, frozen=True, kw_only=True):
+    priority: Annotated[int, Meta(description="its priority from now on")]
+    was: Annotated[int, Meta(description="its priority before")]
+
+
+class SkippedData(ByPerson, frozen=True, kw_only=True):
+    target: Annotated[str, Meta(description="the target that moves on")]
+
+
+#: The struct of each kind's data. Nothing writes `buried` and `redriven` yet.
+DATA: dict[EventKind, type[NoData]] = {
+    EventKind.SUBMITTED: NoData,
+    EventKind.RELEASED: ReleasedData,
+    EventKind.CLAIMED: ClaimedData,
+    EventKind.GIVEN_BACK: EndData,
+    EventKind.COMPLETED: EndData,
+    EventKind.RETRIED: EndData,
+    EventKind.LOST: EndData,
+    EventKind.FAILED: FailedData,
+    EventKind.STUCK: EndData,
+    EventKind.TIMED_OUT: EndData,
+    EventKind.CANCELLED: StoppedData,
+    EventKind.INTERRUPTED: StoppedData,
+    EventKind.PARKED: ParkedData,
+    EventKind.WOKEN: WokenData,
+    EventKind.HELD: HeldData,
+    EventKind.BURIED: EndData,
+    EventKind.RESUMED: ResumedData,
+    EventKind.RESOLVED: ByPerson,
+    EventKind.REDRIVEN: ByPerson,
+    EventKind.REQUESTED: RequestedData,
+    EventKind.HURRIED: ByPerson,
+    EventKind.REPRIORITISED: ReprioritisedData,
+    EventKind.SKIPPED: SkippedData,
+    EventKind.UNHELD: ReleasedData,
+}
+
+
+def data_of(kind: str, data: dict[str, Any]) -> NoData:
+    """The data of an event, typed; msgspec.ValidationError if it is not what its kind holds."""
+    return msgspec.convert(data, DATA[EventKind(kind)], strict=True)
+
+
+def schema() -> dict[str, Any]:
+    """One JSON Schema for all kinds: an event's data by its kind, under `properties`."""
+    found, components = msgspec.json.schema_components(DATA.values(), ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The data of a job's events, by their kind",
+        "type": "object",
+        "properties": {kind.value: ref for kind, ref in zip(DATA, found, strict=True)},
+        "$defs": components,
+    }
