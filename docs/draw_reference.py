@@ -1,4 +1,5 @@
-"""Draws docs/reference.md from the table of operations, the views, the settings and the errors.
+"""Draws docs/reference.md, and the table of docs/keys.md, from the table of operations, the views, the settings and
+the errors.
 
 `python docs/draw_reference.py` after changing one of them; a test compares the two.
 """
@@ -31,14 +32,15 @@ from unstuck.views.events import DATA, EndData, schema
 
 PAGE = Path(__file__).with_name("reference.md")
 SCHEMA = Path(__file__).with_name("events.schema.json")
+KEYS = Path(__file__).with_name("keys.md")
 
 HEAD = """\
 # Reference
 
 Drawn from the code by `docs/draw_reference.py`; a test compares the two. The guides tell how things are used:
 [enqueue](enqueue.md), [context](context.md), [flow](flow.md), [order](order.md), [guard](guard.md),
-[ladder](ladder.md), [feed](feed.md), [trouble](trouble.md). Reasons that keep a job waiting: [why](why.md).
-States and moves: [lifecycle](lifecycle.md).
+[ladder](ladder.md), [feed](feed.md), [keys](keys.md), [trouble](trouble.md). Reasons that keep a job waiting:
+[why](why.md). States and moves: [lifecycle](lifecycle.md).
 """
 
 APP_HEAD = """\
@@ -374,6 +376,38 @@ def _retention() -> str:
     return "\n".join([*lines, ""])
 
 
+#: Of the roles that one includes, the largest.
+_NEXT = {
+    Role.SUBMITTER: (Role.READER,),
+    Role.OPERATOR: (Role.SUBMITTER,),
+    Role.TENANT_ADMIN: (Role.OPERATOR,),
+    Role.PLATFORM_ADMIN: (Role.TENANT_ADMIN, Role.WORKER),
+}
+
+
+def draw_keys() -> str:
+    """The guide about keys, with its table of roles."""
+    begin, _, rest = KEYS.read_text().partition("<!-- roles -->")
+    end = rest.partition("<!-- end of roles -->")[2]
+    return f"{begin}<!-- roles -->\n{_roles()}<!-- end of roles -->{end}"
+
+
+def _roles() -> str:
+    """What each role adds to those it includes; in italics what a key that names queues or workflows may not ask."""
+    lines: list[str] = []
+    for role in Role:
+        asked = sorted((o for o in OPERATIONS.values() if o.entry.role is role), key=lambda o: o.name)
+        told = [f"{noun} {', '.join(map(_verb, each))}" for noun, each in groupby(asked, lambda o: o.noun)]
+        above = [f"what {each} may" for each in _NEXT.get(role, ())]
+        text = f"- **{role}**: {'; '.join([*above, *told]) or 'what a worker asks over HTTP, and nothing else'}."
+        lines += wrap(text, 116, subsequent_indent="  ", break_long_words=False)
+    return "\n".join([*lines, ""])
+
+
+def _verb(operation: Operation[Any, Any]) -> str:
+    return f"*{operation.verb}*" if operation.entry.limited == "refused" else operation.verb
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -381,3 +415,4 @@ def _cell(text: str) -> str:
 if __name__ == "__main__":
     PAGE.write_text(draw())
     SCHEMA.write_text(draw_schema())
+    KEYS.write_text(draw_keys())

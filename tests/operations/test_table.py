@@ -114,6 +114,7 @@ def test_the_reference_is_as_the_code_says() -> None:
     drawn = script("draw_reference")
     assert drawn.PAGE.read_text() == drawn.draw(), "it is old: run python docs/draw_reference.py"
     assert drawn.SCHEMA.read_text() == drawn.draw_schema(), "it is old: run python docs/draw_reference.py"
+    assert drawn.KEYS.read_text() == drawn.draw_keys(), "it is old: run python docs/draw_reference.py"
 
 
 def test_the_reference_has_every_option_that_a_workflow_takes_and_no_other() -> None:

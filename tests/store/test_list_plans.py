@@ -58,7 +58,7 @@ READS: list[tuple[str, dict[str, Any], int]] = [
             {
                 "numbers": list(range(1000, 1060)), "most": 50, "tenant": tenant, "states": ",FAILED,",
                 "workflow": None, "queue": None, "error_type": None, "target": None, "tag": None, "since": None,
-                "before": None, "way": -1,
+                "before": None, "way": -1, "in_queues": None, "in_workflows": None,
             },
             60,
         )

@@ -27,12 +27,14 @@ _LARGEST = (1 << 63) - 1
 
 
 class GuardVerbs:
-    """`own`: the tenant that is meant when a verb names none; None: all of them."""
+    """`own`: the tenant that is meant when a verb names none; None: all of them. `bound`: what is everybody's is not
+    for this one to see or to take note of."""
 
-    def __init__(self, store: Store, *, own: str | None = None, by: str = "app") -> None:
+    def __init__(self, store: Store, *, own: str | None = None, by: str = "app", bound: bool = False) -> None:
         self._store = store
         self._own = own
         self._by = by
+        self._bound = bound
 
     # --- blacklist ----------------------------------------------------------------------------------------------
     def entries(self, *, tenant: str | None = None) -> list[BlacklistEntry]:
@@ -115,7 +117,7 @@ class GuardVerbs:
         wanted = _number(number, "notification")
         if wanted is None or wanted > _LARGEST:
             raise UnknownNotification(number)
-        return self._store.ack_notification(wanted, self._who(by))
+        return self._store.ack_notification(wanted, self._who(by), self._own if self._bound else None)
 
     # --- quarantine ---------------------------------------------------------------------------------------------
     def quarantined(self, *, tenant: str | None = None, limit: int = 100) -> list[Quarantined]:
@@ -125,12 +127,18 @@ class GuardVerbs:
     def retry_quarantined(self, job: JobRecord | None = None, *, by: str | None = None) -> int:
         """Of one job, or all there is: tried first by the next sweep. NotQuarantined if nothing of the job is."""
         who = self._who(by)
-        if job is None:
+        if job is None and self._own is None:
             return self._store.retry_quarantined(by=who)
+        if job is None:
+            return sum(self._retry_one(found, who) for found in self.quarantined(limit=_MOST_LISTED))
         count = self._store.retry_quarantined(item=job.number, job=job.id, tenant=job.tenant, by=who)
         if not count:
             raise NotQuarantined(job.id)
         return count
+
+    def _retry_one(self, found: Quarantined, who: str) -> int:
+        named = found.job or found.target or str(found.item)
+        return self._store.retry_quarantined(found.duty, found.item, job=named, tenant=found.tenant, by=who)
 
     # --- audit --------------------------------------------------------------------------------------------------
     def audit(
@@ -149,6 +157,7 @@ class GuardVerbs:
             subject=check_wording(subject, "subject"),
             before=_number(before, "before"),
             limit=_limit(limit),
+            with_platform=not self._bound,
         )
 
     # --- steps --------------------------------------------------------------------------------------------------

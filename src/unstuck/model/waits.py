@@ -124,6 +124,8 @@ class Child:
     state: str
     workflow: str = ""
     parent: str = ""
+    #: Told where children are listed.
+    queue: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

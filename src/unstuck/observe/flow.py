@@ -8,6 +8,7 @@ from typing import Any
 
 from unstuck.model.errors import InvalidInput, UnknownJob, quoted
 from unstuck.model.job import JobRecord
+from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import check_wording
 from unstuck.model.waits import OnTimeout, WaitKind, WaitRecord
@@ -51,12 +52,14 @@ class Approval:
         )
 
 
-def approvals(store: Store, tenant: str | None, *, after: str | None = None, limit: int = 100) -> list[Approval]:
+def approvals(
+    store: Store, tenant: str | None, *, after: str | None = None, limit: int = 100, within: Within | None = None
+) -> list[Approval]:
     """The open ones, the oldest first; of all tenants with None. `after`: the cursor of the one to go on behind."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
         raise InvalidInput(f"limit={quoted(limit)} is not a whole number between 1 and {MOST_LISTED}")
     behind = check_wording(after, "after") or ""
-    found = store.open_waits(tenant, kind=WaitKind.APPROVAL.value, after=behind, limit=limit)
+    found = store.open_waits(tenant, kind=WaitKind.APPROVAL.value, after=behind, limit=limit, within=within)
     return [Approval.of(record) for record in found]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from unstuck.model.errors import AmbiguousJob, InvalidInput, UnknownJob, UnknownTarget, quoted, told
 from unstuck.model.job import DEFAULT_TENANT, AttemptRecord, EventRecord, JobRecord, WorkerRecord
+from unstuck.model.keys import Within
 from unstuck.model.lifecycle import ALIASES, JobState, Shown, parse_shown, parse_state
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_wording
@@ -33,28 +34,38 @@ State = JobState | Shown | str
 
 
 class Lookup:
-    """Reading, for one tenant. With EVERY in its place jobs are listed and named whoever's they are."""
+    """Reading, for one tenant. With EVERY in its place jobs are listed and named whoever's they are. A job that is not
+    `within` looks like one that is not there."""
 
-    def __init__(self, store: Store, *, tenant: str = DEFAULT_TENANT, offline: float = 120.0) -> None:
+    def __init__(
+        self, store: Store, *, tenant: str = DEFAULT_TENANT, offline: float = 120.0, within: Within | None = None
+    ) -> None:
         self._store = store
         self._tenant = check_wording(tenant, "tenant") or DEFAULT_TENANT
         self._offline = offline
+        self._within = within
 
     def job(self, name: str) -> JobRecord:
         """By id, or by as much of its beginning as names one job only."""
-        record = self._store.get(self._tenant, self.job_id(name))
-        if record is None:
+        record = self._store.get(self._tenant, self._whole_id(name))
+        if record is None or not self._sees(record.queue, record.workflow):
             raise self.unknown(name)
         return record
 
     def job_id(self, name: str) -> str:
-        """The whole id; a whole one is taken as it is."""
+        """The whole id; a whole one is taken as it is by whoever may know of every job."""
+        return self._whole_id(name) if self._within is None else self.job(name).id
+
+    def _sees(self, queue: str, workflow: str) -> bool:
+        return self._within is None or self._within.holds(queue, workflow)
+
+    def _whole_id(self, name: str) -> str:
         prefix = _text(name, "job").strip().lower()
         if not prefix or set(prefix) - set("0123456789abcdef-"):
             raise self.unknown(name)
         if len(prefix) >= _ID_LENGTH:
             return prefix
-        match self._store.find(self._listed, prefix, _SHOWN):
+        match self._store.find(self._listed, prefix, _SHOWN, self._within):
             case []:
                 raise self.unknown(name)
             case [only]:
@@ -64,10 +75,17 @@ class Lookup:
 
     def owner(self, name: str) -> str:
         """The tenant whose job it is."""
-        tenant = self._store.owner(self.job_id(name)) if self._listed is None else self._tenant
-        if tenant is None:
+        if self._listed is not None:
+            return self._tenant
+        ident = self._whole_id(name)
+        tenant = self._store.owner(ident)
+        if tenant is None or not self._sees_job(tenant, ident):
             raise self.unknown(name)
         return tenant
+
+    def _sees_job(self, tenant: str, ident: str) -> bool:
+        record = None if self._within is None else self._store.get(tenant, ident)
+        return self._within is None or (record is not None and self._sees(record.queue, record.workflow))
 
     @property
     def _listed(self) -> str | None:
@@ -79,7 +97,7 @@ class Lookup:
 
     def jobs(self, wanted: JobFilter, limit: int = 50, after: str | None = None) -> JobPage:
         check_limit(limit)
-        return self._filled(wanted, limit, _cursor(after))
+        return self._filled(replace(wanted, within=self._within), limit, _cursor(after))
 
     def _filled(self, wanted: JobFilter, limit: int, after: str | None) -> JobPage:
         """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
@@ -134,7 +152,7 @@ class Lookup:
         return self._store.usage_of(self._tenant, job)
 
     def children(self, job: str) -> list[Child]:
-        return self._store.children_of(self._tenant, job)
+        return [c for c in self._store.children_of(self._tenant, job) if self._sees(c.queue, c.workflow)]
 
     def parent(self, job: str) -> str | None:
         return self._store.parent_of(self._tenant, job)

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from unstuck.model.errors import AmbiguousJob, EventConflict, InvalidInput, NotWaiting, StaleCursor, UnknownJob
+from unstuck.model.errors import (
+    AmbiguousJob,
+    EventConflict,
+    InvalidInput,
+    NotPermitted,
+    NotWaiting,
+    StaleCursor,
+    UnknownJob,
+)
 from unstuck.model.payload import check_wording
 from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
@@ -19,7 +27,7 @@ from unstuck.views.flow import FeedEventView, SentView, WaitView
 MOST_LISTED = 100_000
 
 
-@operation(role=READER, whose="any", paged="after", errors=(UnknownJob, AmbiguousJob, StaleCursor))
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=(UnknownJob, AmbiguousJob, StaleCursor))
 def list_(
     caller: Caller,
     *,
@@ -38,7 +46,7 @@ def list_(
     return Page(items=items, next=stream.cursor)
 
 
-@operation(role=READER, effect="stream", whose="any", errors=(UnknownJob, AmbiguousJob, StaleCursor))
+@operation(role=READER, limited="kept", effect="stream", whose="any", errors=(UnknownJob, AmbiguousJob, StaleCursor))
 def follow(
     caller: Caller,
     *,
@@ -54,6 +62,7 @@ def follow(
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="key",
     audited="events.send",
@@ -72,6 +81,8 @@ def send(
     """Send an event to a job, or to a job that waits on a topic. It answers one wait: one that is open, else the next
     that begins within 24 hours. The payload may be what a result may be. Sent again under the same `id`
     it counts once. NotWaiting for a job that has ended."""
+    if topic is not None and caller.within is not None:
+        raise NotPermitted(f"any job may wait on a topic, and the key of {caller.by} names some: send it to a job")
     ident = None if job is None else caller.lookup.job(job).id
     sent = caller.flow.signal(event, payload, job=ident, topic=topic, id=id)
     awaited = () if ident is None or sent.job is not None else _awaited(caller, ident)
@@ -100,5 +111,6 @@ def _source(
         kinds=check_kinds(kinds),
         job=None if job is None else caller.of_job(job).lookup.job(job).id,
         workflow=check_wording(workflow, "workflow"),
+        within=caller.within,
     )
     return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)

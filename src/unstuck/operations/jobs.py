@@ -64,7 +64,7 @@ MOST_IN_TREE = 10_000
 # --- look ---------------------------------------------------------------------------------------------------------
 
 
-@operation(role=READER, whose="any", paged="after")
+@operation(role=READER, limited="kept", whose="any", paged="after")
 def list_(
     caller: Caller,
     *,
@@ -102,7 +102,7 @@ def list_(
     return JobList(items=items, next=found.next, looked=found.looked)
 
 
-@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
+@operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")
 def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
     attempts and events only so many."""
@@ -110,7 +110,7 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     return job_reads.whole(caller, caller.lookup.job(job), most)
 
 
-@operation(role=READER, whose="any", waits=True, errors=NAMED)
+@operation(role=READER, limited="kept", whose="any", waits=True, errors=NAMED)
 def wait(caller: Caller, job: str, *, timeout: Duration = 30.0) -> JobView:
     """A job once it has ended, or as it stands when the time is over: `state` says which. One call waits for at most
     60 seconds; ask again."""
@@ -119,7 +119,7 @@ def wait(caller: Caller, job: str, *, timeout: Duration = 30.0) -> JobView:
     return JobView.of(record, caller.store.now(), caller.redactions[record.workflow])
 
 
-@operation(role=READER, whose="any", paged="after", errors=NAMED)
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED)
 def history(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = 1000) -> Page[EventWhole]:
     """What happened to a job above this event's number, in order, each with the attempt that it ended."""
     record, behind = caller.lookup.job(job), number_of(after) or 0
@@ -128,7 +128,7 @@ def history(caller: Caller, job: str, *, after: Cursor | None = None, limit: int
     return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)
 
 
-@operation(role=READER, whose="any", paged="after", errors=NAMED, command="jobs show")
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED, command="jobs show")
 def attempts(
     caller: Caller, job: str, *, after: Cursor | None = None, limit: int = ATTEMPTS_PAGE
 ) -> Page[AttemptView]:
@@ -140,7 +140,7 @@ def attempts(
     return Page(items=items, next=str(items[-1].attempt) if len(items) == limit else None)
 
 
-@operation(role=READER, whose="any", paged="after", errors=NAMED)
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED)
 def logs(
     caller: Caller,
     job: str,
@@ -162,7 +162,7 @@ def logs(
     return Page(items=items, next=str(read[-1].token) if len(read) == most else None)
 
 
-@operation(role=READER, effect="stream", whose="any", errors=NAMED, command="jobs logs")
+@operation(role=READER, limited="kept", effect="stream", whose="any", errors=NAMED, command="jobs logs")
 def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: str | None = None) -> Source[LogView]:
     """What a job printed and logged, and what comes, until it has ended."""
     record = caller.lookup.job(job)
@@ -171,7 +171,7 @@ def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: 
     return Looks(reader.look, view, lambda piece: piece.attempt)
 
 
-@operation(role=READER, whose="any", errors=NAMED)
+@operation(role=READER, limited="kept", whose="any", errors=NAMED)
 def steps(caller: Caller, job: str) -> Page[StepView]:
     """The steps that a job has finished, in the order it did. Later attempts get their results instead of running
     them again."""
@@ -180,7 +180,7 @@ def steps(caller: Caller, job: str) -> Page[StepView]:
     return Page(items=tuple(StepView.of(each, hide) for each in caller.lookup.steps(record.id)))
 
 
-@operation(role=READER, whose="any", paged="after", errors=NAMED)
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED)
 def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = MOST_PARTS) -> Page[PartialView]:
     """The parts of its result that a job has given before its end, above this number, in the order it gave them. A
     name that is given again has a new value."""
@@ -191,7 +191,7 @@ def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: in
     return Page(items=items, next=str(items[-1].number) if len(items) == most else None)
 
 
-@operation(role=READER, effect="stream", whose="any", errors=NAMED, command="jobs partials")
+@operation(role=READER, limited="kept", effect="stream", whose="any", errors=NAMED, command="jobs partials")
 def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) -> Source[PartialView]:
     """The parts of its result that a job has given above this number, and those that come, until it has ended. A name
     that is given again comes again."""
@@ -201,7 +201,7 @@ def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) ->
     return Looks(reader.look, view, lambda part: part.number)
 
 
-@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
+@operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")
 def waits(caller: Caller, job: str) -> Page[WaitView]:
     """All that a job ever waited for, the oldest first."""
     record = caller.lookup.job(job)
@@ -209,13 +209,13 @@ def waits(caller: Caller, job: str) -> Page[WaitView]:
     return Page(items=tuple(WaitView.of(each, hide) for each in caller.lookup.waits(record.id)))
 
 
-@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
+@operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")
 def usage(caller: Caller, job: str) -> UsageView:
     """What a job has used of its budget in its present run."""
     return UsageView.of(caller.lookup.usage(_known(caller, job)))
 
 
-@operation(role=READER, whose="any", errors=NAMED, command="jobs show")
+@operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")
 def children(caller: Caller, job: str) -> Page[ChildView]:
     """The jobs that a job spawned, as they stand."""
     return Page(items=tuple(map(ChildView.of, caller.lookup.children(_known(caller, job)))))
@@ -228,7 +228,7 @@ def tree(caller: Caller, job: str, *, limit: int = 200) -> BranchView:
     return BranchView.of(family(caller.store, caller.one, _known(caller, job), most))
 
 
-@operation(role=READER, whose="any", errors=NAMED, command="why")
+@operation(role=READER, limited="kept", whose="any", errors=NAMED, command="why")
 def why(caller: Caller, job: str) -> WhyAnswer:
     """Why a job is not running: the verdict, every reason, who must act, and the command to type."""
     return WhyAnswer.of(job_reads.why_not(caller, caller.lookup.job_id(job)))
@@ -236,6 +236,7 @@ def why(caller: Caller, job: str) -> WhyAnswer:
 
 @operation(
     role=READER,
+    limited="kept",
     effect="change",
     repeat="same",
     audited="workers.stack",
@@ -257,6 +258,7 @@ def stack(caller: Caller, job: str, *, attempt: int | None = None, timeout: Dura
 
 @operation(
     role=SUBMITTER,
+    limited="kept",
     effect="change",
     repeat="key",
     errors=(
@@ -315,6 +317,7 @@ def enqueue(
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="refused",
     over_filter=True,
@@ -328,6 +331,7 @@ def cancel(caller: Caller, job: str, *, reason: str | None = None) -> JobView:
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="refused",
     over_filter=True,
@@ -341,6 +345,7 @@ def interrupt(caller: Caller, job: str, *, reason: str | None = None) -> JobView
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="refused",
     over_filter=True,
@@ -355,6 +360,7 @@ def resume(caller: Caller, job: str, *, from_start: bool = False) -> JobView:
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="refused",
     over_filter=True,
@@ -368,6 +374,7 @@ def release(caller: Caller, job: str, *, force: bool = False) -> JobView:
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="refused",
     over_filter=True,
@@ -381,6 +388,7 @@ def skip(caller: Caller, job: str) -> JobView:
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="again",
     over_filter=True,
@@ -392,13 +400,22 @@ def retry(caller: Caller, job: str) -> JobView:
     return _ask(caller, job, caller.control.retry)
 
 
-@operation(role=OPERATOR, effect="change", repeat="same", audited="jobs.retry", errors=(*NAMED, IllegalMove))
+@operation(
+    role=OPERATOR, limited="kept", effect="change", repeat="same", audited="jobs.retry", errors=(*NAMED, IllegalMove)
+)
 def run_now(caller: Caller, job: str) -> JobView:
     """Let a job that waits for its time (`delay`, `at`, the next try) be due now. Nothing else is changed."""
     return _ask(caller, job, caller.control.run_now)
 
 
-@operation(role=OPERATOR, effect="change", repeat="same", audited="jobs.reprioritise", errors=(*NAMED, IllegalMove))
+@operation(
+    role=OPERATOR,
+    limited="kept",
+    effect="change",
+    repeat="same",
+    audited="jobs.reprioritise",
+    errors=(*NAMED, IllegalMove),
+)
 def reprioritise(caller: Caller, job: str, priority: int) -> JobView:
     """Give a job that waits another priority; its age stays. IllegalMove if it runs or has ended."""
     return _ask(caller, job, lambda ident: caller.control.reprioritise(ident, priority))
@@ -406,6 +423,7 @@ def reprioritise(caller: Caller, job: str, priority: int) -> JobView:
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="refused",
     audited="jobs.resolve",
@@ -418,6 +436,7 @@ def resolve(caller: Caller, job: str, result: Any) -> JobView:
 
 @operation(
     role=OPERATOR,
+    limited="kept",
     effect="change",
     repeat="again",
     audited="jobs.replay",

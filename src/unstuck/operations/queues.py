@@ -37,7 +37,7 @@ def list_(caller: Caller, *, after: str = "", limit: int = 50) -> Page[QueueView
     return Page(items=items, next=items[-1].name if len(items) == limit else None)
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="queues.pause")
+@operation(role=OPERATOR, limited="queue", effect="change", whose="any", repeat="same", audited="queues.pause")
 def pause(
     caller: Caller,
     queue: str,
@@ -51,13 +51,13 @@ def pause(
     return gating.pause(caller, "queue", queue, seconds, until, reason)
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="queues.unpause")
+@operation(role=OPERATOR, limited="queue", effect="change", whose="any", repeat="same", audited="queues.unpause")
 def unpause(caller: Caller, queue: str) -> UnpauseView:
     """Lift the pause of a queue."""
     return gating.unpause(caller, "queue", queue)
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="queues.limit")
+@operation(role=OPERATOR, limited="queue", effect="change", whose="any", repeat="same", audited="queues.limit")
 def limit(
     caller: Caller,
     queue: str,
@@ -72,7 +72,13 @@ def limit(
 
 
 @operation(
-    role=OPERATOR, effect="change", whose="any", repeat="same", audited="queues.unlimit", command="queues limit"
+    role=OPERATOR,
+    limited="queue",
+    effect="change",
+    whose="any",
+    repeat="same",
+    audited="queues.unlimit",
+    command="queues limit",
 )
 def unlimit(caller: Caller, queue: str) -> LimitChange:
     """Lift what was set. What the code says holds again at once."""

@@ -10,13 +10,13 @@ from unstuck.views import Page
 from unstuck.views.guard import SettingView
 
 
-@operation(role=READER, whose="platform")
+@operation(role=READER, limited="kept", whose="platform")
 def list_(caller: Caller) -> Page[SettingView]:
     """All of them, with what they mean and who changed them."""
     return Page(items=tuple(SettingView.of(record) for record in caller.guard.settings()))
 
 
-@operation(role=READER, whose="platform", errors=(UnknownSetting,))
+@operation(role=READER, limited="kept", whose="platform", errors=(UnknownSetting,))
 def get(caller: Caller, name: str) -> SettingView:
     """One of them; `value` is what is in force."""
     return SettingView.of(caller.guard.get(name))

@@ -24,15 +24,18 @@ def options(*, policy: Mapping[str, Any], **said: Any) -> Options:
 
 
 def registered(caller: Caller, workflow: str) -> WorkflowRecord:
+    caller.check_within(workflow=workflow)
     if (row := caller.store.workflow(workflow)) is not None:
         return row
-    raise UnknownWorkflowName(workflow, (known.name for known in caller.store.workflows()))
+    known = {known.name for known in caller.store.workflows()}
+    raise UnknownWorkflowName(workflow, known if caller.workflows is None else known & caller.workflows)
 
 
 def submit(
     caller: Caller, known: WorkflowRecord, args: Sequence[Any], kwargs: Mapping[str, Any], options: Options
 ) -> NewJobView:
     """One job; those that it comes `after` may be named by the beginnings of their ids."""
+    caller.check_within(options.queue or known.queue, known.name)
     submitter = Submitter(caller.store, tenant=caller.one, max_timeout=caller.times.max_timeout)
     options = replace(options, after=tuple(caller.lookup.job(job).id for job in options.after))
     payload = pack(known.name, known.schema, args, kwargs)

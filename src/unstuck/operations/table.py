@@ -7,6 +7,7 @@ role and the tenant are checked here, before the function runs: what is not allo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,7 +19,7 @@ from unstuck.intake.control import JobVerbs
 from unstuck.intake.flow import FlowVerbs
 from unstuck.intake.gates import Gates
 from unstuck.intake.guard import GuardVerbs
-from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
+from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError, told
 from unstuck.model.job import DEFAULT_TENANT
 from unstuck.model.keys import VIA, Scope, Within, acting_for
 from unstuck.model.payload import check_person, check_wording
@@ -65,6 +66,12 @@ Whose = Literal["one", "any", "own", "platform"]
 #: Why a repeat is safe. "read": it changes nothing. "same": it leaves the same state and says so. "key": with the
 #: `key` or `id` that the caller gives. "refused": a second one is refused. "again": no, a second one acts again.
 Repeat = Literal["read", "same", "key", "refused", "again"]
+
+
+#: What it is to a caller whose key names queues or workflows. "refused": it is about others too. "kept": it tells and
+#: touches nothing of others. "queue", "workflow": the one that it is about must be named, and the key must leave the
+#: other kind open.
+Limited = Literal["refused", "kept", "queue", "workflow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,12 @@ class Caller:
             return self
         return replace(self, tenant=self.lookup.owner(job))
 
+    def check_within(self, queue: str | None = None, workflow: str | None = None) -> None:
+        """NotPermitted for a queue or workflow that its key does not name."""
+        for kind, name, names in (("queue", queue, self.queues), ("workflow", workflow, self.workflows)):
+            if name is not None and names is not None and name not in names:
+                raise NotPermitted(f"{kind} {told(name)} is none of those that the key of {self.by} names")
+
     @property
     def one(self) -> str:
         """The one tenant that is meant."""
@@ -137,7 +150,7 @@ class Caller:
 
     @property
     def lookup(self) -> Lookup:
-        return Lookup(self.store, tenant=self.one, offline=self.times.offline)
+        return Lookup(self.store, tenant=self.one, offline=self.times.offline, within=self.within)
 
     @property
     def control(self) -> JobVerbs:
@@ -149,7 +162,7 @@ class Caller:
 
     @property
     def guard(self) -> GuardVerbs:
-        return GuardVerbs(self.store, own=self.own, by=self.by)
+        return GuardVerbs(self.store, own=self.own, by=self.by, bound=self.bound is not None)
 
     @property
     def flow(self) -> FlowVerbs:
@@ -171,6 +184,8 @@ class Entry:
     waits: bool = False
     #: Whether there is a bulk of it over a filter.
     over_filter: bool = False
+    #: Whether a key that names queues or workflows may ask it.
+    limited: Limited = "refused"
     #: What the audit calls it; None: nothing is written there.
     audited: str | None = None
     errors: tuple[type[UnstuckError], ...] = ()
@@ -214,12 +229,16 @@ class Operation(Generic[P, V]):
         admitted = self.admitted(caller)
         if self._is_about_a_job and admitted.tenant == EVERY:
             admitted = admitted.of_job(args[0] if args else kwargs.get("job"))
+        if self.entry.limited in ("queue", "workflow") and admitted.within is not None:
+            named = inspect.signature(self.function).bind(admitted, *args, **kwargs).arguments
+            admitted.check_within(**{self.entry.limited: named[self.entry.limited]})
         return self.function(admitted, *args, **kwargs)
 
     def admitted(self, caller: Caller) -> Caller:
         """The caller with the tenant that is meant, if it may ask this at all."""
         if self.entry.role not in INCLUDED[caller.role]:
             raise NotPermitted(f"{self.name} needs the role {self.entry.role}; {caller.by} is {caller.role}")
+        self._check_limits(caller)
         if caller.bound is not None:
             if caller.tenant not in (None, caller.bound):
                 raise NotPermitted(f"{caller.by} may ask about tenant {caller.bound} alone")
@@ -227,6 +246,16 @@ class Operation(Generic[P, V]):
         if caller.tenant == EVERY and self.entry.whose in ("one", "platform"):
             raise InvalidInput(f"{self.name} is about one tenant; name it instead of '*'")
         return caller
+
+    def _check_limits(self, caller: Caller) -> None:
+        if caller.within is None or self.entry.limited == "kept":
+            return
+        others = {"refused": caller.within, "queue": caller.workflows, "workflow": caller.queues}
+        if others[self.entry.limited] is not None:
+            raise NotPermitted(
+                f"{self.name} is about more than the queues and workflows that the key of {caller.by} names; "
+                "ask with a key that names none"
+            )
 
 
 #: By name, "queues.pause". A noun's operations are here once its module was imported; `nouns.py` imports all.

@@ -14,22 +14,22 @@ from unstuck.views import Page
 from unstuck.views.gates import LimitChange, LimitView, PauseView, UnpauseView, WorkflowView
 
 
-@operation(role=READER)
+@operation(role=READER, limited="kept")
 def list_(caller: Caller) -> Page[WorkflowView]:
     """What workers have registered in this database, whoever's code it is."""
-    return Page(items=_views(caller, caller.store.workflows()))
+    return Page(items=_views(caller, _known(caller)))
 
 
-@operation(role=READER, errors=(UnknownWorkflowName,), command="workflows list")
+@operation(role=READER, limited="kept", errors=(UnknownWorkflowName,), command="workflows list")
 def get(caller: Caller, workflow: str) -> WorkflowView:
     """One workflow: its queue, its arguments, the policy of its jobs, what shuts and limits it."""
     found = caller.store.workflow(workflow)
-    if found is None:
-        raise UnknownWorkflowName(workflow, (known.name for known in caller.store.workflows()))
+    if found is None or not _sees(caller, found):
+        raise UnknownWorkflowName(workflow, (known.name for known in _known(caller)))
     return _views(caller, [found])[0]
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="workflows.pause")
+@operation(role=OPERATOR, limited="workflow", effect="change", whose="any", repeat="same", audited="workflows.pause")
 def pause(
     caller: Caller,
     workflow: str,
@@ -42,13 +42,15 @@ def pause(
     return gating.pause(caller, "workflow", workflow, seconds, until, reason)
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="workflows.unpause")
+@operation(
+    role=OPERATOR, limited="workflow", effect="change", whose="any", repeat="same", audited="workflows.unpause"
+)
 def unpause(caller: Caller, workflow: str) -> UnpauseView:
     """Lift the pause of a workflow."""
     return gating.unpause(caller, "workflow", workflow)
 
 
-@operation(role=OPERATOR, effect="change", whose="any", repeat="same", audited="workflows.limit")
+@operation(role=OPERATOR, limited="workflow", effect="change", whose="any", repeat="same", audited="workflows.limit")
 def limit(
     caller: Caller,
     workflow: str,
@@ -64,6 +66,7 @@ def limit(
 
 @operation(
     role=OPERATOR,
+    limited="workflow",
     effect="change",
     whose="any",
     repeat="same",
@@ -73,6 +76,14 @@ def limit(
 def unlimit(caller: Caller, workflow: str, *, each_key: bool = False) -> LimitChange:
     """Lift what was set. What the code says holds again at once."""
     return gating.unlimit(caller, _kind(each_key), workflow)
+
+
+def _known(caller: Caller) -> list[WorkflowRecord]:
+    return [record for record in caller.store.workflows() if _sees(caller, record)]
+
+
+def _sees(caller: Caller, record: WorkflowRecord) -> bool:
+    return caller.workflows is None or record.name in caller.workflows
 
 
 def _kind(each_key: bool) -> LimitKind:

@@ -18,6 +18,7 @@ from unstuck.model.job import (
     WorkerRecord,
     WorkflowRecord,
 )
+from unstuck.model.keys import Within
 from unstuck.model.lifecycle import EventKind, JobState, RequestKind
 from unstuck.model.limits import spell_rate
 from unstuck.model.policy import Policy
@@ -54,6 +55,19 @@ def span(seconds: float) -> int:
 
 
 _encoder = msgspec.json.Encoder()
+
+
+def terms_of(within: Within | None) -> dict[str, str | None]:
+    """What the macro `within` asks for."""
+    return {
+        "in_queues": listed(within.queues if within else None),
+        "in_workflows": listed(within.workflows if within else None),
+    }
+
+
+def listed(names: frozenset[str] | None) -> str | None:
+    """As a JSON list; None: all of them."""
+    return None if names is None else packed(sorted(names))
 
 
 def packed(rows: Any) -> str:

@@ -17,6 +17,8 @@ RETURNING {returned job}                     a column of what such a DELETE remo
 job {among} SELECT … {end}                   of those that a subquery chose, which is run once and first
 {holds w.serves workflows me.workflow}       whether a JSON list, under this name of an object, has that text in it
 {holds w.queues me.queue}                    whether a JSON list has it
+{within j.queue j.workflow}                  whether a caller who is kept to some queues or workflows may know of it:
+                                             :in_queues and :in_workflows are JSON lists; NULL: all
 {json w.info} ->> 'slots'                    a column that holds JSON
 {json_object}('a', b), {json_array}(…)       functions that write JSON
 {lock FOR UPDATE SKIP LOCKED}                PostgreSQL only: SQLite has one writer
@@ -145,6 +147,18 @@ def _holds(body: str, postgres: bool) -> str:
     return f"EXISTS (SELECT 1 FROM json_each({column}{path}) AS listed WHERE listed.value = {text})"
 
 
+def _within(body: str, postgres: bool) -> str:
+    queue, workflow = body.split()
+    return f"{_listed(':in_queues', queue, postgres)} AND {_listed(':in_workflows', workflow, postgres)}"
+
+
+def _listed(names: str, name: str, postgres: bool) -> str:
+    given = f"CAST({names} AS TEXT)"
+    if postgres:
+        return f"({given} IS NULL OR CAST({given} AS jsonb) @> to_jsonb({name}))"
+    return f"({given} IS NULL OR EXISTS (SELECT 1 FROM json_each({given}) AS listed WHERE listed.value = {name}))"
+
+
 def _parts(pattern: re.Pattern[str], body: str) -> tuple[str, ...]:
     found = pattern.fullmatch(body)
     if found is None:
@@ -169,6 +183,7 @@ _MACROS: dict[str, Macro] = {
     "free": _free,
     "matching": _matching,
     "holds": _holds,
+    "within": _within,
     "row": lambda body, postgres: ".".join(filter(None, (body, "ctid" if postgres else "rowid"))),
     "json": lambda body, postgres: f"CAST({body} AS json)" if postgres else body,
     "json_object": lambda body, postgres: "json_build_object" if postgres else "json_object",

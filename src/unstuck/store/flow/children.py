@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -220,7 +220,7 @@ def _embedded(result: str | None) -> Any:
 def children_of(t: Transaction, tenant: str, uid: str) -> list[Child]:
     """In the order they were spawned, those of earlier runs too."""
     job = job_row(t, tenant, uid)["number"]
-    return [child_of(child) for child in t.all("children_of", job=job)]
+    return [replace(child_of(child), queue=child["queue"]) for child in t.all("children_of", job=job)]
 
 
 def parent_of(t: Transaction, tenant: str, uid: str) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import EventConflict, InvalidInput, NotAsked, NotWaiting, told
-from unstuck.model.keys import person_in
+from unstuck.model.keys import Within, person_in
 from unstuck.model.lifecycle import JobState
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
@@ -38,7 +38,7 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
 from unstuck.store.life.changes import MAX_MESSAGE, ahead_of
 from unstuck.store.read.lookup import job_row
-from unstuck.store.rows import address_of, instant, packed, span, wait_of
+from unstuck.store.rows import address_of, instant, packed, span, terms_of, wait_of
 
 #: An event that nobody waited for in time is forgotten.
 UNCLAIMED_LIFE = 86400.0
@@ -364,13 +364,13 @@ def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
     return [wait_of(row) for row in t.all("job_waits", tenant=tenant, uid=uid)]
 
 
-def page(t: Transaction, tenant: str | None, kind: str, after: str, limit: int) -> list[WaitRecord]:
+def page(
+    t: Transaction, tenant: str | None, kind: str, after: str, limit: int, within: Within | None = None
+) -> list[WaitRecord]:
     """The oldest first. A cursor says itself where it points to: the wait it was given for may be gone by now."""
-    begin = _place_of(after)
-    if tenant is None:
-        rows = t.all("open_waits_everywhere", kind=kind, most=limit, **begin)
-    else:
-        rows = t.all("open_waits", tenant=tenant, kind=kind, most=limit, **begin)
+    asked = {"kind": kind, "most": limit, **_place_of(after), **terms_of(within)}
+    everywhere = tenant is None
+    rows = t.all("open_waits_everywhere", **asked) if everywhere else t.all("open_waits", tenant=tenant, **asked)
     return [replace(wait_of(row), cursor=f"{row['asked_at']}:{row['job']}") for row in rows]
 
 

@@ -30,10 +30,23 @@ def _storable(value: Any) -> Any:
 
 
 def actions(
-    t: Transaction, tenant: str | None, verb: str | None, subject: str | None, before: int | None, limit: int
+    t: Transaction,
+    tenant: str | None,
+    verb: str | None,
+    subject: str | None,
+    before: int | None,
+    limit: int,
+    with_platform: bool,
 ) -> list[Action]:
     """The newest first."""
-    asked = {"tenant": tenant, "verb": verb, "subject": subject, "before": before or _LAST, "most": limit}
+    asked = {
+        "tenant": tenant,
+        "with_platform": int(with_platform),
+        "verb": verb,
+        "subject": subject,
+        "before": before or _LAST,
+        "most": limit,
+    }
     return [_action_of(row) for row in t.all("audit", **asked)]
 
 
@@ -72,11 +85,11 @@ def notify(
     return t.run("notify", **told, severity=severity, tenant=tenant, workflow=workflow) == 1
 
 
-def ack(t: Transaction, number: int, by: str) -> Notification:
+def ack(t: Transaction, number: int, by: str, tenant: str | None) -> Notification:
     """The first to take note is kept: a repeat changes nothing."""
     who = clean_text(by, 200)
-    is_first = t.run("ack_notification", number=number, by=who) == 1
-    row = t.one("notification", number=number)
+    is_first = t.run("ack_notification", number=number, by=who, tenant=tenant) == 1
+    row = t.one("notification", number=number, tenant=tenant)
     if row is None:
         raise UnknownNotification(number)
     if is_first:

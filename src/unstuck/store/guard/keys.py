@@ -12,7 +12,7 @@ from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
 from unstuck.store.port import SeenKey
-from unstuck.store.rows import instant, instant_or_none, packed, span
+from unstuck.store.rows import instant, instant_or_none, listed, packed, span
 
 _LAST = 1 << 62
 #: Browser sessions that ended: whoever begins one takes so many of them away.
@@ -74,8 +74,8 @@ def _insert(t: Transaction, new: NewKey, rotated_from: str | None) -> bool:
             tenant=new.tenant,
             role=new.role,
             scopes=packed(sorted(new.scopes)),
-            queues=_listed(new.within.queues),
-            workflows=_listed(new.within.workflows),
+            queues=listed(new.within.queues),
+            workflows=listed(new.within.workflows),
             by=clean_text(new.by, 200),
             lasting=None if new.lasting is None else span(new.lasting),
             rotated_from=rotated_from,
@@ -89,10 +89,6 @@ def _told(new: NewKey) -> dict[str, Any]:
     names = {"queues": new.within.queues, "workflows": new.within.workflows}
     told = {name: sorted(found) for name, found in names.items() if found is not None}
     return {"name": new.name, "role": new.role, "scopes": sorted(new.scopes) or None, "lasting": new.lasting, **told}
-
-
-def _listed(names: frozenset[str] | None) -> str | None:
-    return None if names is None else packed(sorted(names))
 
 
 def _known(t: Transaction, id: str) -> KeyRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from unstuck.model.keys import Within
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.waits import Answer, Child, Signalled, Spent, StepRecord, WaitRecord
 
@@ -34,9 +35,15 @@ class FlowPort(Protocol):
         ...
 
     def open_waits(
-        self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
+        self,
+        tenant: str | None = None,
+        *,
+        kind: str = "approval",
+        after: str = "",
+        limit: int = 100,
+        within: Within | None = None,
     ) -> list[WaitRecord]:
-        """The oldest first; `after` is the `cursor` of the last one of the page before."""
+        """Of jobs that are `within`, the oldest first; `after` is the `cursor` of the last one of the page before."""
         ...
 
     def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:

@@ -88,7 +88,9 @@ class GuardPort(Protocol):
         """Those that nobody has taken note of, with `acked` all, the newest first."""
         ...
 
-    def ack_notification(self, number: int, by: str) -> Notification: ...
+    def ack_notification(self, number: int, by: str, tenant: str | None = None) -> Notification:
+        """UnknownNotification; also for one that is not this tenant's (None: whosever it is)."""
+        ...
 
     def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
         """Set these items aside, each with its error; the first of a workflow and duty makes a notification. The
@@ -134,6 +136,8 @@ class GuardPort(Protocol):
         subject: str | None = None,
         before: int | None = None,
         limit: int = 100,
+        with_platform: bool = True,
     ) -> list[Action]:
-        """What people did, the newest first. `verb` is one, or the noun of several (jobs, blacklist)."""
+        """What people did to a tenant's things, and with `with_platform` to everybody's, the newest first. `verb` is
+        one, or the noun of several (jobs, blacklist)."""
         ...

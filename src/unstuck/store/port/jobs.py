@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from unstuck.model.call import WantedArgument
 from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord, NewJob, WorkflowRecord
+from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.redaction import Redactions
 from unstuck.store.port.worker import OrderKind, WorkerOrder
@@ -49,6 +50,8 @@ class JobFilter:
     since: datetime | None = None
     #: A bounded number of payloads is read for it: a page says how many it looked at.
     argument: WantedArgument | None = None
+    #: Nothing outside it: what its asker may know of. None: everything.
+    within: Within | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +129,8 @@ class JobsPort(Protocol):
 
     def get(self, tenant: str, job: str) -> JobRecord | None: ...
 
-    def find(self, tenant: str | None, prefix: str, limit: int = 5) -> list[str]:
-        """Ids that begin with this; of all tenants with None."""
+    def find(self, tenant: str | None, prefix: str, limit: int = 5, within: Within | None = None) -> list[str]:
+        """Ids that begin with this, of jobs that are `within`; of all tenants with None."""
         ...
 
     def owner(self, job: str) -> str | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from unstuck.model.job import EventRecord, WorkerRecord
+from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
 from unstuck.model.why.facts import Facts, Locker
 
@@ -70,6 +71,8 @@ class FeedFilter:
     kinds: tuple[str, ...] = ()
     job: str | None = None
     workflow: str | None = None
+    #: Nothing outside it: what its reader may know of.
+    within: Within | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy, StoreErro
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.guard.quarantine import reason
 from unstuck.store.port import FeedBounds, FeedEvent, FeedFilter, FeedPage
-from unstuck.store.rows import event_of, span
+from unstuck.store.rows import event_of, span, terms_of
 
 #: About the number of events that get positions in one transaction; it takes some tens of milliseconds.
 PASS = 5000
@@ -105,6 +105,7 @@ def _terms(wanted: FeedFilter) -> dict[str, str | None]:
         "job": wanted.job,
         "workflow": wanted.workflow,
         "kinds": f",{','.join(wanted.kinds)}," if wanted.kinds else None,
+        **terms_of(wanted.within),
     }
 
 

@@ -16,7 +16,7 @@ from unstuck.store.order.name_ids import NameIds
 from unstuck.store.port import JobFilter, JobPage
 from unstuck.store.read.arguments import ArgumentSearch
 from unstuck.store.read.sources import Search, merged
-from unstuck.store.rows import job_of, microseconds, span, worker_of
+from unstuck.store.rows import job_of, microseconds, span, terms_of, worker_of
 
 #: The number of jobs that are looked at for one page; a page that found too few comes back short, with a cursor.
 BUDGET = 20_000
@@ -193,4 +193,5 @@ def _wanted(tenant: str | None, filter: JobFilter) -> dict[str, Any]:
         "since": None if filter.since is None else microseconds(filter.since),
         "before": None if filter.before is None else microseconds(filter.before),
         "way": -1 if filter.newest_first else 1,
+        **terms_of(filter.within),
     }

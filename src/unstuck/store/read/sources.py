@@ -17,6 +17,7 @@ from typing import Any
 from unstuck.model.lifecycle import FINAL, JobState, Shown
 from unstuck.store.database import Transaction
 from unstuck.store.port import JobFilter
+from unstuck.store.rows import terms_of
 
 #: As many are gathered and sorted; a place that holds more is walked in order instead.
 GATHERED = 10_000
@@ -83,7 +84,7 @@ class Search:
         self._t = t
         self._tenant = tenant
         self._filter = filter
-        self._routes = routes_of(t, tenant, filter.queue, filter.workflow, ASKED_ROUTES + 1)
+        self._routes = routes_of(t, tenant, filter, ASKED_ROUTES + 1)
 
     def sources(self) -> list[Source]:
         filter = self._filter
@@ -155,7 +156,7 @@ class Search:
         return len(rows) <= GATHERED
 
     def _everything(self) -> list[Source]:
-        by_route = self._filter.workflow is not None or self._filter.queue is not None
+        by_route = any(part is not None for part in (self._filter.workflow, self._filter.queue, self._filter.within))
         if by_route and len(self._routes) <= MERGED_ROUTES:
             return [Walk("list_route", {"route": route}) for route in self._routes]
         if self._tenant is None:
@@ -163,9 +164,10 @@ class Search:
         return [Walk("list_tenant", {"tenant": self._tenant})]
 
 
-def routes_of(t: Transaction, tenant: str | None, queue: str | None, workflow: str | None, most: int) -> list[int]:
+def routes_of(t: Transaction, tenant: str | None, filter: JobFilter, most: int) -> list[int]:
     statement, whose = ("routes_everywhere", {}) if tenant is None else ("routes_of_tenant", {"tenant": tenant})
-    return [row["id"] for row in t.all(statement, queue=queue, workflow=workflow, most=most, **whose)]
+    asked = {"queue": filter.queue, "workflow": filter.workflow, "most": most, **terms_of(filter.within)}
+    return [row["id"] for row in t.all(statement, **asked, **whose)]
 
 
 def _of_error(error_type: str) -> list[Source]:

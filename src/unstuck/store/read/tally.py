@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unstuck.model.lifecycle import JobState
 from unstuck.store.database import Row, Transaction
-from unstuck.store.port import Tally, TallyBy
+from unstuck.store.port import JobFilter, Tally, TallyBy
 from unstuck.store.read.sources import ASKED_ROUTES, routes_of
 from unstuck.store.rows import instant_or_none
 
@@ -37,7 +37,7 @@ def names(t: Transaction, by: TallyBy, tenant: str, after: str, limit: int) -> l
 def _tally_on_routes(
     t: Transaction, name: str, tenant: str, ceiling: int, *, queue: str | None = None, workflow: str | None = None
 ) -> Tally:
-    routes = routes_of(t, tenant, queue, workflow, ASKED_ROUTES + 1)
+    routes = routes_of(t, tenant, JobFilter(queue=queue, workflow=workflow), ASKED_ROUTES + 1)
     asked = {"tenant": tenant, "queue": queue, "workflow": workflow, "ceiling": ceiling}
     rows = t.all("counts", routes=routes[:ASKED_ROUTES], **asked)
     return _tally_of(name, rows, ceiling, all_routes=len(routes) <= ASKED_ROUTES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unstuck.model.errors import InvalidInput, UnknownJob
+from unstuck.model.keys import Within
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.waits import Answer, Child, Signalled, Spent, StepRecord, WaitRecord
@@ -60,11 +61,17 @@ class SqlFlow(SqlVerbs):
         return self._transactions.waking(work)
 
     def open_waits(
-        self, tenant: str | None = None, *, kind: str = "approval", after: str = "", limit: int = 100
+        self,
+        tenant: str | None = None,
+        *,
+        kind: str = "approval",
+        after: str = "",
+        limit: int = 100,
+        within: Within | None = None,
     ) -> list[WaitRecord]:
         if not lookup.can_exist(tenant, kind, after):
             return []
-        return self._database.read(lambda t: waits.page(t, tenant, kind, after, limit))
+        return self._database.read(lambda t: waits.page(t, tenant, kind, after, limit, within))
 
     def waits_of(self, tenant: str, job: str) -> list[WaitRecord]:
         return self._read_job(tenant, job, lambda t: waits.of_job(t, tenant, job))

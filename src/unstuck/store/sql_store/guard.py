@@ -67,8 +67,8 @@ class SqlGuard(SqlVerbs):
             return []
         return self._database.read(lambda t: audit.notifications(t, tenant, acked, before, limit))
 
-    def ack_notification(self, number: int, by: str) -> Notification:
-        return self._database.write(lambda t: audit.ack(t, number, by))
+    def ack_notification(self, number: int, by: str, tenant: str | None = None) -> Notification:
+        return self._database.write(lambda t: audit.ack(t, number, by, tenant))
 
     def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
         return self._transactions.set_aside(duty, errors, by)
@@ -116,7 +116,9 @@ class SqlGuard(SqlVerbs):
         subject: str | None = None,
         before: int | None = None,
         limit: int = 100,
+        with_platform: bool = True,
     ) -> list[Action]:
         if not lookup.can_exist(tenant, verb, subject):
             return []
-        return self._database.read(lambda t: audit.actions(t, tenant, verb, subject, before, limit))
+        asked = (tenant, verb, subject, before, limit, with_platform)
+        return self._database.read(lambda t: audit.actions(t, *asked))

@@ -8,6 +8,7 @@ from typing import Any
 
 from unstuck.model.errors import StoreBusy, UnknownJob
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, NewJob, WorkflowRecord
+from unstuck.model.keys import Within
 from unstuck.model.lifecycle import Move
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.redaction import Redactions
@@ -28,7 +29,7 @@ from unstuck.store.port import (
     WorkerOrder,
 )
 from unstuck.store.read import lookup
-from unstuck.store.rows import attempts_of, event_of, job_of, redactions_of, ref_of, workflow_of
+from unstuck.store.rows import attempts_of, event_of, job_of, redactions_of, ref_of, terms_of, workflow_of
 from unstuck.store.sql_store.verbs import SqlVerbs
 from unstuck.store.transactions import LOOKS
 
@@ -129,10 +130,12 @@ class SqlJobs(SqlVerbs):
 
         return self._database.read(work) if lookup.can_exist(tenant, job) else None
 
-    def find(self, tenant: str | None, prefix: str, limit: int = 5) -> list[str]:
+    def find(self, tenant: str | None, prefix: str, limit: int = 5, within: Within | None = None) -> list[str]:
         if not lookup.can_exist(tenant, prefix):
             return []
-        facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit}
+        facts = {"tenant": tenant, "prefix": prefix, "beyond": prefix + "\U0010ffff", "most": limit} | terms_of(
+            within
+        )
         return [row["uid"] for row in self._database.read(lambda t: t.all("find", **facts))]
 
     def owner(self, job: str) -> str | None:

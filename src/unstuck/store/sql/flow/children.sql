@@ -19,7 +19,7 @@ SELECT c.child, c.name, c.ordinal, c.run, c.left_at, v.uid, v.state, v.workflow,
  WHERE c.parent = :parent AND c.name = :name AND c.ordinal = :ordinal
 
 -- name: children_of
-SELECT c.child, c.name, c.ordinal, c.run, c.left_at, v.uid, v.state, v.workflow, v.request, p.uid AS parent_uid
+SELECT c.child, c.name, c.ordinal, c.run, c.left_at, v.uid, v.state, v.queue, v.workflow, v.request, p.uid AS parent_uid
   FROM unstuck_children c
   JOIN unstuck_jobs p ON p.id = c.parent
   {by_key unstuck_job_rows AS v ON v.number = c.child}

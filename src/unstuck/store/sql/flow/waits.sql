@@ -32,6 +32,7 @@ SELECT w.*, j.uid, j.workflow
   FROM unstuck_waits w
   JOIN unstuck_jobs j ON j.id = w.job
  WHERE w.tenant = :tenant AND w.kind = :kind AND w.answer IS NULL
+   AND {within j.queue j.workflow}
    AND (w.asked_at, w.job) > (CAST(:after_at AS BIGINT), CAST(:after_job AS BIGINT))
  ORDER BY w.asked_at, w.job
  LIMIT :most
@@ -42,6 +43,7 @@ SELECT w.*, j.uid, j.workflow
   FROM unstuck_waits w
   JOIN unstuck_jobs j ON j.id = w.job
  WHERE w.kind = :kind AND w.answer IS NULL
+   AND {within j.queue j.workflow}
    AND (w.asked_at, w.job) > (CAST(:after_at AS BIGINT), CAST(:after_job AS BIGINT))
  ORDER BY w.asked_at, w.job
  LIMIT :most

@@ -7,6 +7,7 @@ VALUES (unstuck_now(), :by, :verb, :subject, :tenant, :detail)
 -- name: audit
 SELECT * FROM unstuck_audit
  WHERE (CAST(:tenant AS TEXT) IS NULL OR tenant IN (CAST(:tenant AS TEXT), '*'))
+   AND (CAST(:with_platform AS INTEGER) = 1 OR tenant <> '*')
    AND (CAST(:verb AS TEXT) IS NULL OR verb = CAST(:verb AS TEXT) OR verb LIKE CAST(:verb AS TEXT) || '.%')
    AND (CAST(:subject AS TEXT) IS NULL OR subject = CAST(:subject AS TEXT))
    AND id < :before

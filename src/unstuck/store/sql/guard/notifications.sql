@@ -14,7 +14,7 @@ SELECT unstuck_now(), CAST(:title AS TEXT), CAST(:message AS TEXT), CAST(:severi
                       AND tenant = CAST(:tenant AS TEXT) AND workflow = CAST(:workflow AS TEXT))
 
 -- name: notification
-SELECT * FROM unstuck_notifications WHERE id = :number
+SELECT * FROM unstuck_notifications WHERE id = :number AND (CAST(:tenant AS TEXT) IS NULL OR tenant = CAST(:tenant AS TEXT))
 
 -- name: notifications
 SELECT * FROM unstuck_notifications
@@ -30,4 +30,6 @@ SELECT * FROM unstuck_notifications
 
 -- name: ack_notification
 -- The first to take note is kept.
-UPDATE unstuck_notifications SET acked_at = unstuck_now(), acked_by = :by WHERE id = :number AND acked_at IS NULL
+UPDATE unstuck_notifications
+   SET acked_at = unstuck_now(), acked_by = :by
+ WHERE id = :number AND acked_at IS NULL AND (CAST(:tenant AS TEXT) IS NULL OR tenant = CAST(:tenant AS TEXT))

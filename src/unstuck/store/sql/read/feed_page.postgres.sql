@@ -13,5 +13,6 @@ SELECT page.first + spot.place - 1 AS position, j.uid, j.tenant, j.queue, j.work
    AND (CAST(:tenant AS TEXT) IS NULL OR j.tenant = CAST(:tenant AS TEXT))
    AND (CAST(:job AS TEXT) IS NULL OR j.uid = CAST(:job AS TEXT))
    AND (CAST(:workflow AS TEXT) IS NULL OR j.workflow = CAST(:workflow AS TEXT))
+   AND {within j.queue j.workflow}
    AND (CAST(:kinds AS TEXT) IS NULL OR CAST(:kinds AS TEXT) LIKE '%,' || e.kind || ',%')
  ORDER BY position

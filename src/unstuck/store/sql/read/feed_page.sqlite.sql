@@ -6,6 +6,7 @@ SELECT e.id AS position, j.uid, j.tenant, j.queue, j.workflow, e.number, e.kind,
    AND (:tenant IS NULL OR j.tenant = :tenant)
    AND (:job IS NULL OR j.uid = :job)
    AND (:workflow IS NULL OR j.workflow = :workflow)
+   AND {within j.queue j.workflow}
    AND (:kinds IS NULL OR INSTR(:kinds, ',' || e.kind || ',') > 0)
  ORDER BY e.id
  LIMIT :most

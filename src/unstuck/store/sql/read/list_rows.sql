@@ -19,6 +19,7 @@ SELECT *
         OR CAST(:states AS TEXT) LIKE '%,' || state || ',%' OR CAST(:states AS TEXT) LIKE '%,' || shown || ',%')
    AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
    AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+   AND {within queue workflow}
    AND (CAST(:error_type AS TEXT) IS NULL OR error_type = CAST(:error_type AS TEXT))
    AND (CAST(:target AS TEXT) IS NULL OR target = CAST(:target AS TEXT))
    AND (CAST(:tag AS TEXT) IS NULL
@@ -47,6 +48,7 @@ SELECT number, uid, state
         OR CAST(:states AS TEXT) LIKE '%,' || state || ',%' OR CAST(:states AS TEXT) LIKE '%,' || shown || ',%')
    AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
    AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+   AND {within queue workflow}
    AND (CAST(:error_type AS TEXT) IS NULL OR error_type = CAST(:error_type AS TEXT))
    AND (CAST(:target AS TEXT) IS NULL OR target = CAST(:target AS TEXT))
    AND (CAST(:tag AS TEXT) IS NULL

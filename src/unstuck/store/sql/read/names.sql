@@ -32,6 +32,7 @@ SELECT id
   FROM unstuck_routes
  WHERE (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
    AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
+   AND {within queue workflow}
  LIMIT :most
 
 -- name: routes_of_tenant
@@ -40,4 +41,5 @@ SELECT id
  WHERE tenant = :tenant
    AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
    AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
+   AND {within queue workflow}
  LIMIT :most
