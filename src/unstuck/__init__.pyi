@@ -66,6 +66,7 @@ from unstuck.model.errors import UnknownWorkflowName as UnknownWorkflowName
 from unstuck.model.errors import UnstuckError as UnstuckError
 from unstuck.model.errors import Unwind as Unwind
 from unstuck.model.errors import WorkflowBlacklisted as WorkflowBlacklisted
+from unstuck.model.errors import WrongArguments as WrongArguments
 from unstuck.model.lifecycle import JobState as JobState
 from unstuck.model.lifecycle import Shown as Shown
 from unstuck.model.policy import Policy as Policy
@@ -79,6 +80,7 @@ from unstuck.model.why import Actor as Actor
 from unstuck.model.why import Code as Code
 from unstuck.observe.stream import AsyncStream as AsyncStream
 from unstuck.observe.stream import Stream as Stream
+from unstuck.server.who import Who as Who
 from unstuck.version import __version__ as __version__
 from unstuck.views import Page as Page
 from unstuck.views.bulks import BulkView as BulkView
@@ -273,12 +275,14 @@ __all__ = [
     "WaitKind",
     "WaitView",
     "WeightView",
+    "Who",
     "WhyAnswer",
     "WorkerView",
     "WorkersCount",
     "Workflow",
     "WorkflowBlacklisted",
     "WorkflowView",
+    "WrongArguments",
     "__version__",
     "current",
     "errors",

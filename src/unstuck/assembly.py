@@ -12,9 +12,15 @@ from unstuck.model.errors import InvalidInput, InvalidSettings
 from unstuck.model.times import Times
 
 if TYPE_CHECKING:
+    from unstuck.clock import Clock
     from unstuck.janitor.janitor import Duty, Janitor
     from unstuck.model.job import WorkerRecord
     from unstuck.model.policy import Policy
+    from unstuck.operations.keyring import Keyring
+    from unstuck.operations.table import Caller
+    from unstuck.server.api import Api
+    from unstuck.server.run import HttpServer
+    from unstuck.server.who import Auth
     from unstuck.store.drivers.leaps import Witness
     from unstuck.store.port import Store
     from unstuck.worker.incarnation import Incarnation
@@ -42,6 +48,23 @@ class WorkerOptions:
     fork: bool | None = None
     #: What jobs get that say nothing themselves; None: what the app's own settings have.
     policy: Policy | None = None
+
+
+#: Requests a second of one key, on average.
+RATE = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What a server is started with."""
+
+    database: str
+    host: str = "127.0.0.1"
+    port: int = 8420
+    rate: float = RATE
+    times: Times = field(default_factory=Times)
+    #: The database as people may see it.
+    shown: str = "the database"
 
 
 def open_store(
@@ -164,6 +187,92 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
         return Incarnation(parts, shutdown)
 
     return begin
+
+
+def build_server(options: ServerOptions) -> HttpServer:
+    """A server that is ready to run. Elsewhere than on this machine it listens only if there is a key."""
+    try:
+        from unstuck.server.run import HttpServer
+    except ImportError as missing:
+        raise InvalidInput(f"the server needs `pip install unstuck[server]`: {missing}") from None
+    from unstuck.clock import MachineClock
+    from unstuck.operations.keyring import Keyring
+    from unstuck.operations.table import Caller
+    from unstuck.server.door import is_loopback
+
+    clock = MachineClock()
+    store = open_store(options.database, options.times, application="unstuck server")
+    # A store of its own: requests that hold every connection must not keep it from recovering jobs.
+    keeping = open_store(options.database, options.times, application="unstuck server janitor")
+    try:
+        if not is_loopback(options.host) and not store.has_keys():
+            raise InvalidInput(
+                f"without a key the server listens on this machine only, not on {options.host}: whoever reached it "
+                "could do anything; make a key first: unstuck keys create NAME --role ROLE"
+            )
+    except BaseException:
+        store.close()
+        keeping.close()
+        raise
+    keyring = Keyring(store, clock)
+    base = Caller(store, "http", times=options.times, database=options.shown)
+    local = base if is_loopback(options.host) else None
+    api = _api(lambda: base, lambda: keyring, clock, local=local, rate=options.rate)
+
+    def close() -> None:
+        keyring.close()
+        store.close()
+        keeping.close()
+
+    return HttpServer(api, build_janitor(keeping, options.times), clock, options.times, close)
+
+
+def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
+    """The same API for a program that runs a server of its own: who asks shows a key, or is known to `auth`. Nothing
+    is opened before the first request; `base` says on which store, in each process of the program its own."""
+    from unstuck.clock import MachineClock
+    from unstuck.operations.keyring import Keyring
+
+    clock = MachineClock()
+    known: dict[Store, Keyring] = {}
+
+    def keyring() -> Keyring:
+        store = base().store
+        if store not in known:
+            known.clear()
+            known[store] = Keyring(store, clock)
+        return known[store]
+
+    return _api(base, keyring, clock, local=None, rate=RATE, auth=auth)
+
+
+def _api(
+    base: Callable[[], Caller],
+    keyring: Callable[[], Keyring],
+    clock: Clock,
+    *,
+    local: Caller | None,
+    rate: float,
+    auth: Auth | None = None,
+) -> Api:
+    from unstuck.server.api import Api
+    from unstuck.server.door import HttpDoor
+    from unstuck.server.rates import Rates
+
+    def by_key(key: str, address: str) -> Caller:
+        return keyring().authenticate(key, address).caller(base())
+
+    door = HttpDoor(by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth)
+    return Api(door, rates=Rates(rate, clock), is_ready=lambda: _is_ready(base().store))
+
+
+def _is_ready(store: Store) -> bool:
+    from unstuck.model.errors import StoreError
+
+    try:
+        return store.schema_version() == store.shipped_version()
+    except StoreError:
+        return False
 
 
 def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) -> Janitor:

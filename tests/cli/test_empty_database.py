@@ -30,7 +30,7 @@ WORDS = {
     "workers drain": ["w1"], "workers recycle": ["1"], "workers kill": ["1"], "tenants weight": ["acme", "2"],
 }  # fmt: skip
 #: They need no database, or make one, or judge it.
-OTHERS = {"health", "worker", "demo", "bench", "config", "completion", "version", "db", "dev"}
+OTHERS = {"health", "worker", "server", "demo", "bench", "config", "completion", "version", "db", "dev"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -21,6 +21,8 @@ from unstuck.model.errors import InvalidInput
 if TYPE_CHECKING:
     from unstuck.config import Settings
     from unstuck.model.workflow import Registry
+    from unstuck.server.api import Api
+    from unstuck.server.who import Auth
 
 __all__ = ["App", "Call", "Decorator", "Job", "Workflow"]
 
@@ -101,6 +103,16 @@ class App(Face):
         """Decorate what every executor process does after its last job."""
         self._code.decorated.on_stop.append(function)
         return function
+
+    # --- its doors --------------------------------------------------------------------------------------------
+
+    def asgi(self, *, auth: Auth | None = None) -> Api:
+        """Everything over HTTP, to mount into a FastAPI or Starlette app: `api.mount("/unstuck", app.asgi())`.
+        Whoever asks shows an API key; with `auth` your program says who it is, from the ASGI scope: `Who(by="anna",
+        role="operator", tenant="acme")`, or None for nobody."""
+        from unstuck.assembly import build_asgi
+
+        return build_asgi(self._engine.caller, auth)
 
     # --- jobs -------------------------------------------------------------------------------------------------
 

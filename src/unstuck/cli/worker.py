@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -129,7 +130,7 @@ def worker(flags: WorkerFlags) -> int:
     if sys.stderr.isatty() and not (as_json or flags.verbose):
         telemetry.watch_jobs(lines)
     if flags.stop_with_stdin:
-        _stop_when_stdin_ends(supervisor)
+        stop_when_stdin_ends(supervisor.stop)
     try:
         return supervisor.run()
     finally:
@@ -222,13 +223,13 @@ def _origin(settings: Any, name: str) -> str:
     return f"  ({origin})" if origin else ""
 
 
-def _stop_when_stdin_ends(supervisor: Any) -> None:
+def stop_when_stdin_ends(stop: Callable[[], object]) -> None:
     """The process that started us holds the other end of the pipe: when it dies, however it dies, we drain."""
 
     def watch() -> None:
         # Not through sys.stdin: its buffer's lock would be held for ever, and the interpreter could not end.
         while os.read(0, 4096):
             pass
-        supervisor.stop()
+        stop()
 
     threading.Thread(target=watch, name="stdin", daemon=True).start()

@@ -34,8 +34,8 @@ State = JobState | Shown | str
 
 
 class Lookup:
-    """Reading, for one tenant. With EVERY in its place jobs are listed and named whoever's they are. A job that is not
-    `within` looks like one that is not there."""
+    """Reading, for one tenant. With EVERY in its place jobs are listed and named whoever's they are. A job that is
+    not `within` looks like one that is not there."""
 
     def __init__(
         self, store: Store, *, tenant: str = DEFAULT_TENANT, offline: float = 120.0, within: Within | None = None

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -75,6 +75,7 @@ class HttpRequest(Struct, frozen=True):
     body: dict[str, Any] | None
 
 
+@functools.cache
 def routes() -> dict[str, HttpRoute]:
     """All there are, by the name of their operation."""
     from unstuck.operations import nouns
@@ -121,9 +122,9 @@ def request(route: HttpRoute, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         if name in route.names:
             path = path.replace("{" + name + "}", _in_path(value))
         elif name in route.query.__struct_fields__:
-            query += [(name, text) for text in _in_query(value, _kinds(route.query)[name])]
+            query += [(name, text) for text in _in_query(value, kinds_of(route.query)[name])]
         elif route.body is not None and body is not None:
-            body[name] = _plain(value, _kinds(route.body)[name])
+            body[name] = _plain(value, kinds_of(route.body)[name])
     return HttpRequest(route.method, path, tuple(query), body)
 
 
@@ -143,6 +144,8 @@ def arguments(
             if name == "tenant" and found.get("tenant") not in (None, value):
                 problems.append(("body", "/tenant", f"the query names another tenant, {quoted(found['tenant'])}"))
             found[name] = value
+    # Whoever sends one without its value means somebody, and would get the default.
+    problems += [(_place(route, n), f"/{n}", "it is empty") for n in ("tenant", "by") if found.get(n) == ""]
     if problems:
         raise WrongArguments(problems)
     own: dict[str, Any] = {name: found.pop(name) for name in ("tenant", "by") if name in found}
@@ -152,6 +155,10 @@ def arguments(
         if parameter.kind is not parameter.KEYWORD_ONLY and name in found
     ]
     return tuple(found.pop(name) for name in by_place), {**found, **own}
+
+
+def _place(route: HttpRoute, name: str) -> str:
+    return "query" if name in route.query.__struct_fields__ else "body"
 
 
 # --- the rules ----------------------------------------------------------------------------------------------------
@@ -205,6 +212,9 @@ def _is_same(value: Any, default: Any) -> bool:
 
 # --- what arguments are, on the way -------------------------------------------------------------------------------
 
+#: Without its zone it would be nobody's time.
+INSTANT = Annotated[datetime, msgspec.Meta(tz=True)]
+
 _Field = tuple[str, Any, Any]
 
 _OWN: dict[str, _Field] = {name: (name, str | None, None) for name in ("tenant", "by")}
@@ -243,7 +253,7 @@ def _wire(hint: Any) -> Any:
         return list[_wire(inside[0])]  # type: ignore[misc]
     if origin is collections.abc.Mapping:
         return dict[_wire(inside[0]), _wire(inside[1])]  # type: ignore[misc]
-    return hint
+    return INSTANT if hint is datetime else hint
 
 
 def _is_text(kind: Any) -> bool:
@@ -257,11 +267,13 @@ def _repeated(kind: Any) -> Any:
 
 
 @functools.cache
-def _kinds(struct: type[Struct]) -> dict[str, Any]:
+def kinds_of(struct: type[Struct]) -> dict[str, Any]:
+    """What each field is."""
     return {field.name: field.type for field in msgspec.structs.fields(struct)}
 
 
-def _is_told_as_json(kind: Any) -> bool:
+def is_told_as_json(kind: Any) -> bool:
+    """In a query."""
     members = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     return any(each is Any or get_origin(each) in (tuple, dict) for each in members)
 
@@ -281,7 +293,7 @@ def _in_path(value: Any) -> str:
 def _in_query(value: Any, kind: Any) -> list[str]:
     if get_origin(kind) is list:
         return [_text(one) for one in ([value] if isinstance(value, str) else value)]
-    return [json.dumps(value) if _is_told_as_json(kind) else _text(_plain(value, kind))]
+    return [json.dumps(value) if is_told_as_json(kind) else _text(_plain(value, kind))]
 
 
 def _text(value: Any) -> str:
@@ -319,7 +331,7 @@ def _from_path(route: HttpRoute, path: Mapping[str, str], problems: list[tuple[s
 def _from_query(
     route: HttpRoute, query: Iterable[tuple[str, str]], problems: list[tuple[str, str, str]]
 ) -> dict[str, Any]:
-    kinds, said = _kinds(route.query), dict[str, Any]()
+    kinds, said = kinds_of(route.query), dict[str, Any]()
     for name, text in query:
         kind = kinds.get(name, str)
         if get_origin(kind) is list:
@@ -341,14 +353,14 @@ def _from_query(
 
 def _read(text: str, kind: Any) -> Any:
     """Text of a query as the value that it tells."""
-    if _is_told_as_json(kind):
+    if is_told_as_json(kind):
         return json.loads(text)
     if msgspec.inspect.type_info(kind) == msgspec.inspect.StrType():
         return text
     try:
         return msgspec.convert(text, kind, strict=True)
     except msgspec.ValidationError:
-        if datetime in get_args(kind):
+        if INSTANT in get_args(kind):
             raise ValueError("it is no instant as RFC 3339 writes it, 2026-01-31T12:00:00Z") from None
         return msgspec.convert(text, kind, strict=False)
 

@@ -1,0 +1,59 @@
+"""Bodies: read with a limit on size and time, then taken as JSON only if every database could give it back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from unstuck.model.errors import NotStorable
+from unstuck.model.payload import decode
+from unstuck.server.problems import HttpProblem
+
+#: Bytes of a body: the largest payload, and room for what is said about it.
+MOST_BYTES = 2 << 20
+#: Seconds until a body is there.
+LONGEST = 20.0
+MOST_KEYS = 50_000
+
+
+async def read(chunks: AsyncIterator[bytes], declared: str | None) -> bytes:
+    """The whole body. What is too much is not read to its end, whatever its sender declared."""
+    if declared is not None and (not declared.isascii() or not declared.isdigit() or len(declared) > 18):
+        raise HttpProblem("BadRequest", "Content-Length is not a number", Connection="close")
+    if declared is not None and int(declared) > MOST_BYTES:
+        raise _too_large()
+    found = bytearray()
+    try:
+        async with asyncio.timeout(LONGEST):
+            async for chunk in chunks:
+                found += chunk
+                if len(found) > MOST_BYTES:
+                    raise _too_large()
+    except TimeoutError:
+        raise HttpProblem("TooSlow", f"the body was not there after {LONGEST:g} s", Connection="close") from None
+    return bytes(found)
+
+
+def parse(body: bytes) -> Any:
+    """Its JSON: in UTF-8, not too deep, no key twice, no NaN, no NUL, no half of a character, no endless number."""
+    try:
+        text = body.decode()
+        value = decode(text, "the body")
+    except UnicodeDecodeError:
+        raise HttpProblem("NotJson", "the body is not text in UTF-8") from None
+    except NotStorable as error:
+        raise HttpProblem("NotJson", str(error)) from None
+    if text.count(":") > MOST_KEYS and (keys := _keys(value)) > MOST_KEYS:
+        raise HttpProblem("NotJson", f"the body has {keys:,} keys; the limit is {MOST_KEYS:,}")
+    return value
+
+
+def _keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_keys, value.values()))
+    return sum(map(_keys, value)) if isinstance(value, list) else 0
+
+
+def _too_large() -> HttpProblem:
+    return HttpProblem("TooLarge", f"the body is larger than {MOST_BYTES:,} bytes", Connection="close")

@@ -1,0 +1,77 @@
+"""Connections: how many there may be, and how long one may take to say what it wants.
+
+uvicorn limits how long a connection may rest between two requests. This adds what it leaves open: a connection that
+says nothing, or that says the head of its request letter by letter, is cut.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import h11
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from unstuck.chance import SystemChance
+from unstuck.server.problems import MEDIA_TYPE, HttpProblem, problem_of
+
+MOST_CONNECTIONS = 1000
+#: Seconds until the head of a request must be there.
+LONGEST_HEAD = 10.0
+#: Seconds for which a connection may rest between two requests.
+LONGEST_REST = 30
+#: Bytes of a head that has no end yet.
+MOST_HEAD = 64 << 10
+
+_CHANCE = SystemChance()
+
+
+class LimitedProtocol(H11Protocol):
+    _head_task: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refuse(HttpProblem("Overloaded", "there are as many connections as there may be"))
+        else:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._await_head()
+        else:
+            self._stop_waiting()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(HttpProblem("BadRequest", "this is not HTTP that can be read, or its head is too large"))
+
+    def _await_head(self) -> None:
+        if self._head_task is None:
+            self._head_task = self.loop.call_later(LONGEST_HEAD, self._cut)
+
+    def _stop_waiting(self) -> None:
+        if self._head_task is not None:
+            self._head_task.cancel()
+            self._head_task = None
+
+    def _cut(self) -> None:
+        if not self.transport.is_closing():
+            self._refuse(HttpProblem("TooSlow", f"the request's head was not there after {LONGEST_HEAD:g} s"))
+
+    def _refuse(self, error: HttpProblem) -> None:
+        """Past h11, which may have given the connection up."""
+        self._stop_waiting()
+        problem = problem_of(error, _CHANCE.nonce())
+        body = json.dumps(problem.body).encode()
+        headers = {
+            **problem.headers, "Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), "Connection": "close",
+        }  # fmt: skip
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        phrase = STATUS_PHRASES[problem.status].decode()
+        self.transport.write(f"HTTP/1.1 {problem.status} {phrase}\r\n{head}\r\n".encode() + body)
+        self.transport.close()

@@ -1,0 +1,111 @@
+"""HttpServer: the API on a socket, and the janitor beside it, until it is told to stop.
+
+First TERM or INT: no new connections, what was asked is answered, within a limit. Second: it ends at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from signal import SIGINT, SIGTERM, signal
+from types import FrameType
+
+import uvicorn
+
+from unstuck.clock import Clock
+from unstuck.janitor.janitor import Janitor
+from unstuck.model.errors import InvalidInput
+from unstuck.model.times import Times
+from unstuck.server.api import Api
+from unstuck.server.connections import LONGEST_REST, MOST_HEAD, LimitedProtocol
+from unstuck.worker.loops import Loop
+
+#: Seconds that requests have to end once the server is told to stop.
+LONGEST_LEAVE = 30
+_BACKLOG = 1024
+
+
+class HttpServer:
+    def __init__(self, api: Api, janitor: Janitor, clock: Clock, times: Times, close: Callable[[], None]) -> None:
+        self._api = api
+        self._close = close
+        self._times = times
+        self._keeper = Loop(
+            "janitor", lambda: janitor.tick(self._keeper.stamp), clock, silence=3 * times.sweep + 8 * times.store_call
+        )
+        self._uvicorn = _Uvicorn(
+            uvicorn.Config(
+                api,
+                http=LimitedProtocol,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=LONGEST_REST,
+                timeout_graceful_shutdown=LONGEST_LEAVE,
+                h11_max_incomplete_event_size=MOST_HEAD,
+            )
+        )
+
+    def run(self, listener: socket.socket) -> None:
+        """Until it is told to stop; what runs then is finished first."""
+        self._keeper.start()
+        try:
+            self._uvicorn.run([listener])
+        finally:
+            self._keeper.stop()
+            self._api.close()
+            self._keeper.join(self._times.store_call)
+            self._close()
+
+    def stop(self) -> None:
+        """As the first signal does; from any thread."""
+        self._api.is_leaving = True
+        self._uvicorn.should_exit = True
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """An ordered end is no death by a signal. Only the main thread hears them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal(number, self._heard) for number in (SIGTERM, SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal(number, handler)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, so that the address is known, and taken, before anything else happens."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InvalidInput(f"--host {host}: {error}") from None
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        raise InvalidInput(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from None
+    return made
+
+
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,56 @@
+"""Parts of the server, each by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from unstuck.clock import FakeClock
+from unstuck.server import rates
+from unstuck.server.door import is_loopback
+from unstuck.server.lanes import Lane
+from unstuck.server.problems import HttpProblem
+from unstuck.server.rates import Rates
+
+
+def test_loopback_is_known_by_its_addresses() -> None:
+    assert all(map(is_loopback, ["localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"]))
+    assert not any(
+        map(is_loopback, ["", "0.0.0.0", "::", "10.0.0.1", "2130706433", "0x7f.1", "127.1", "::ffff:1.2.3.4"])
+    )
+
+
+def test_a_lane_that_is_full_refuses_at_once() -> None:
+    lane, go_on = Lane("test", threads=1, waiting=1), threading.Event()
+
+    async def ask() -> list[object]:
+        under_way = [asyncio.create_task(lane.run(go_on.wait)) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(HttpProblem, match="every thread is busy"):
+            await lane.run(go_on.wait)
+        go_on.set()
+        return [*await asyncio.gather(*under_way), await lane.run(lambda: "free again")]
+
+    assert asyncio.run(ask()) == [True, True, "free again"]
+    lane.close()
+
+
+def test_a_key_may_ask_so_often_and_is_told_when_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock()
+    asked = Rates(2.0, clock)
+    for _ in range(4):
+        asked.take("a")
+    with pytest.raises(HttpProblem, match="2 times a second") as refused:
+        asked.take("a")
+    assert refused.value.headers["Retry-After"] == "1"
+    asked.take("b")
+    clock.advance(0.5)
+    asked.take("a")
+    with pytest.raises(HttpProblem):
+        asked.take("a")
+    monkeypatch.setattr(rates, "MOST_KEYS", 100)
+    for n in range(1000):
+        asked.take(str(n))
+    assert len(asked) == 100
