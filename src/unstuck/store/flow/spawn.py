@@ -58,7 +58,7 @@ def spawn(t: Transaction, name_ids: NameIds, child: NewChild, numbers: Numbers, 
         ordinal=child.ordinal,
         depth=rows[0]["depth"] + 1,
         on_end=child.on_end,
-        payer=payer_below(t, name_ids, ref.job),
+        payer=payer_below(t, name_ids, rows[0]),
     )
     born = t.one("child_named", parent=ref.job, name=child.name, ordinal=child.ordinal)
     assert born is not None

@@ -66,10 +66,10 @@ def usage_of(t: Transaction, name_ids: NameIds, tenant: str, uid: str) -> Spent:
     return _spent(t, [own, *_payers(t, name_ids, row["number"])])
 
 
-def payer_below(t: Transaction, name_ids: NameIds, parent: int) -> int | None:
+def payer_below(t: Transaction, name_ids: NameIds, parent: Row) -> int | None:
     """Who pays for what the children of this job spend, besides themselves."""
-    job = _job(t, parent)
-    payer: int | None = parent if name_ids.policy(t, job["policy"]).budget_scope == "tree" else job["payer"]
+    is_tree = name_ids.policy(t, parent["policy"]).budget_scope == "tree"
+    payer: int | None = parent["number"] if is_tree else parent["payer"]
     return payer
 
 

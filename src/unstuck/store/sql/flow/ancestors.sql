@@ -8,7 +8,7 @@ WITH RECURSIVE above (number, via, place) AS (
       JOIN unstuck_children c ON c.child = above.number
      WHERE above.place < 20
 )
-SELECT above.number, j.uid, j.tenant, COALESCE(own.depth, 0) AS depth, t.id AS keeps,
+SELECT above.number, j.uid, j.tenant, j.policy, own.payer, COALESCE(own.depth, 0) AS depth, t.id AS keeps,
        j.state = 'WAITING' AND EXISTS (SELECT 1 FROM unstuck_dependencies d WHERE d.job = above.number AND d.on_job = above.via) AS awaits
   FROM above
   JOIN unstuck_jobs j ON j.id = above.number
