@@ -65,7 +65,7 @@ def outside(**facts: Any) -> NewJob:
 def test_a_job_outside_looks_like_one_that_is_not_there(
     store: SqlStore, limited: Any, ask: Ask, limits: dict[str, Any]
 ) -> None:
-    """RELIABILITY 1, A36: whatever is asked of it, whole id or the beginning of one."""
+    """RELIABILITY 1: whatever is asked of it, whole id or the beginning of one."""
     ours, theirs, foreign = inside(), outside(), inside(tenant="other")
     store.submit([ours, theirs, foreign])
     caller = limited(**limits)

@@ -209,23 +209,24 @@ def test_the_memory_of_failures_is_bounded_and_a_network_of_ipv6_is_one() -> Non
 
 
 def test_an_unknown_key_takes_as_long_as_a_wrong_one(store: SqlStore, ask: Ask) -> None:
-    """RELIABILITY 6: also while the right one is known. Interleaved; the medians differ less than a fifth."""
+    """RELIABILITY 6: also while the right one is known. In turns, and by the quicker quarter of each: whatever else a
+    machine does makes some of both slower. A wrong one that is answered from memory takes a tenth."""
     made = keys.create(ask(), "a", role="reader")
     clock = StillClock()
     ring = Keyring(store, clock)
-    ring.authenticate(made.key)
     took: dict[str, list[float]] = {"unknown": [], "wrong": []}
     for n in range(400):
         clock.advance(100 * FAILURES_EVERY)
         ring.authenticate(made.key)
-        for kind, text in (("unknown", spell(5000 + n, 1)), ("wrong", wrong(made.key))):
+        shown = [("unknown", spell(5000 + n, 1)), ("wrong", wrong(made.key))]
+        for kind, text in shown if n % 2 else reversed(shown):
             began = time.perf_counter()
             with pytest.raises(Unauthenticated):
                 ring.authenticate(text, "10.0.0.1")
             took[kind].append(time.perf_counter() - began)
     ring.close()
-    ratio = statistics.median(took["wrong"]) / statistics.median(took["unknown"])
-    assert 0.8 < ratio < 1.25, ratio
+    ratio = statistics.quantiles(took["wrong"])[0] / statistics.quantiles(took["unknown"])[0]
+    assert 2 / 3 < ratio < 3 / 2, ratio
 
 
 # --- when it was used -----------------------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ while True:
 
 
 def test_a_revoked_key_fails_within_five_seconds_in_another_process(ask: Ask, store_url: str) -> None:
-    """RELIABILITY 5, A37: while that process asks with it all the time."""
+    """RELIABILITY 5: while that process asks with it all the time."""
     made = keys.create(ask(), "a", role="reader")
     process = subprocess.Popen(
         [sys.executable, "-c", ELSEWHERE, store_url],

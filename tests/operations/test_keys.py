@@ -12,12 +12,16 @@ import pytest
 
 from tests.conftest import StoreClock
 from tests.operations.conftest import Ask
-from unstuck.model.errors import InvalidInput, KeyEnded, NotPermitted, UnknownKey
+from tests.support.builders import a_job, a_worker, claim_all
+from unstuck.model.errors import InvalidInput, KeyEnded, NotAsked, NotPermitted, UnknownKey
 from unstuck.model.keys import digest, id_in
-from unstuck.operations import audit, keys, queues, tenants
+from unstuck.model.settlement import Parked
+from unstuck.model.waits import Wait, WaitKind
+from unstuck.operations import approvals, audit, keys, queues, tenants
 from unstuck.operations.keyring import Keyring
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Caller, Role
+from unstuck.store.port import Report
 from unstuck.store.sql_store import SqlStore
 from unstuck.views import plain
 
@@ -51,7 +55,7 @@ def test_a_key_is_shown_once_and_nothing_else_tells_it(ask: Ask, store: SqlStore
 
 
 def test_a_dump_of_the_database_holds_no_key(ask: Ask, store: SqlStore, store_url: str) -> None:
-    """RELIABILITY 5, A37."""
+    """RELIABILITY 5."""
     first = keys.create(ask(), "ci", role="reader")
     second = keys.rotate(ask(), first.id)
     keys.revoke(ask(), first.id)
@@ -114,7 +118,7 @@ def test_an_admin_of_tenants_has_no_say_about_keys_above_it(by_key: Any, ask: As
 
 
 def test_a_key_of_another_tenant_looks_like_an_unknown_one(by_key: Any, ask: Ask) -> None:
-    """RELIABILITY 1, A36."""
+    """RELIABILITY 1."""
     admin = by_key("boss", role="tenant-admin")
     theirs = keys.create(ask(tenant="other"), "x", role="reader")
     platform = keys.create(ask(), "x", role="reader")
@@ -206,13 +210,29 @@ def test_over_a_key_its_owner_asks_and_only_act_as_may_name_another(by_key: Any,
     assert said == {"io": "deploy", "cpu": "anna via key proxy", "gpu": "bob via key proxy"}
 
 
+def test_a_question_for_certain_people_is_answered_for_them_by_a_key_that_may_speak_for_them(
+    store: SqlStore, by_key: Any
+) -> None:
+    job = a_job(tenant="acme")
+    store.submit([job])
+    worker = a_worker(store)
+    [attempt] = claim_all(store, worker)
+    asked = Wait(WaitKind.APPROVAL, "approval#1", "Push?", who=("anna",))
+    store.settle(worker.number, [Report(attempt.ref, Parked(asked))])
+    proxy = by_key("proxy", role="operator", scopes=["act-as"])
+    for other in (by_key("deploy", role="operator"), proxy, proxy.about(by="bob")):
+        with pytest.raises(NotAsked):
+            approvals.approve(other, job.id)
+    assert approvals.approve(proxy.about(by="anna"), job.id).answered_by == "anna via key proxy"
+
+
 # --- role by operation ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_each_role_may_ask_what_the_table_says_and_nothing_else(by_key: Any, role: Role) -> None:
-    """RELIABILITY 3: deny by default, for each operation, by a key of each role."""
+    """RELIABILITY 3, A37: deny by default, for each operation, by a key of each role; only admins change settings."""
     caller = by_key("who", role=role, tenant=None if role is Role.PLATFORM_ADMIN else "acme")
     assert (caller.role, caller.bound) == (role, None if role is Role.PLATFORM_ADMIN else "acme")
     allowed = set()

@@ -50,7 +50,6 @@ def test_a_key_comes_back_as_it_was_made(store: SqlStore, clock: StoreClock) -> 
 
 
 def test_a_tenant_finds_and_lists_its_own_keys_alone(store: SqlStore, clock: StoreClock) -> None:
-    assert not store.has_keys()
     ours, theirs = add(store, 1), add(store, 2, tenant="other")
     platform, short = add(store, 3, tenant=None), add(store, 4, lasting=1.0)
     assert store.key(theirs.id, "acme") is None
@@ -62,10 +61,17 @@ def test_a_tenant_finds_and_lists_its_own_keys_alone(store: SqlStore, clock: Sto
     store.revoke_key(theirs.id, "eve")
     assert [k.id for k in store.keys(None)] == [platform.id, ours.id]
     assert len(store.keys(ended=True)) == 4
-    assert store.has_keys()
-    for key in (ours, platform):
-        store.revoke_key(key.id, "eve")
+
+
+def test_once_there_was_a_key_nobody_asks_without_one_any_more(store: SqlStore, clock: StoreClock) -> None:
+    """Else whoever revoked the last one, or let it expire, would open the door to everybody on its machine."""
     assert not store.has_keys()
+    revoked, _ = add(store, 1), add(store, 2, lasting=60.0)
+    assert store.has_keys()
+    store.revoke_key(revoked.id, "eve")
+    clock.advance(61)
+    assert store.keys(None) == []
+    assert store.has_keys()
 
 
 def test_a_revocation_is_kept_once_and_audited_in_its_transaction(store: SqlStore) -> None:

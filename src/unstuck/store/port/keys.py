@@ -36,7 +36,7 @@ class KeysPort(Protocol):
         ...
 
     def has_keys(self) -> bool:
-        """Whether somebody could ask with one."""
+        """Whether there ever was one: from then on nobody asks without, not even when all have ended."""
         ...
 
     def revoke_key(self, id: str, by: str) -> KeyRecord | None:

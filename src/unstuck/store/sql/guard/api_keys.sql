@@ -24,9 +24,8 @@ SELECT k.*, (SELECT later.id FROM unstuck_api_keys later WHERE later.rotated_fro
  LIMIT :most
 
 -- name: has_api_keys
--- Whether somebody could ask with one.
-SELECT 1 AS found
- WHERE EXISTS (SELECT 1 FROM unstuck_api_keys WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > unstuck_now()))
+-- Whether there ever was one, and be it that all have ended.
+SELECT 1 AS found WHERE EXISTS (SELECT 1 FROM unstuck_api_keys)
 
 -- name: revoke_api_key
 UPDATE unstuck_api_keys SET revoked_at = unstuck_now(), revoked_by = :by WHERE id = :id AND revoked_at IS NULL
