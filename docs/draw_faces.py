@@ -1,7 +1,8 @@
 """Writes Python's face of the table of operations: `python docs/draw_faces.py` after changing an operation.
 
-A class per noun, a method per operation with its own signature, and its twin for coroutines. Written out rather than
-made at run time, so that editors and type checkers see what they see elsewhere. A test compares the two.
+A class per noun, a method per operation with its own signature, and its twin for coroutines; and once more for
+AsyncClient, whose methods are coroutines all. Written out rather than made at run time, so that editors and type
+checkers see what they see elsewhere. A test compares the two.
 """
 
 from __future__ import annotations
@@ -47,39 +48,72 @@ if TYPE_CHECKING:
     from unstuck.app.nouns import {{names}}
 '''
 
+ASYNC_NOUNS = f'''\
+"""The nouns of an AsyncClient: `await client.queues.pause("io", seconds=600)`.
+{ORIGIN}"""
+
+from __future__ import annotations
+'''
+ASYNC_FACE = f'''\
+"""What an AsyncClient offers: a property for each noun.
+{ORIGIN}"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unstuck.app.async_nouns import {{names}}
+    from unstuck.app.remote import AsyncEngine
+'''
+
 _WIDTH = 118 - 8
 _OWN = {"tenant": "tenant: str | None = None", "by": "by: str | None = None"}
 
 
 def draw() -> dict[Path, str]:
-    """Both modules, whole."""
+    """All four modules, whole."""
     found = sorted(OPERATIONS.values(), key=lambda operation: operation.noun)
     nouns = {noun: [*each] for noun, each in groupby(found, lambda operation: operation.noun)}
-    classes = "\n\n".join(_class(noun, operations) for noun, operations in nouns.items())
-    modules = {
-        "nouns.py": "\n".join([NOUNS, _imports(classes, nouns), "", classes]),
-        "face.py": FACE.format(names=", ".join(map(_camel, nouns))) + "\n\n" + _face([*nouns]),
-    }
+    modules: dict[str, str] = {}
+    for before, is_async, head, face in (("", False, NOUNS, FACE), ("async_", True, ASYNC_NOUNS, ASYNC_FACE)):
+        classes = "\n\n".join(_class(noun, operations, is_async) for noun, operations in nouns.items())
+        names = ", ".join(_camel(noun, is_async) for noun in nouns)
+        modules[f"{before}nouns.py"] = "\n".join([head, _imports(classes, nouns, is_async), "", classes])
+        modules[f"{before}face.py"] = face.format(names=names) + "\n\n" + _face([*nouns], is_async)
     return {ROOM / name: _formatted(text, ROOM / name) for name, text in modules.items()}
 
 
-def _class(noun: str, operations: list[Operation[Any, Any]]) -> str:
+def _class(noun: str, operations: list[Operation[Any, Any]], is_async: bool) -> str:
     about = _about(operations[0]).replace("\n        ", "\n    ")
-    lines = [f"class {_camel(noun)}(Noun):", f'    """{about}"""', "", "    __slots__ = ()", ""]
+    base = "AsyncNoun" if is_async else "Noun"
+    lines = [f"class {_camel(noun, is_async)}({base}):", f'    """{about}"""', "", "    __slots__ = ()", ""]
     for operation in operations:
-        lines += [*_method(operation), "", *_twin(operation), ""]
+        methods = [_coroutine(operation)] if is_async else [_method(operation), _twin(operation)]
+        for method in methods:
+            lines += [*method, ""]
     return "\n".join(lines)
+
+
+def _coroutine(operation: Operation[Any, Any]) -> list[str]:
+    """Its twin, by its own name and with its own words."""
+    first, *rest = _twin(operation)
+    return [first.replace(f"def {operation.twin}(", f"def {operation.verb}(", 1), _docs(operation), *rest[1:]]
 
 
 def _method(operation: Operation[Any, Any]) -> list[str]:
     parameters, returns = _signature(operation)
     ask = "follow" if operation.entry.effect == "stream" else "wait" if operation.entry.waits else "ask"
-    text = "\n        ".join(wrap(inspect.cleandoc(operation.__doc__ or ""), _WIDTH - 6))
     return [
         f"    def {operation.verb}({parameters}) -> {returns.replace('Source[', 'Stream[')}:",
-        f'        """{text}"""',
+        _docs(operation),
         f"        return self._engine.{ask}({_call(operation)})",
     ]
+
+
+def _docs(operation: Operation[Any, Any]) -> str:
+    text = "\n        ".join(wrap(inspect.cleandoc(operation.__doc__ or ""), _WIDTH - 6))
+    return f'        """{text}"""'
 
 
 def _twin(operation: Operation[Any, Any]) -> list[str]:
@@ -136,9 +170,10 @@ def _default(value: Any) -> str:
     return "UNSAID" if value is kinds.UNSAID else repr(value)
 
 
-def _imports(text: str, nouns: dict[str, list[Operation[Any, Any]]]) -> str:
+def _imports(text: str, nouns: dict[str, list[Operation[Any, Any]]], is_async: bool) -> str:
     """Every name that the annotations use comes from where it is defined."""
-    lines = {"from unstuck.app.noun import Noun", *(f"from unstuck.operations import {noun}" for noun in nouns)}
+    base = "AsyncNoun" if is_async else "Noun"
+    lines = {f"from unstuck.app.noun import {base}", *(f"from unstuck.operations import {noun}" for noun in nouns)}
     known = {
         word: value
         for operations in nouns.values()
@@ -172,17 +207,18 @@ def _alias_home(word: str) -> str:
     raise LookupError(f"nobody knows where {word} is from: put it into operations/kinds.py")
 
 
-def _face(nouns: list[str]) -> str:
-    lines = ["class Face:", '    """A property for each noun."""', "", "    _engine: Engine", ""]
+def _face(nouns: list[str], is_async: bool) -> str:
+    before, module = ("Async", "async_nouns") if is_async else ("", "nouns")
+    lines = [f"class {before}Face:", '    """A property for each noun."""', "", f"    _engine: {before}Engine", ""]
     for noun in nouns:
         about = _about(OPERATIONS[next(name for name in OPERATIONS if name.startswith(f"{noun}."))])
         lines += [
             "    @property",
-            f"    def {noun}(self) -> {_camel(noun)}:",
+            f"    def {noun}(self) -> {_camel(noun, is_async)}:",
             f'        """{about}"""',
-            f"        from unstuck.app.nouns import {_camel(noun)}",
+            f"        from unstuck.app.{module} import {_camel(noun, is_async)}",
             "",
-            f"        return {_camel(noun)}(self._engine)",
+            f"        return {_camel(noun, is_async)}(self._engine)",
             "",
         ]
     return "\n".join(lines)
@@ -195,8 +231,8 @@ def _about(operation: Operation[Any, Any]) -> str:
     return "\n        ".join(wrap(what[0].upper() + what[1:], _WIDTH - 6))
 
 
-def _camel(noun: str) -> str:
-    return "".join(part.capitalize() for part in noun.split("_")) + "Noun"
+def _camel(noun: str, is_async: bool) -> str:
+    return ("Async" if is_async else "") + "".join(part.capitalize() for part in noun.split("_")) + "Noun"
 
 
 def _formatted(text: str, file: Path) -> str:

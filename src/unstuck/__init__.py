@@ -6,6 +6,7 @@ checkers read `__init__.pyi` beside it, which says the same.
 
 _ROOMS = {
     "unstuck.app": ("App", "Job", "Workflow"),
+    "unstuck.app.client": ("AsyncClient", "Client"),
     "unstuck.executor.context": ("AsyncContext", "Context", "current"),
     "unstuck.model.errors": (
         "AmbiguousJob",

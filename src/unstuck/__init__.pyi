@@ -3,6 +3,8 @@
 from unstuck.app import App as App
 from unstuck.app import Job as Job
 from unstuck.app import Workflow as Workflow
+from unstuck.app.client import AsyncClient as AsyncClient
+from unstuck.app.client import Client as Client
 from unstuck.executor.context import AsyncContext as AsyncContext
 from unstuck.executor.context import Context as Context
 from unstuck.executor.context import current as current
@@ -75,6 +77,7 @@ from unstuck.model.waits import ChildEnd as ChildEnd
 from unstuck.model.waits import ChildRef as ChildRef
 from unstuck.model.waits import Decision as Decision
 from unstuck.model.waits import Spent as Spent
+from unstuck.model.waits import TreeSpent as TreeSpent
 from unstuck.model.waits import WaitKind as WaitKind
 from unstuck.model.why import Actor as Actor
 from unstuck.model.why import Code as Code
@@ -94,6 +97,7 @@ from unstuck.views.flow import FeedEventView as FeedEventView
 from unstuck.views.flow import PartialView as PartialView
 from unstuck.views.flow import SentView as SentView
 from unstuck.views.flow import StepView as StepView
+from unstuck.views.flow import TreeUsageView as TreeUsageView
 from unstuck.views.flow import UsageView as UsageView
 from unstuck.views.flow import WaitView as WaitView
 from unstuck.views.gates import LimitChange as LimitChange
@@ -152,6 +156,7 @@ __all__ = [
     "App",
     "ApprovalRejected",
     "ApprovalView",
+    "AsyncClient",
     "AsyncContext",
     "AsyncStream",
     "AttemptView",
@@ -172,6 +177,7 @@ __all__ = [
     "ChildRef",
     "ChildView",
     "ChildrenFailed",
+    "Client",
     "Code",
     "Conflict",
     "Context",
@@ -256,6 +262,8 @@ __all__ = [
     "TenantWhole",
     "TooManyAttempts",
     "TooManyQueued",
+    "TreeSpent",
+    "TreeUsageView",
     "Unauthenticated",
     "UnknownBulk",
     "UnknownJob",

@@ -55,7 +55,9 @@ ALIASES = {
 _FOREIGN_ENVIRONMENT = ("CANCEL_GRACE_SECONDS", "SHUTDOWN_GRACE_PERIOD_SECONDS", "TOKEN_LIMIT")
 _PREFIX = "UNSTUCK_"
 #: Ours, but not settings: read where they are needed.
-_OTHER_ENVIRONMENT = frozenset({"fork", "version", "incarnation", "executor", "url", "test_postgres"})
+_OTHER_ENVIRONMENT = frozenset(
+    {"fork", "version", "incarnation", "executor", "url", "key", "key_file", "test_postgres"}
+)
 
 
 @dataclass(frozen=True, slots=True)

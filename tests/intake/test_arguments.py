@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import unstuck
 from unstuck.executor.context import AsyncContext, Context
-from unstuck.intake.arguments import Arguments, Unresolved, context_of, decode_result, encode_result
+from unstuck.intake.arguments import Arguments, Unresolved, context_of, encode_result, typed_result
 from unstuck.model.errors import InvalidArguments, InvalidInput, InvalidResult, NotStorable
 
 if TYPE_CHECKING:
@@ -396,10 +396,10 @@ def test_results_keep_dataclasses_and_come_back_as_the_annotated_type() -> None:
     text = encode_result([Line("nut", 2)])
 
     assert text == '[{"item":"nut","count":2}]'
-    assert decode_result(text, list[Line]) == [Line("nut", 2)]
-    assert decode_result(text) == [{"item": "nut", "count": 2}]
-    assert decode_result(encode_result("not an int"), int) == "not an int"
-    assert decode_result(None, int) is None
+    assert typed_result(json.loads(text), list[Line]) == [Line("nut", 2)]
+    assert typed_result(json.loads(text)) == [{"item": "nut", "count": 2}]
+    assert typed_result("not an int", int) == "not an int"
+    assert typed_result(None, int) is None
 
 
 def test_keys_that_are_no_text_become_text_and_none_takes_the_place_of_another() -> None:
@@ -430,7 +430,7 @@ def test_a_result_of_its_declared_type_is_stored(annotation: Any, value: Any, te
     function.__annotations__["return"] = annotation
     arguments = Arguments("f", function)
     assert arguments.pack_result(value) == (text or encode_result(value))
-    assert decode_result(arguments.pack_result(value), arguments.returns) == value
+    assert typed_result(json.loads(arguments.pack_result(value)), arguments.returns) == value
 
 
 @pytest.mark.parametrize(

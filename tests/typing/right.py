@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, assert_type
 
 import unstuck
-from unstuck import App, AsyncContext, ChildRef, Context, Job, Spent
+from unstuck import App, AsyncClient, AsyncContext, ChildRef, Client, Context, Job, JobList, JobView, NewJobView, Spent
 
 app = App()
 
@@ -156,3 +156,18 @@ def main() -> None:
     first.release(force=True)
     last.skip(by="me")
     plain(1)
+
+
+async def over_http() -> None:
+    far = App("https://jobs.example.org", key="usk_a_b")
+    assert_type(far.jobs.list(), JobList)
+    with Client("https://jobs.example.org", "usk_a_b", tenant="acme", timeout=5) as client:
+        assert_type(client.jobs.list(state="FAILED", limit=5), JobList)
+        assert_type(client.jobs.list()[0], JobView)
+        assert_type(await client.jobs.alist(), JobList)
+        assert_type(client.job("an id"), Job[Any])
+    async with AsyncClient("https://jobs.example.org") as aclient:
+        assert_type(await aclient.jobs.list(), JobList)
+        assert_type(await aclient.jobs.enqueue("greet", kwargs={"name": "Ada"}), NewJobView)
+        async for event in aclient.events.follow(kinds="failed"):
+            assert_type(event.job, str)

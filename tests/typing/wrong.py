@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import unstuck
-from unstuck import App, AsyncContext, Context
+from unstuck import App, AsyncClient, AsyncContext, Client, Context
 
 app = App()
 
@@ -136,3 +136,9 @@ def main() -> None:
     plain.using(after_failure="ignore")  # error
     plain.using(limit_key=1)  # error
     plain.using(concurrency=4)  # error
+    client = Client("https://jobs.example.org", key="usk_a_b")
+    client.jobs.list(limit="many")  # error
+    client.jobs.list(colour="red")  # error
+    client.workflow  # error
+    AsyncClient("https://jobs.example.org").jobs.alist()  # error
+    Client()  # error

@@ -29,8 +29,19 @@ __all__ = ["App", "Call", "Decorator", "Job", "Workflow"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _engine(name: str | None, given: dict[str, Any], key: str | None, allow_http: bool) -> Engine:
+    if str(given["database"]).lower().startswith(("http://", "https://")):
+        from unstuck.app.remote import RemoteEngine, Server
+
+        return RemoteEngine(name, given, Server(given["database"], key, allow_http=allow_http))
+    if key is not None:
+        raise InvalidInput("key= is for a server, https://…; a database takes its password in its address")
+    return Engine(name, given)
+
+
 class App(Face):
-    """What a program can run, and the database its jobs live in."""
+    """What a program can run, and the database its jobs live in. Or a server (`https://…`, with a `key`): then jobs
+    are enqueued and asked about over HTTP, and a worker runs elsewhere."""
 
     def __init__(
         self,
@@ -40,9 +51,12 @@ class App(Face):
         name: str | None = None,
         version: str | None = None,
         preset: str | None = None,
+        key: str | None = None,
+        allow_http: bool = False,
         **settings: Any,
     ) -> None:
-        self._engine = Engine(name, {"database": database, "tenant": tenant, "preset": preset, **settings})
+        given = {"database": database, "tenant": tenant, "preset": preset, **settings}
+        self._engine = _engine(name, given, key, allow_http)
         self._code = AppCode(self._engine, version)
 
     def __repr__(self) -> str:
@@ -112,6 +126,7 @@ class App(Face):
         role="operator", tenant="acme")`, or None for nobody."""
         from unstuck.assembly import build_asgi
 
+        self._engine.check_database()
         return build_asgi(self._engine.caller, auth)
 
     # --- jobs -------------------------------------------------------------------------------------------------
@@ -119,9 +134,8 @@ class App(Face):
     def job(self, name: str, *, tenant: str | None = None) -> Job[Any]:
         """The handle of a job, by id or by as much of its beginning as names one job only. A whole id is taken as it
         is: UnknownJob is said by the first question."""
-        engine = self._engine
-        look = engine.lookup(tenant)
-        return Job(engine, look.job_id(name), look.owner(name), returns=self._code.returns)
+        ident, whose = self._engine.named(name, tenant)
+        return Job(self._engine, ident, whose, returns=self._code.returns)
 
     # --- what the command line and a worker's processes ask of it ---------------------------------------------
 

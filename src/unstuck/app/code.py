@@ -49,8 +49,11 @@ class AppCode:
         return self.decorated
 
     def prepared(self, workflow: str, options: Options) -> Submit:
-        """What `enqueue` does: check every call, then store them. What the calls have in common is looked up and
-        checked here, once."""
+        """What `enqueue` does: check every call, then store them."""
+        return self.engine.prepared(self, workflow, options)
+
+    def stored_here(self, workflow: str, options: Options) -> Submit:
+        """The same, by our own store. What the calls have in common is looked up and checked here, once."""
         submitter = self._submitter(None)
         pattern = submitter.pattern(self.registry.handler(workflow), options)
         arguments, tenant, engine = self.drafts[workflow].resolved(), pattern.of_all.tenant, self.engine

@@ -1,7 +1,8 @@
 """Engine: what one process needs to ask operations: settings, a store, threads.
 
 It is inert until its first use. Then it opens one store for its process. A fork opens its own and leaves its parent's
-alone. `ask`, `wait` and `follow`, and their twins for coroutines, are all that nouns need of it.
+alone. `ask`, `wait` and `follow`, and their twins for coroutines, are all that nouns need of it; that of `remote.py`
+asks a server.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from unstuck.observe.lookup import Lookup
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from unstuck.app.code import AppCode
+    from unstuck.app.reading import Reading
+    from unstuck.app.workflow import Submit
+    from unstuck.intake.submit import Options
     from unstuck.observe.stream import AsyncStream, Source, Stream
     from unstuck.operations.kinds import Duration
     from unstuck.operations.table import Caller, Operation
@@ -143,6 +148,24 @@ class Engine:
         own = settings.tenant if "tenant" in settings.origins else None
         where = config.masked(settings.database)
         return Caller(self.store, self.name, own, settings.times, database=where).about(tenant, by)
+
+    def reading(self, tenant: str) -> Reading:
+        """What the handles of jobs read."""
+        from unstuck.app.reading import StoreReading
+
+        return StoreReading(self, tenant)
+
+    def named(self, job: str, tenant: str | None) -> tuple[str, str]:
+        """The whole id of a job, and whose it is. A whole one is taken as it is."""
+        look = self.lookup(tenant)
+        return look.job_id(job), look.owner(job)
+
+    def prepared(self, code: AppCode, workflow: str, options: Options) -> Submit:
+        """What stores the calls of a workflow with these options."""
+        return code.stored_here(workflow, options)
+
+    def check_database(self) -> None:
+        """InvalidInput where there can be none."""
 
     def lookup(self, tenant: str | None = None) -> Lookup:
         settings = self.config

@@ -1,6 +1,7 @@
 """Job: the handle of one job, with everything a person may ask about it or of it.
 
-Every method asks the database, and has a twin for coroutines with an `a` in front: `await job.astate()`.
+Every method asks the database, or its server, and has a twin for coroutines with an `a` in front: `await
+job.astate()`.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from unstuck.app.cancellable_clock import CancellableClock
 from unstuck.app.engine import Engine
-from unstuck.intake.arguments import decode_result
+from unstuck.app.reading import Looked, Reading
+from unstuck.intake.arguments import typed_result
 from unstuck.model.errors import JobFailed, StillRunning
-from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import JobState
-from unstuck.model.why import Why
-from unstuck.observe.lookup import Lookup
 from unstuck.observe.outlook import Outlook
 from unstuck.observe.wait import await_end, wait_for_end
-from unstuck.observe.why import why
 
 if TYPE_CHECKING:
     from unstuck.app.nouns import ApprovalsNoun, JobsNoun
@@ -91,7 +89,7 @@ class Job(Generic[R_co]):
         return await self._in_thread(self.error)
 
     def progress(self) -> Any:
-        return decode_result(self._lookup.progress(self.id))
+        return self._reading.progress(self.id)
 
     async def aprogress(self) -> Any:
         return await self._in_thread(self.progress)
@@ -157,7 +155,7 @@ class Job(Generic[R_co]):
 
     def parent(self) -> Job[Any] | None:
         """The job that spawned it."""
-        parent = self._lookup.parent(self.id)
+        parent = self._reading.parent(self.id)
         return None if parent is None else Job(self._engine, parent, self.tenant, returns=self._returns)
 
     async def aparent(self) -> Job[Any] | None:
@@ -333,61 +331,55 @@ class Job(Generic[R_co]):
         return ApprovalsNoun(self._engine)
 
     @property
-    def _lookup(self) -> Lookup:
-        return self._engine.lookup(self.tenant)
+    def _reading(self) -> Reading:
+        return self._engine.reading(self.tenant)
 
     def _in_thread(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         return self._engine.in_thread(functools.partial(method, *args, **kwargs))
 
-    def _look(self) -> JobRecord:
-        return self._lookup.job(self.id)
+    def _look(self) -> Looked:
+        return self._reading.look(self.id)
 
-    def _see(self, record: JobRecord) -> JobView:
-        from unstuck.views.jobs import JobView
-
-        return self._saw(JobView.of(record, self._engine.store.now()))
+    def _see(self, looked: Looked) -> JobView:
+        return self._saw(self._reading.view(looked))
 
     def _saw(self, view: JobView) -> JobView:
         self.seen = view
         return view
 
-    def _watched(self) -> _Watched:
-        engine = self._engine
-        return _Watched(self.id, self._look, lambda: why(engine.store, self.tenant, self.id, engine.config.times))
-
-    def _wait(self, timeout: Duration | None) -> JobRecord:
-        watched, limit = self._watched(), _seconds(timeout)
+    def _wait(self, timeout: Duration | None) -> Looked:
+        watched, limit = _Watched(self.id, self._reading), _seconds(timeout)
         return watched.ended(wait_for_end(watched.look, limit, CancellableClock()), limit)
 
-    async def _await(self, timeout: Duration | None) -> JobRecord:
-        watched, limit = self._watched(), _seconds(timeout)
+    async def _await(self, timeout: Duration | None) -> Looked:
+        watched, limit = _Watched(self.id, self._reading), _seconds(timeout)
         return watched.ended(await await_end(lambda: self._engine.in_thread(watched.look), limit), limit)
 
-    def _result_of(self, record: JobRecord) -> R_co:
-        if not _is_well(record):
-            view = self._see(record)
-            raise JobFailed(record.id, record.state, record.error_type, record.error_message, view=view)
-        return cast(R_co, decode_result(record.result, self._returns(record.workflow)))
+    def _result_of(self, looked: Looked) -> R_co:
+        if not _is_well(looked):
+            view = self._see(looked)
+            raise JobFailed(looked.id, looked.state, looked.error_type, looked.error_message, view=view)
+        return cast(R_co, typed_result(self._reading.result(looked), self._returns(looked.workflow)))
 
 
 class _Watched:
     """A job that is waited for. What keeps it from running is logged."""
 
-    def __init__(self, job: str, look: Callable[[], JobRecord], ask: Callable[[], Why]) -> None:
+    def __init__(self, job: str, reading: Reading) -> None:
         self._job = job
-        self._look = look
-        self._outlook = Outlook(ask, logging.getLogger("unstuck").warning)
+        self._reading = reading
+        self._outlook = Outlook(lambda: reading.why(job), logging.getLogger("unstuck").warning)
         self._state = "unknown"
 
-    def look(self) -> JobRecord:
-        record = self._outlook.of(self._look())
-        self._state = record.state
-        return record
+    def look(self) -> Looked:
+        looked = self._outlook.of(self._reading.look(self._job))
+        self._state = looked.state
+        return looked
 
-    def ended(self, record: JobRecord | None, timeout: float | None) -> JobRecord:
-        if record is None:
+    def ended(self, looked: Looked | None, timeout: float | None) -> Looked:
+        if looked is None:
             raise StillRunning(self._job, self._state, timeout or 0.0)
-        return record
+        return looked
 
 
 def _read_on(ask: Callable[..., Page[T]]) -> Iterator[T]:
@@ -405,8 +397,8 @@ def _read_on(ask: Callable[..., Page[T]]) -> Iterator[T]:
     return items()
 
 
-def _is_well(record: JobRecord) -> bool:
-    return record.state is JobState.COMPLETED
+def _is_well(looked: Looked) -> bool:
+    return looked.state is JobState.COMPLETED
 
 
 def _seconds(timeout: Duration | None) -> float | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
@@ -254,9 +253,12 @@ def _flat_result(value: Any) -> Any:
         raise NotStorable("the result", _first_line(error)) from None
 
 
-def decode_result(text: str | None, returns: Any = inspect.Parameter.empty) -> Any:
-    """The result as the annotated return type, or exactly what was stored if it is something else."""
-    value = None if text is None else json.loads(text)
+#: In place of a return type that nobody knows.
+ANY_RESULT: Any = inspect.Parameter.empty
+
+
+def typed_result(value: Any, returns: Any = ANY_RESULT) -> Any:
+    """A result as JSON has it, as the annotated return type; or exactly what was stored if it is something else."""
     if returns in _ANYTHING:
         return value
     try:

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.lifecycle import JobState
-from unstuck.model.why import Actor, Why
-from unstuck.observe.wait import Stands
-
-J = TypeVar("J", bound=Stands)
+from unstuck.model.why import Actor, Code
+from unstuck.observe.wait import J
 
 #: Most jobs have ended by then; in seconds.
 FIRST_AFTER = 0.3
 EVERY = 2.0
 
 
+class ShutGate(Protocol):
+    @property
+    def code(self) -> Code: ...
+    @property
+    def actor(self) -> Actor: ...
+    @property
+    def remedy(self) -> str | None: ...
+
+
+class Explanation(Protocol):
+    """Why a job does not run: the model's own answer, or the view of it."""
+
+    @property
+    def job(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def reasons(self) -> Sequence[ShutGate]: ...
+
+
 class Outlook:
     """Of one wait. Says a reason once, and another when it has changed."""
 
-    def __init__(self, ask: Callable[[], Why], say: Callable[[str], object], clock: Clock | None = None) -> None:
+    def __init__(
+        self, ask: Callable[[], Explanation], say: Callable[[str], object], clock: Clock | None = None
+    ) -> None:
         self._ask = ask
         self._say = say
         self._clock = clock or MachineClock()

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from enum import Enum, auto
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError
@@ -30,7 +30,7 @@ class Found(Enum):
     OVER = auto()
 
 
-class Source(Protocol[T_co]):
+class StreamPlace(Protocol[T_co]):
     """One reader: where it stands, and what it has not handed out yet."""
 
     @property
@@ -41,6 +41,10 @@ class Source(Protocol[T_co]):
     def take(self) -> T_co | None:
         """The next at hand."""
         ...
+
+
+class Source(StreamPlace[T_co], Protocol[T_co]):
+    """A reader that looks for itself."""
 
     def look(self) -> Found:
         """Get what comes next from the store."""
@@ -119,11 +123,12 @@ class AsyncStream(AsyncIterator[T]):
     """A Stream for coroutines: the loop is never held up. It opens at the first thing that is asked for."""
 
     def __init__(
-        self, open_: Callable[[], Awaitable[Source[T]]], look: Callable[[Source[T]], Awaitable[Found]]
+        self, open_: Callable[[], Awaitable[StreamPlace[T]]], look: Callable[[Any], Awaitable[Found]]
     ) -> None:
+        """`look` is given what `open_` gave."""
         self._open = open_
         self._look = look
-        self._source: Source[T] | None = None
+        self._source: StreamPlace[T] | None = None
 
     @property
     def cursor(self) -> str | None:

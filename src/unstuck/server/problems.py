@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, NamedTuple
 
 from unstuck.model import errors
@@ -164,7 +165,8 @@ def _more(error: errors.UnstuckError) -> dict[str, Any]:
     if isinstance(error, errors.WrongArguments):
         said = [{"in": place, "pointer": pointer, "detail": detail} for place, pointer, detail in error.problems]
         return {"errors": said}
-    about = {name: value for name, value in vars(error).items() if not name.startswith("_") and is_plain(value)}
+    carried = {name: value.value if isinstance(value, Enum) else value for name, value in vars(error).items()}
+    about = {name: value for name, value in carried.items() if not name.startswith("_") and is_plain(value)}
     return {"about": about} if about else {}
 
 

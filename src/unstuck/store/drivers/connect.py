@@ -47,7 +47,10 @@ def sqlite_path(url: str) -> Path:
     elif scheme == "sqlite":
         path = unquote(rest.removeprefix("/")) if rest.startswith("/") else ""
     else:
-        raise InvalidSettings([f"database={masked(url)!r} begins with neither sqlite:/// nor postgresql://"])
+        server = (
+            "; it is a server's address, and this needs the database itself" if scheme in ("http", "https") else ""
+        )
+        raise InvalidSettings([f"database={masked(url)!r} begins with neither sqlite:/// nor postgresql://{server}"])
     if not path or path == ":memory:":
         raise InvalidSettings([f"database={url!r} names no file; say sqlite:///unstuck.db, or a path"])
     return Path(path)
