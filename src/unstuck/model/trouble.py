@@ -29,6 +29,11 @@ class Trouble:
             return cls(error, now, lasting_since=lasting_since)
         return cls(error, before.since, before.failures + 1, lasting_since)
 
+    @property
+    def is_worth_saying(self) -> bool:
+        """The first time, the second, the fourth, …: an outage of hours must not fill the log."""
+        return self.failures & (self.failures - 1) == 0
+
 
 def _may_pass(error: Exception) -> bool:
     """The store is away, or busy: it will be back."""

@@ -93,10 +93,9 @@ class Loop:
         return rest
 
     def _say(self, error: StoreError) -> None:
-        """The first time, the second, the fourth, …: an outage of hours must not fill the log."""
         assert self.trouble is not None
-        times = self.trouble.failures
-        if times & (times - 1) == 0:
+        if self.trouble.is_worth_saying:
+            times = self.trouble.failures
             emit("store_trouble", level=logging.WARNING, loop=self.name, error=str(error), times=times)
 
     def _rest(self, error: Exception) -> float:

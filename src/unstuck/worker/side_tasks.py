@@ -38,8 +38,10 @@ class SideTasks:
         try:
             answer = task()
         except sparing as error:
-            emit("side_task_failed", level=logging.WARNING, task=name, error=str(error) or repr(error))
-            self._troubles[name] = Trouble.after(self._troubles.get(name), error, now)
+            trouble = self._troubles[name] = Trouble.after(self._troubles.get(name), error, now)
+            if trouble.is_worth_saying:
+                said, times = str(error) or repr(error), trouble.failures
+                emit("side_task_failed", level=logging.WARNING, task=name, error=said, times=times)
             self._rests[name] = min(_LONGEST_REST, 2 * self._rests.get(name, _FIRST_REST / 2))
             self._due[name] = self._clock.boot() + self._rests[name]
             return None
