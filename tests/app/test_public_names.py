@@ -9,6 +9,7 @@ from unstuck.operations.nouns import OPERATIONS
 
 #: Besides the nouns, which the table of operations names.
 TAUGHT = {
+    "asgi",
     "close",
     "config",
     "job",
