@@ -1,7 +1,8 @@
-"""A worker in a terminal: a line per job that ended, bounded, and none where nobody looks."""
+"""A worker in a terminal: a line per job that ended, bounded; in a log for machines one per job that failed."""
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -67,6 +68,19 @@ def test_of_a_flood_some_are_told_failures_among_them_and_the_rest_is_counted() 
     assert len(lines) == 2 * LINES + 1
 
 
+def test_machines_are_told_of_those_that_failed_for_good_and_how_many_more() -> None:
+    lines: list[dict[str, Any]] = []
+    tell = JobLines(lambda line: lines.append(json.loads(line())), colour=False, as_json=True, only_failed=True)
+
+    tell([*ends(3), *ends(1, JobState.QUEUED), *ends(1, JobState.WAITING), *ends(1, JobState.CANCELLED)], facts)
+    assert lines == []
+    tell([*ends(1, JobState.TIMEOUT), *ends(LINES + 4, JobState.FAILED)], facts)
+    assert [line["state"] for line in lines] == ["TIMEOUT", *["FAILED"] * (LINES - 1)]
+    assert {(line["event"], line["job"], line["workflow"]) for line in lines} == {("job_ended", IDENT, "greet")}
+    tell.finish()
+    assert (lines[-1]["event"], lines[-1]["failed"]) == ("more_jobs_ended", 5)
+
+
 def test_each_span_has_room_for_lines_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_lines, "SPAN", 0.0)
     lines: list[str] = []
@@ -124,6 +138,8 @@ def test_a_worker_tells_the_person_at_its_terminal_of_each_job(unstuck: Command,
     lines = told.decode().splitlines()
     if words:
         assert not [line for line in lines if "COMPLETED" in line]
+        [failed] = [line for line in lines if '"job_ended"' in line]
+        assert (json.loads(failed)["job"], json.loads(failed)["error_message"]) == (bad, "out of stock")
         return
     [completed] = [line for line in lines if good[:23] in line]
     [failed] = [line for line in lines if bad[:23] in line]

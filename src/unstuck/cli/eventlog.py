@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from unstuck import clock
 from unstuck.cli.excerpt import told
-from unstuck.cli.job_lines import clock_text, job_line
-from unstuck.cli.output import count, indented, rfc3339, visible
+from unstuck.cli.job_lines import clock_text, job_line, json_line
+from unstuck.cli.output import count, indented, visible
 from unstuck.model.guard import EVERY
 from unstuck.telemetry import Subscriber
 
@@ -79,7 +78,7 @@ def json_log(say: Say, mention: Callable[[Callable[[], str]], None]) -> Subscrib
         at = clock.wall()
 
         def line() -> str:
-            return json.dumps({"at": rfc3339(at), "event": name, **facts}, ensure_ascii=False, default=str)
+            return json_line(at, name, facts)
 
         if name in ROUTINE:
             mention(line)

@@ -1,4 +1,4 @@
-"""JobLines: a line per job that ended, for the person at a worker's terminal.
+"""JobLines: a line per job that ended, for the person at a worker's terminal; per job that failed for good, elsewhere.
 
 At most so many a second, those that did not complete apart from those that did, so that a flood of one kind does not
 hide the other; how many were left out is said. What is left out costs no more than being counted.
@@ -6,6 +6,7 @@ hide the other; how many were left out is said. What is left out costs no more t
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from unstuck import clock
-from unstuck.cli.output import count, visible
+from unstuck.cli.output import count, rfc3339, visible
 from unstuck.model.lifecycle import JobState
 from unstuck.model.wording import duration
 from unstuck.store.port import Settled
@@ -26,14 +27,25 @@ ID = 23
 _ERROR = 200
 _COLOURS = {"COMPLETED": 32, "CANCELLED": 2, "WAITING": 35, "QUEUED": 36, "RETRYING": 33, "PAUSED": 33}
 _RED = 31
+#: What somebody should look at.
+_FAILED = frozenset({JobState.FAILED, JobState.TIMEOUT, JobState.DEAD})
 
 Facts = Callable[[Settled], dict[str, Any]]
 
 
 class JobLines:
-    def __init__(self, mention: Callable[[Callable[[], str]], None], *, colour: bool) -> None:
+    def __init__(
+        self,
+        mention: Callable[[Callable[[], str]], None],
+        *,
+        colour: bool,
+        as_json: bool = False,
+        only_failed: bool = False,
+    ) -> None:
         self._mention = mention
         self._colour = colour
+        self._as_json = as_json
+        self._only_failed = only_failed
         self._lock = threading.Lock()
         self._until = 0.0
         self._room = {True: LINES, False: LINES}
@@ -41,6 +53,10 @@ class JobLines:
         self._left_out = {True: 0, False: 0}
 
     def __call__(self, ended: Sequence[Settled], facts: Facts) -> None:
+        if self._only_failed:
+            ended = [each for each in ended if each.state in _FAILED]
+            if not ended:
+                return
         now = clock.boot()
         with self._lock:
             if now >= self._until:
@@ -55,7 +71,11 @@ class JobLines:
     def _say(self, found: Sequence[Settled], is_completed: bool, facts: Facts) -> None:
         shown = found[: self._room[is_completed]]
         for each in shown:
-            self._mention(partial(_line, clock.wall(), facts(each), self._colour))
+            at, known = clock.wall(), facts(each)
+            if self._as_json:
+                self._mention(partial(json_line, at, "job_ended", known))
+            else:
+                self._mention(partial(_line, at, known, self._colour))
         self._room[is_completed] -= len(shown)
         if len(found) > len(shown):
             if not any(self._left_out.values()):  # nobody may end after these, so that a call would say it
@@ -70,12 +90,22 @@ class JobLines:
             self._say_left_out()
 
     def _say_left_out(self) -> None:
-        others = self._left_out[False]
-        if number := others + self._left_out[True]:
-            troubled = f", {others:,} of them not COMPLETED" if others else ""
-            text = f"{clock_text(clock.wall())}  … {count(number, 'job')} more ended{troubled}; -v tells each"
-            self._mention(lambda: text)
-            self._left_out = {True: 0, False: 0}
+        others, at = self._left_out[False], clock.wall()
+        number = others + self._left_out[True]
+        if not number:
+            return
+        if self._as_json:
+            text = json_line(at, "more_jobs_ended", {"failed": others})
+        else:
+            kind = "FAILED or TIMEOUT" if self._only_failed else "not COMPLETED"
+            troubled = f", {others:,} of them {kind}" if others else ""
+            text = f"{clock_text(at)}  … {count(number, 'job')} more ended{troubled}; -v tells each"
+        self._mention(lambda: text)
+        self._left_out = {True: 0, False: 0}
+
+
+def json_line(at: datetime, event: str, facts: dict[str, object]) -> str:
+    return json.dumps({"at": rfc3339(at), "event": event, **facts}, ensure_ascii=False, default=str)
 
 
 def clock_text(at: datetime) -> str:

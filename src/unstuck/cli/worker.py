@@ -70,7 +70,7 @@ class WorkerFlags:
         str | None, option("--log-format", metavar="auto|human|json", help="on stderr; json without a terminal")
     ] = None
     verbose: Annotated[
-        bool, option("--verbose", "-v", help="also a line for every job, and the routine of every sweep")
+        bool, option("--verbose", "-v", help="a line for every job that ends, and the routine of every sweep")
     ] = False
     check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False
@@ -126,8 +126,9 @@ def worker(flags: WorkerFlags) -> int:
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
     log = json_log(writer.say, writer.mention) if as_json else human
     telemetry.subscribe(log, every_job=flags.verbose)
-    lines = JobLines(writer.mention, colour=colour)
-    if sys.stderr.isatty() and not (as_json or flags.verbose):
+    only_failed = as_json or not sys.stderr.isatty()
+    lines = JobLines(writer.mention, colour=colour, as_json=as_json, only_failed=only_failed)
+    if not flags.verbose:  # then the log has a line of every job
         telemetry.watch_jobs(lines)
     if flags.stop_with_stdin:
         stop_when_stdin_ends(supervisor.stop)
