@@ -85,6 +85,16 @@ def test_a_lost_answer_does_not_make_a_known_key_look_new(store: SqlStore) -> No
     assert [(a.id, a.created) for a in answers] == [(first.id, False), (twins[1].id, True), (twins[1].id, False)]
 
 
+def test_a_chosen_id_beside_others_does_not_make_them_look_known(store: SqlStore) -> None:
+    submit = Submitter(Faulty(store, submit=["lost answer"]))
+    chosen = "0190b7a2-6c3e-7d41-9f0a-5b8e2c7d1f36"
+    jobs = [submit.job(WORKFLOW, PAYLOAD, options) for options in (Options(), Options().with_(id=chosen))]
+
+    answers = submit.submit(jobs)
+
+    assert [(a.id, a.created) for a in answers] == [(jobs[0].id, True), (chosen, False)], "of that nobody can say"
+
+
 def test_a_repeated_submit_wakes_the_idle_as_the_lost_one_could_not(store: SqlStore, store_url: str) -> None:
     job = submitter(store).job(WORKFLOW, PAYLOAD, Options())
     store.submit([job])

@@ -9,9 +9,10 @@ from typing import Any
 from tests.server.conftest import Site
 from unstuck.assembly import RATE
 from unstuck.model.payload import MAX_DEPTH, MAX_DIGITS
+from unstuck.operations import together
 from unstuck.operations.kinds import MOST_WAITED
 from unstuck.operations.routes import PREFIX, routes
-from unstuck.server import api, batch, bodies, connections, exchange, lanes, openapi
+from unstuck.server import api, bodies, connections, exchange, lanes, openapi, submits
 from unstuck.server.problems import ERRORS
 
 PAGE = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -67,7 +68,9 @@ def test_the_guide_names_the_limits_that_hold() -> None:
         f"| requests that wait for a thread | {lanes.WAITING} |",
         f"| requests of one key | {RATE:,.0f} a second",
         f"| one wait | {MOST_WAITED:g} s, {api.PATIENT} at a time |",
-        f"`, {batch.MOST:,} at most",
+        f"`, {submits.MOST:,} at most",
+        f"| {together.MOST_UNTOLD:,} |",
+        f"| {together.MOST:,}, or {together.MOST_CHARACTERS:,} characters",
     ]
     for row in rows:
         assert row in guide

@@ -93,8 +93,8 @@ class Session:
         """One job of a workflow, known by the app's code or by the row that its workers registered."""
         from unstuck.operations import submitting
 
-        known = asked.known or submitting.registered(self.caller, asked.workflow)
-        return submitting.submit(self.caller, known, asked.args, asked.kwargs, asked.options)
+        job = submitting.AskedJob.of(self.caller, asked.workflow, asked.args, asked.kwargs, asked.options)
+        return submitting.submit(job, asked.known)
 
     @property
     def shown_database(self) -> str:

@@ -90,7 +90,8 @@ class Options:
         options = replace(self, **own, policy=self.policy | reruns(changes))
         if problems := options.problems():
             raise InvalidInput("; ".join(problems))
-        Policy().with_("the options of a job", options.policy, also=JOB_OPTIONS)
+        if options.policy:
+            Policy().with_("the options of a job", options.policy, also=JOB_OPTIONS)
         return options
 
     def problems(self) -> list[str]:
@@ -300,28 +301,28 @@ class Submitter:
             raise InvalidInput(f"id={quoted(of_all.id)} names one job, and these are {count}")
         return [of_all.id] * count
 
-    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    def submit(self, jobs: Sequence[NewJob], patience: float | None = None) -> list[Submitted]:
         """All or nothing up to BATCH jobs; of more, an error's note says how many are stored already."""
         if len(jobs) <= BATCH:
-            return self._store_once(jobs)
+            return self._store_once(jobs, patience)
         stored: list[Submitted] = []
         for start in range(0, len(jobs), BATCH):
             try:
-                stored += self._store_once(jobs[start : start + BATCH])
+                stored += self._store_once(jobs[start : start + BATCH], patience)
             except Exception as error:
                 if stored:
                     error.add_note(f"the first {len(stored)} of {len(jobs)} jobs were stored before this")
                 raise
         return stored
 
-    def _store_once(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    def _store_once(self, jobs: Sequence[NewJob], patience: float | None) -> list[Submitted]:
         """A lost answer is asked for again under the same ids: the store then says what it has, and adds nothing."""
         lost: OutcomeUnknown | None = None
         for repeat in range(_REPEATS):
             if repeat:
                 threading.Event().wait(_PAUSE * 2**repeat)
             try:
-                answers = self.store.submit(jobs)
+                answers = self.store.submit(jobs, patience)
                 return answers if lost is None else _claimed_back(jobs, answers)
             except OutcomeUnknown as error:
                 lost = error
@@ -356,10 +357,11 @@ def _as_said(place: str | None, _: str) -> str | None:
 def _claimed_back(jobs: Sequence[NewJob], answers: Sequence[Submitted]) -> list[Submitted]:
     """To the repeat they are known already; but under ids that nobody else has, the lost call created them. An id
     that the caller chose may have been known before, and nobody can say."""
-    if any(job.has_given_id for job in patterns_of(jobs)):
-        return list(answers)
+    given = {job.id for job in patterns_of(jobs) if job.has_given_id}
     pairs = zip(ids_of(jobs), answers, strict=True)
-    return [Submitted(answer.id, answer.created or answer.id == ident) for ident, answer in pairs]
+    return [
+        Submitted(answer.id, answer.created or (answer.id == ident and ident not in given)) for ident, answer in pairs
+    ]
 
 
 def fingerprint(workflow: str, payload: str) -> str:

@@ -47,8 +47,15 @@ class Lookup:
 
     def job(self, name: str) -> JobRecord:
         """By id, or by as much of its beginning as names one job only."""
-        record = self._store.get(self._tenant, self._whole_id(name))
-        if record is None or not self._sees(record.queue, record.workflow):
+        return self.seen(self._store.get(self._tenant, self._whole_id(name)), name)
+
+    def seen(self, record: JobRecord | None, name: str) -> JobRecord:
+        """What was found under this name; UnknownJob if there is nothing, or nothing that may be seen."""
+        if (
+            record is None
+            or self._listed not in (None, record.tenant)
+            or not self._sees(record.queue, record.workflow)
+        ):
             raise self.unknown(name)
         return record
 

@@ -44,7 +44,6 @@ from unstuck.operations.kinds import (
     number_of,
     patience,
     seconds,
-    seconds_or_none,
     whole_number,
 )
 from unstuck.operations.table import OPERATOR, READER, SUBMITTER, Caller, operation
@@ -297,11 +296,15 @@ def enqueue(
 ) -> NewJobView:
     """Accept a job of a workflow that workers have registered. The same `key`, or the same `id` (a UUID that you
     chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries": 0}."""
-    options = submitting.options(
+    asked = submitting.asked(
+        caller,
+        workflow,
+        args=args,
+        kwargs=kwargs,
         key=key,
         id=id,
         priority=priority,
-        delay=seconds_or_none(delay, "delay"),
+        delay=delay,
         at=at,
         queue=queue,
         target=target,
@@ -310,9 +313,9 @@ def enqueue(
         hold=hold,
         after=after,
         after_failure=after_failure,
-        policy=policy or {},
+        policy=policy,
     )
-    return submitting.submit(caller, submitting.registered(caller, workflow), args, kwargs or {}, options)
+    return submitting.submit(asked)
 
 
 @operation(

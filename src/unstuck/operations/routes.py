@@ -188,6 +188,7 @@ def _names_in(path: str) -> list[str]:
     return [part[1:-1] for part in path.split("/") if part.startswith("{")]
 
 
+@functools.cache
 def _parameters(operation: Operation[Any, Any]) -> dict[str, inspect.Parameter]:
     found = dict(inspect.signature(operation.function).parameters)
     found.pop("caller")

@@ -6,19 +6,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from unstuck.server import batch, bodies, endpoints, openapi, seeds
+from unstuck.operations.together import Together
+from unstuck.server import bodies, endpoints, openapi, seeds
 from unstuck.server.door import HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.lanes import Lane
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
+from unstuck.server.submits import Submits
 
 #: Seconds in which an answer must have been taken.
 LONGEST_ANSWER = 60.0
@@ -34,8 +37,8 @@ _SAFE = {
 }
 
 
-def all_endpoints() -> list[Endpoint]:
-    return [*endpoints.of_routes(), *batch.endpoints(), *seeds.endpoints()]
+def all_endpoints(together: Together) -> list[Endpoint]:
+    return [*endpoints.of_routes(), *Submits(together).endpoints(), *seeds.endpoints()]
 
 
 class Api:
@@ -45,7 +48,8 @@ class Api:
         self._door = door
         self._rates = rates
         self._is_ready = is_ready
-        self._endpoints = Endpoints(all_endpoints())
+        self._together = Together()
+        self._endpoints = Endpoints(all_endpoints(self._together))
         self._lane = Lane("http")
         self._patient = Lane("http-waits", PATIENT, waiting=0)
         self.is_leaving = False
@@ -55,6 +59,7 @@ class Api:
         self.is_leaving = True
         self._lane.close()
         self._patient.close()
+        self._together.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -93,9 +98,10 @@ class Api:
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")
         lane = self._patient if endpoint.waits else self._lane
-        return await lane.run(lambda: self._ask(endpoint, exchange))
+        answer = await lane.run(lambda: self._ask(endpoint, exchange))
+        return answer if isinstance(answer, HttpAnswer) else await asyncio.wrap_future(answer)
 
-    def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer:
+    def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
         admitted = self._door.admit(exchange)
         if self._rates is not None and admitted.counted_as is not None:
             self._rates.take(admitted.counted_as)

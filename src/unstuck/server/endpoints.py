@@ -1,8 +1,9 @@
-"""Endpoints: what answers at a path. One for each route of the table; `batch` and `seeds` are beside them."""
+"""Endpoints: what answers at a path. One for each route of the table; `submits` and `seeds` are beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -21,12 +22,12 @@ _KEYS = {"jobs.enqueue": "key", "events.send": "id"}
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`ask` runs on a thread. `waits`: for more than the database."""
+    """`ask` runs on a thread, and may leave the answer to others. `waits`: for more than the database."""
 
     method: str
     #: With the prefix: "/api/v1/jobs/{job}".
     path: str
-    ask: Callable[[Caller, Exchange], HttpAnswer]
+    ask: Callable[[Caller, Exchange], HttpAnswer | Future[HttpAnswer]]
     waits: bool = False
 
     @property
@@ -39,7 +40,11 @@ class Endpoints:
 
     def __init__(self, endpoints: Iterable[Endpoint]) -> None:
         self._by_length: dict[int, list[tuple[list[str], Endpoint]]] = {}
+        #: Those without a name in their path: what is asked most is found at once.
+        self._by_words: dict[tuple[str, str], Endpoint] = {}
         for endpoint in endpoints:
+            if "{" not in endpoint.path:
+                self._by_words[endpoint.method, endpoint.path] = endpoint
             parts = endpoint.path.split("/")
             self._by_length.setdefault(len(parts), []).append((parts, endpoint))
         for found in self._by_length.values():
@@ -49,6 +54,8 @@ class Endpoints:
         """And tells the exchange the names in its path. NotFound, MethodNotAllowed."""
         said = exchange.own_path.split("/")
         wanted = "GET" if exchange.method == "HEAD" else exchange.method
+        if (known := self._by_words.get((wanted, exchange.own_path))) is not None:
+            return known
         allowed: dict[str, None] = {}
         for parts, endpoint in self._by_length.get(len(said), ()):
             if all(part == word or part.startswith("{") for part, word in zip(parts, said, strict=True)):
@@ -67,6 +74,7 @@ def of_routes() -> list[Endpoint]:
     return [
         Endpoint(route.method, PREFIX + route.path, _asker(route), waits=_may_wait(route))
         for route in routes().values()
+        if route.name != "jobs.enqueue"  # see `submits`
     ]
 
 
@@ -78,13 +86,20 @@ def _asker(route: HttpRoute) -> Callable[[Caller, Exchange], HttpAnswer]:
 
 
 def answer(route: HttpRoute, caller: Caller, exchange: Exchange) -> HttpAnswer:
+    return answer_of(route, exchange, call(route, caller, *asked_of(route, caller, exchange)))
+
+
+def asked_of(route: HttpRoute, caller: Caller, exchange: Exchange) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, with `tenant` and `by` if they were said."""
     route.operation.admitted(caller)  # who may not ask learns nothing of what would fit
     body = exchange.json if route.body is not None else None
     key = idempotency_key(route, exchange)
     if key is not None:
         body = with_key(route, body, key)
-    args, kwargs = arguments(route, exchange.path, exchange.query, body)
-    view = call(route, caller, args, kwargs)
+    return arguments(route, exchange.path, exchange.query, body)
+
+
+def answer_of(route: HttpRoute, exchange: Exchange, view: Any) -> HttpAnswer:
     found = HttpAnswer.of(view, _status(route, view), **_headers(route, exchange, view))
     return found.unless_known(exchange) if route.method == "GET" else found
 
@@ -94,8 +109,12 @@ def call(route: HttpRoute, caller: Caller, args: tuple[Any, ...], kwargs: dict[s
     few who are very patient would take every thread."""
     if _may_wait(route):
         patience(kwargs.get("timeout", 0))
-    about = caller.about(kwargs.pop("tenant", None), kwargs.pop("by", None))
-    return route.operation(about, *args, **kwargs)
+    return route.operation(about(caller, kwargs), *args, **kwargs)
+
+
+def about(caller: Caller, kwargs: dict[str, Any]) -> Caller:
+    """With what of the arguments is not the operation's; it is taken out of them."""
+    return caller.about(kwargs.pop("tenant", None), kwargs.pop("by", None))
 
 
 def idempotency_key(route: HttpRoute, exchange: Exchange) -> str | None:

@@ -74,25 +74,25 @@ class Transactions:
 
         return self.database.write(both)
 
-    def submit_at_once(self, jobs: Sequence[NewJob]) -> list[Submitted] | None:
+    def submit_at_once(self, jobs: Sequence[NewJob], patience: float | None = None) -> list[Submitted] | None:
         """In one round trip, where nothing asks for more. None: something does. They are checked in either case."""
         known = self._plain.get(id(jobs.pattern)) if isinstance(jobs, Alike) else None
         if known is None or not self._still_holds(known, jobs):
             submit.check(jobs)
             if self.door.is_watched:
                 return None
-            known = self._looked_up(jobs) if submit.can_be_at_once(jobs) else None
+            known = self._looked_up(jobs, patience) if submit.can_be_at_once(jobs) else None
         if known is None:
-            return self._submit_alone(jobs)
+            return self._submit_alone(jobs, patience)
         stored = submit.at_once(self.database, jobs, known.plain)
         if stored is None and isinstance(jobs, Alike):
             self._plain.pop(id(jobs.pattern), None)
         return stored
 
-    def _submit_alone(self, jobs: Sequence[NewJob]) -> list[Submitted] | None:
+    def _submit_alone(self, jobs: Sequence[NewJob], patience: float | None) -> list[Submitted] | None:
         if self.database.one_table_per_statement or not submit.can_be_alone(jobs):
             return None
-        return submit.alone(self.database, jobs, self._numbers(jobs))
+        return submit.alone(self.database, jobs, self._numbers(jobs, patience))
 
     def _still_holds(self, known: _Known, jobs: Sequence[NewJob]) -> bool:
         return (
@@ -102,8 +102,8 @@ class Transactions:
             and submit.are_clean(jobs)
         )
 
-    def _looked_up(self, jobs: Sequence[NewJob]) -> _Known | None:
-        numbers, rules = self._numbers(jobs), self.name_ids.rules
+    def _looked_up(self, jobs: Sequence[NewJob], patience: float | None) -> _Known | None:
+        numbers, rules = self._numbers(jobs, patience), self.name_ids.rules
         plain = submit.Plain.of(jobs, numbers)
         if plain is None:
             return None
@@ -128,11 +128,11 @@ class Transactions:
     def _write_with_numbers(
         self, jobs: Sequence[NewJob], work: Callable[[Transaction, Numbers], T], patience: float | None
     ) -> T:
-        numbers = self._numbers(jobs)
+        numbers = self._numbers(jobs, patience)
         return self.database.write(lambda t: work(t, numbers), patience=patience)
 
-    def _numbers(self, jobs: Sequence[NewJob]) -> Numbers:
-        return self.name_ids.ensure(self.database, patterns_of(jobs), lambda t: submit.expect(t, jobs))
+    def _numbers(self, jobs: Sequence[NewJob], patience: float | None) -> Numbers:
+        return self.name_ids.ensure(self.database, patterns_of(jobs), lambda t: submit.expect(t, jobs), patience)
 
     def known_worker(self, worker: int) -> Row | None:
         """Name and host of an incarnation never change. Its code version does with each import, and is what it

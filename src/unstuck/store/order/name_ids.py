@@ -178,7 +178,13 @@ class NameIds:
         rules.terms.keep(found)
         return found, seen
 
-    def ensure(self, database: Database, jobs: Iterable[NewJob], expect: Expect | None = None) -> Numbers:
+    def ensure(
+        self,
+        database: Database,
+        jobs: Iterable[NewJob],
+        expect: Expect | None = None,
+        patience: float | None = None,
+    ) -> Numbers:
         """Make what these jobs need, in short transactions of their own: the submit itself then waits for nobody.
         `expect` raises what the submit would be refused for, so far as it can be seen: names of refused jobs are not
         made."""
@@ -191,12 +197,14 @@ class NameIds:
             known = self.rules.numbers.get(reference)
             if known is not None:
                 return known
-        found = self._ensure(database, wanted.values(), expect)
+        found = self._ensure(database, wanted.values(), expect, patience)
         if not others and found.terms and found.seen == self.rules.seen:
             self.rules.numbers.keep({reference: found})
         return found
 
-    def _ensure(self, database: Database, wanted: Collection[NewJob], expect: Expect | None) -> Numbers:
+    def _ensure(
+        self, database: Database, wanted: Collection[NewJob], expect: Expect | None, patience: float | None
+    ) -> Numbers:
         memory = self._memory
         routes = {route_name(job) for job in wanted}
         targets = {(job.tenant, job.target) for job in wanted if job.target is not None}
@@ -211,7 +219,7 @@ class NameIds:
         )
         if not lacking:
             return known
-        found = lacking.numbers(database, expect)
+        found = lacking.numbers(database, expect, patience)
         as_of = memory.keep(found)
         self._policies.keep({n: terms.policy for terms, n in found.policies.items() if terms.asked is None})
         return Numbers(
@@ -261,12 +269,12 @@ class _Lacking:
     def __bool__(self) -> bool:
         return bool(self.routes or self.targets or self.policies)
 
-    def numbers(self, database: Database, expect: Expect | None) -> Numbers:
+    def numbers(self, database: Database, expect: Expect | None, patience: float | None) -> Numbers:
         """Looked for first: most names that a fresh process meets are old, and an insert that finds its row there
         already is a write all the same."""
         found, old = database.read(self._found)
         if old:
-            found, _ = database.write(lambda t: self._named_again(t, old))
+            found, _ = database.write(lambda t: self._named_again(t, old), patience=patience)
         new = _Lacking(
             self.routes - found.routes.keys(),
             self.targets - found.targets.keys(),
@@ -276,7 +284,7 @@ class _Lacking:
             return found
         if expect is not None:
             database.read(expect)
-        made = database.write(new._made)
+        made = database.write(new._made, patience=patience)
         return Numbers(
             {**found.routes, **made.routes},
             {**found.targets, **made.targets},

@@ -72,9 +72,10 @@ class JobPage:
 class JobsPort(Protocol):
     """Jobs, as those who ask for them see them."""
 
-    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    def submit(self, jobs: Sequence[NewJob], patience: float | None = None) -> list[Submitted]:
         """All or nothing. Raises KeyConflict when a key is known with another fingerprint, WorkflowBlacklisted for a
-        workflow of which nothing is accepted."""
+        workflow of which nothing is accepted. `patience`: seconds for which it waits for a row that somebody else
+        holds; then StoreBusy."""
         ...
 
     def workflow(self, name: str) -> WorkflowRecord | None: ...
@@ -128,6 +129,10 @@ class JobsPort(Protocol):
         ...
 
     def get(self, tenant: str, job: str) -> JobRecord | None: ...
+
+    def get_many(self, jobs: Sequence[str]) -> dict[str, JobRecord]:
+        """Those of them that there are, by id, of all tenants: who asks looks whose they are."""
+        ...
 
     def find(self, tenant: str | None, prefix: str, limit: int = 5, within: Within | None = None) -> list[str]:
         """Ids that begin with this, of jobs that are `within`; of all tenants with None."""

@@ -35,13 +35,15 @@ from unstuck.store.transactions import LOOKS
 
 
 class SqlJobs(SqlVerbs):
-    def submit(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+    def submit(self, jobs: Sequence[NewJob], patience: float | None = None) -> list[Submitted]:
         if not jobs:
             return []
-        if (stored := self._transactions.submit_at_once(jobs)) is not None:
+        if (stored := self._transactions.submit_at_once(jobs, patience)) is not None:
             return stored
         answers = self._transactions.with_numbers(
-            jobs, lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life, self._transactions.door)
+            jobs,
+            lambda t, numbers: submit.submit(t, jobs, numbers, self._key_life, self._transactions.door),
+            patience,
         )
         self._database.hint()  # of a repeat too: the first call may have lost its answer, and then said nothing
         return answers
@@ -129,6 +131,13 @@ class SqlJobs(SqlVerbs):
             return None if row is None else job_of(row, self._name_ids.policy(t, row["policy"]))
 
         return self._database.read(work) if lookup.can_exist(tenant, job) else None
+
+    def get_many(self, jobs: Sequence[str]) -> dict[str, JobRecord]:
+        def work(t: Transaction) -> dict[str, JobRecord]:
+            rows = t.all("jobs_by_id", uids=list(jobs))
+            return {row["uid"]: job_of(row, self._name_ids.policy(t, row["policy"])) for row in rows}
+
+        return self._database.read(work) if jobs else {}
 
     def find(self, tenant: str | None, prefix: str, limit: int = 5, within: Within | None = None) -> list[str]:
         if not lookup.can_exist(tenant, prefix):
