@@ -73,7 +73,7 @@ def _measure(
         first = workflow.enqueue_many([()] * jobs)[0]
         enqueued = clock.boot() - began
         how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "bench-worker"]
-        with Companion("unstuck.examples.bench:app", url, log, how) as companion:
+        with Companion.worker("unstuck.examples.bench:app", url, log, how) as companion:
             _drain(noops.app._engine.store, companion, before, timeout)
             drained = (noops.app._engine.store.now() - first.attempts()[0].claimed_at).total_seconds()
     return {

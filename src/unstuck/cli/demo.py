@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +47,8 @@ def demo(
     processes: Annotated[int, option("--processes", "-p", help="executor processes", least=1)] = 2,
     database: options.Database = None,
 ) -> int:
-    """A worker, an example app and a trickle of jobs: watch them live, and play with them from another terminal."""
+    """A worker, a server, an example app and a trickle of jobs: watch them live, and play along from another
+    terminal."""
     url = database or _demo_file(fresh)
     # The example app asks the environment for its database, as yours would.
     os.environ["UNSTUCK_DATABASE"] = url
@@ -62,9 +64,10 @@ def demo(
         if database is None:  # on somebody's own database their rules stay
             trickle.lose_patience()
         started = watcher.look().now
-        with Companion("unstuck.examples.demo:app", url, FOLDER / "worker.log", how) as companion:
+        worker = Companion.worker("unstuck.examples.demo:app", url, FOLDER / "worker.log", how)
+        with worker as companion, _server(url) as address:
             show = _lines if plain or output.is_plain(sys.stdout) else _window
-            show(Demo(url, for_, stop, companion, watcher, trickle))
+            show(Demo(url, address, for_, stop, companion, watcher, trickle))
             output.note("stopping: the worker finishes what ends in time, and hands the rest back …")
         _summarize(watcher, started, url)
     return exits.OK
@@ -75,6 +78,7 @@ class Demo:
     """Everything the loop needs."""
 
     url: str
+    address: str | None
     seconds: float | None
     stop: threading.Event
     companion: Companion
@@ -90,6 +94,16 @@ def _demo_file(fresh: bool) -> str:
             leftover.unlink()
     output.note(f"the demo keeps its jobs in {path} (a SQLite file; --fresh starts anew)")
     return f"sqlite:///{path.resolve()}"
+
+
+@contextmanager
+def _server(url: str) -> Iterator[str | None]:
+    """The address of everything over HTTP; None: the extra for it is not installed."""
+    if find_spec("uvicorn") is None or find_spec("starlette") is None:
+        yield None
+        return
+    with Companion.server(url, FOLDER / "server.log") as server:
+        yield server.address(START_WITHIN)
 
 
 @contextmanager
@@ -142,7 +156,7 @@ def _window(stage: Demo) -> None:
                 stage.watcher.news,
                 title="every job reaches a state that explains itself, whatever happens",
                 time=_clock_text(elapsed, stage.seconds),
-                hints=_hints(stage.url, snapshot, stage.watcher.stuck),
+                hints=_hints(stage.url, snapshot, stage.watcher.stuck, stage.address),
                 size=screen.size,
             )
             live.update(picture, refresh=True)
@@ -150,7 +164,7 @@ def _window(stage: Demo) -> None:
 
 def _lines(stage: Demo) -> None:
     output.say(f"unstuck demo: jobs in {stage.url}")
-    for hint in _hints(stage.url, None):
+    for hint in _hints(stage.url, None, address=stage.address):
         output.say(f"  {hint}")
     counted = -5.0
     for elapsed, snapshot in _looks(stage):
@@ -171,8 +185,11 @@ def _count_text(counts: dict[JobState, int]) -> str:
     return " · ".join(f"{state} {number}" for state, number in counts.items() if number) or "no jobs yet"
 
 
-def _hints(url: str, snapshot: DemoSnapshot | None, stuck: str | None = None) -> list[str]:
+def _hints(
+    url: str, snapshot: DemoSnapshot | None, stuck: str | None = None, address: str | None = None
+) -> list[str]:
     """The first and the last two stay when the window is low."""
+    over_http = [] if address is None else [f"curl -s {address}/api/v1/stats    everything over HTTP"]
     job = snapshot.running[-1].record.id if snapshot and snapshot.running else "JOB"
     return [
         f"export UNSTUCK_DATABASE={url}{_activation()}",
@@ -180,6 +197,7 @@ def _hints(url: str, snapshot: DemoSnapshot | None, stuck: str | None = None) ->
         "unstuck approvals    unstuck blacklist    unstuck notifications    unstuck events follow",
         f"unstuck jobs show {job} (or cancel, logs --follow, …)",
         "unstuck enqueue greet '\"you\"' --wait",
+        *over_http,
         f"unstuck workers    unstuck stack {stuck or 'JOB'}",
         f"kill -9 {(snapshot and _a_process(snapshot)) or 'PID'}    a process dies: watch its jobs run again",
     ]
