@@ -73,6 +73,14 @@ def test_an_unknown_thing_is_a_404_or_a_422_of_every_route_and_never_a_500(site:
             assert answer.status_code < 500 or answer.status_code == 504, f"{route.name} {path}: {answer.text}"
 
 
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_limit_that_no_database_could_hold_is_refused_by_every_list(site: Site) -> None:
+    for route in routes().values():
+        if "limit" in route.query.__struct_fields__ and not route.names:
+            refused = site.get(f"{PREFIX}{route.path}?limit={10**24}")
+            assert refused.status_code == 422, f"{route.name}: {refused.text}"
+
+
 # --- pages and tags -----------------------------------------------------------------------------------------------
 
 

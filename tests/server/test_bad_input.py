@@ -78,6 +78,13 @@ def test_a_body_that_cannot_be_accepted(site: Site, greet: str) -> None:
     assert submit(site, b'{"workflow": "greet"}').status_code == 201
 
 
+def test_a_body_that_is_no_object_is_refused_where_nothing_is_needed_too(shared_site: Site) -> None:
+    for body in (b"null", b"[]", b"5", b'""'):
+        refused = shared_site.client.post("/api/v1/queues/io/unpause", content=body, headers=JSON)
+        problem(refused, 422, "WrongArguments")
+    assert shared_site.client.post("/api/v1/queues/io/unpause", headers=JSON).status_code == 200
+
+
 def test_no_field_of_a_row_can_be_set_besides_what_a_submit_takes(shared_site: Site) -> None:
     """Check 4."""
     taken = {"workflow", "args", "kwargs", "key", "id", "priority", "delay", "queue", "target", "limit_key", "tags",

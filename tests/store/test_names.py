@@ -150,7 +150,7 @@ def test_a_clock_that_leapt_makes_nothing_old(store: SqlStore, store_url: str, c
     assert names(store_url)[0] == []
 
 
-@in_tiers("seconds", 2, 9)
+@in_tiers("seconds", 5, 9)
 def test_submits_and_forgetting_at_once_leave_no_job_without_its_names(
     store_url: str, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:

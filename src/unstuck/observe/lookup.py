@@ -200,6 +200,7 @@ class Lookup:
 
     def tallies(self, by: TallyBy, *, after: str = "", limit: int = 20) -> list[Tally]:
         """How many jobs are where, per tenant, or per queue or workflow of this tenant; by name, above `after`."""
+        check_limit(limit)
         return self._store.tallies(by, self._tenant, after=after, limit=limit, ceiling=CEILING)
 
 

@@ -140,12 +140,10 @@ def arguments(
     found = _from_path(route, path, problems)
     found |= _from_query(route, query, problems)
     if route.body is not None:
-        for name, value in _converted(route.body, {} if body is None else body, "body", problems).items():
+        for name, value in _converted(route.body, body, "body", problems).items():
             if name == "tenant" and found.get("tenant") not in (None, value):
                 problems.append(("body", "/tenant", f"the query names another tenant, {quoted(found['tenant'])}"))
             found[name] = value
-    # Whoever sends one without its value means somebody, and would get the default.
-    problems += [(_place(route, n), f"/{n}", "it is empty") for n in ("tenant", "by") if found.get(n) == ""]
     if problems:
         raise WrongArguments(problems)
     own: dict[str, Any] = {name: found.pop(name) for name in ("tenant", "by") if name in found}
@@ -155,10 +153,6 @@ def arguments(
         if parameter.kind is not parameter.KEYWORD_ONLY and name in found
     ]
     return tuple(found.pop(name) for name in by_place), {**found, **own}
-
-
-def _place(route: HttpRoute, name: str) -> str:
-    return "query" if name in route.query.__struct_fields__ else "body"
 
 
 # --- the rules ----------------------------------------------------------------------------------------------------
@@ -218,7 +212,9 @@ INSTANT = Annotated[datetime, msgspec.Meta(tz=True)]
 
 _Field = tuple[str, Any, Any]
 
-_OWN: dict[str, _Field] = {name: (name, str | None, None) for name in ("tenant", "by")}
+#: Not empty: whoever sends one without its value means somebody, and would get the default.
+_SOMEBODY = Annotated[str, msgspec.Meta(min_length=1)]
+_OWN: dict[str, _Field] = {name: (name, _SOMEBODY | None, None) for name in ("tenant", "by")}
 
 _NEEDED = object()
 

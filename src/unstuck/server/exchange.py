@@ -85,8 +85,8 @@ class Exchange:
 
     @cached_property
     def json(self) -> Any:
-        """Its body; None: there is none."""
-        return bodies.parse(self.body) if self.body.strip() else None
+        """Its body; where there is none, an object without anything."""
+        return bodies.parse(self.body) if self.body.strip() else {}
 
     def check_media_type(self) -> None:
         """A page of another site can send a form, or plain text, but no JSON without being asked first."""

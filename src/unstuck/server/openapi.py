@@ -147,7 +147,8 @@ def _responses(route: HttpRoute, of: dict[str, Any]) -> dict[str, Any]:
     if route.method == "GET":
         found["304"] = {"description": "it is as the ETag in If-None-Match says"}
     codes: dict[int, list[str]] = {}
-    for kind in (*route.errors, *_OF_REQUESTS):
+    of_tenants = () if route.operation.entry.whose == "platform" else (errors.UnknownTenant,)
+    for kind in (*route.errors, *of_tenants, *_OF_REQUESTS):
         codes.setdefault(ERRORS[kind].status, []).append(kind.__name__)
     for code in (*_ALWAYS, *(_OF_BODIES if route.body is not None else ())):
         codes.setdefault(REFUSALS[code].status, []).append(code)
