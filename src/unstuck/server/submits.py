@@ -64,7 +64,7 @@ class Submits:
         for number, one in enumerate(bodies):
             try:
                 said = one if key is None else with_key(route, one, f"{key}#{number}")
-                args, kwargs = arguments(route, {}, exchange.query, {} if said is None else said)
+                args, kwargs = arguments(route, {}, exchange.query, said)
                 asked = _asked(caller, args, kwargs, ids)
             except Exception as error:
                 items.put(number, error)
