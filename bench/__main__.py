@@ -86,6 +86,19 @@ def main() -> None:
     asks.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/enqueue.jsonl")
     ask_cells = commands.add_parser("enqueue-cell", help="(by enqueue) one contender, which takes turns")
     ask_cells.add_argument("contender", choices=ENTRIES)
+    web = commands.add_parser("http", help="submit, read and list over HTTP beside direct enqueue; idle connections")
+    web.add_argument("--stores", default="postgres,sqlite")
+    web.add_argument("--rounds", type=int, default=5)
+    web.add_argument("--seconds", type=float, default=3.0, help="of each turn")
+    web.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/http.jsonl")
+    web_clients = commands.add_parser("http-clients", help="(by http) clients that ask, in a process of their own")
+    web_clients.add_argument("url")
+    web_clients.add_argument("what", choices=("submit", "read", "list"))
+    web_clients.add_argument("clients", type=int)
+    web_clients.add_argument("seconds", type=float)
+    web_direct = commands.add_parser("http-direct", help="(by http) one caller of enqueue")
+    web_direct.add_argument("database")
+    web_direct.add_argument("seconds", type=float)
     for name, text in (
         ("idle", "one worker while nothing happens: CPU, statements, memory; and its start to its first job"),
         ("pickup", "single jobs, 50 a second: how soon one is picked up, and the CPU it costs"),
@@ -172,6 +185,18 @@ def main() -> None:
 
             names = asked.only.split(",") if asked.only else list(enqueue.ASKERS)
             enqueue.run(names, asked.rounds, asked.singles, asked.bulk, asked.keep)
+        case "http":
+            from bench import http
+
+            sys.exit(not http.run(asked.stores.split(","), asked.rounds, asked.seconds, asked.keep))
+        case "http-clients":
+            from bench import http
+
+            http.clients(asked.url, asked.what, asked.clients, asked.seconds)
+        case "http-direct":
+            from bench import http
+
+            http.direct(asked.database, asked.seconds)
         case "enqueue-cell":
             from bench import enqueue
 
