@@ -1,4 +1,4 @@
-"""JobLines: a line per job that ended, for the person at a worker's terminal; per job that failed for good, elsewhere.
+"""JobLines: a line per job that ended, for the person at a worker's terminal; elsewhere per job that failed.
 
 At most so many a second, those that did not complete apart from those that did, so that a flood of one kind does not
 hide the other; how many were left out is said. What is left out costs no more than being counted.
