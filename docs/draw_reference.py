@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from unstuck import App, config
+from unstuck import App, Job, config
 from unstuck.app.workflow import PolicyOptions, WorkflowOptions
 from unstuck.cli import exits
 from unstuck.config import PRESETS, Settings
@@ -49,6 +49,14 @@ APP_HEAD = """\
 `app = unstuck.App()` opens nothing before its first use. Its arguments: `database` (where the jobs live), `tenant`
 (whose they are), `name` (who asks, for histories and the audit), `version` (of the code; left out: a digest of it),
 `preset`, and every setting below by its name. `with unstuck.App() as app:` closes it at the end.
+"""
+
+JOB_HEAD = """\
+## A job
+
+What `workflow.enqueue(…)` and `app.job(id)` give: a handle, which asks the database with every call. `job.id`
+is its id; `job.is_new` is False when a key led to an earlier job. In coroutines put an `a` in front (`await
+job.aresult()`); of `wait`, whose twin would be a word of Python, it is `await job.await_()`.
 """
 
 OPERATIONS_HEAD = """\
@@ -132,6 +140,7 @@ def draw() -> str:
     parts = [
         HEAD,
         _app(),
+        _job(),
         _operations(),
         _views(),
         _options(),
@@ -149,6 +158,17 @@ def _app() -> str:
     own = {name: value for name, value in vars(App).items() if not name.startswith("_")}
     lines = [APP_HEAD, "| | |", "| --- | --- |"]
     lines += [f"| `app.{name}` | {_cell(' '.join((value.__doc__ or '').split()))} |" for name, value in own.items()]
+    return "\n".join([*lines, ""])
+
+
+def _job() -> str:
+    own = {name: value for name, value in vars(Job).items() if inspect.isfunction(value) and not name.startswith("_")}
+    twins = {f"a{name}" for name in own} | {"await_"}
+    lines = [JOB_HEAD, "| | |", "| --- | --- |"]
+    for name, value in own.items():
+        if name not in twins:
+            takes = ", ".join(f"{each}=" for each in [*inspect.signature(value).parameters][1:])
+            lines.append(f"| `job.{name}({takes})` | {_cell(' '.join((value.__doc__ or '').split()))} |")
     return "\n".join([*lines, ""])
 
 

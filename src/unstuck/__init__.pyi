@@ -34,6 +34,7 @@ from unstuck.model.errors import KeyConflict as KeyConflict
 from unstuck.model.errors import KeyEnded as KeyEnded
 from unstuck.model.errors import NoAnswer as NoAnswer
 from unstuck.model.errors import NoStack as NoStack
+from unstuck.model.errors import NotAnApp as NotAnApp
 from unstuck.model.errors import NotAsked as NotAsked
 from unstuck.model.errors import NotBlacklisted as NotBlacklisted
 from unstuck.model.errors import NotBlocking as NotBlocking
@@ -45,10 +46,12 @@ from unstuck.model.errors import OtherCount as OtherCount
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
+from unstuck.model.errors import StaleCursor as StaleCursor
 from unstuck.model.errors import StepTimeout as StepTimeout
 from unstuck.model.errors import StillRunning as StillRunning
 from unstuck.model.errors import StoreBusy as StoreBusy
 from unstuck.model.errors import StoreError as StoreError
+from unstuck.model.errors import StoreLocked as StoreLocked
 from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TargetDeadlock as TargetDeadlock
 from unstuck.model.errors import TooManyAttempts as TooManyAttempts
@@ -215,6 +218,7 @@ __all__ = [
     "NewKeyView",
     "NoAnswer",
     "NoStack",
+    "NotAnApp",
     "NotAsked",
     "NotBlacklisted",
     "NotBlocking",
@@ -246,12 +250,14 @@ __all__ = [
     "Shown",
     "Spent",
     "StackView",
+    "StaleCursor",
     "StatsView",
     "StepTimeout",
     "StepView",
     "StillRunning",
     "StoreBusy",
     "StoreError",
+    "StoreLocked",
     "StoreUnavailable",
     "Stream",
     "TallyView",

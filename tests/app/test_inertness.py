@@ -13,6 +13,7 @@ import pytest
 
 import unstuck
 from tests.tiers import slow
+from unstuck.model import errors
 
 APP = """
 import unstuck
@@ -109,6 +110,14 @@ def test_every_name_is_there_and_the_stub_says_the_same() -> None:
     assert set(unstuck.__all__) <= set(dir(unstuck))
     with pytest.raises(AttributeError, match="nothing_like_it"):
         _ = unstuck.nothing_like_it  # type: ignore[attr-defined]
+
+
+def test_every_error_that_the_reference_names_can_be_imported() -> None:
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.UnstuckError)
+    ]
+    assert len(kinds) > 40
+    assert [kind.__name__ for kind in kinds if kind.__name__ not in unstuck.__all__] == []
 
 
 def test_the_first_use_makes_the_default_database_in_the_current_directory(tmp_path: Path) -> None:

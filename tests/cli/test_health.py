@@ -106,7 +106,17 @@ def test_a_worker_without_a_beat_is_a_warning_although_its_lease_holds(
     """It is frozen or cut off, and cannot say what fails."""
     assert "silent" not in asked(unstuck)
     by_hand(store_url, "UPDATE unstuck_workers SET beat_at = beat_at - %s", 12_000_000)
-    assert asked(unstuck)["silent"]["detail"] == "w1: no beat for too long"
+    assert asked(unstuck)["silent"]["detail"] == "w1: no beat for too long: unstuck workers"
+
+
+def test_a_lost_worker_is_no_news_once_another_of_its_name_lives(
+    unstuck: Command, store: SqlStore, store_url: str, w1: WorkerRecord
+) -> None:
+    """A worker was killed and started again: nobody has to do anything about the one before."""
+    by_hand(store_url, "UPDATE unstuck_workers SET lease_until = beat_at - 1, beat_at = beat_at - %s", MINUTE)
+    assert asked(unstuck)["silent"]["detail"].startswith("w1: ")
+    beats(store, a_worker(store, "w1", lease=600.0))
+    assert "silent" not in asked(unstuck)
 
 
 def test_a_role_that_has_failed_for_a_moment_only_is_a_warning(

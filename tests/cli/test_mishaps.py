@@ -138,7 +138,7 @@ BROKEN = "def price():\n    return 1 / 0\n\nprice()\n"
 @pytest.mark.parametrize(
     ("app", "told", "lines"),
     [
-        ("nope:app", "app nope:app cannot be imported: ModuleNotFoundError: No module named 'nope'", 1),
+        ("nope:app", "app nope:app cannot be imported: ModuleNotFoundError: No module named 'nope'; looked in ", 1),
         ("shop:nope", "shop has no nope; name the App as module:attribute", 1),
         ("nope.py:app", "there is no file nope.py", 1),
         ("leaves:app", "SystemExit: 3", 5),
@@ -156,6 +156,7 @@ def test_an_app_that_cannot_be_had_is_told_in_the_users_own_terms(
     assert (answer.code, answer.out) == (2, ""), answer.err
     assert told in answer.err
     assert len(answer.err.splitlines()) <= lines
+    assert ("looked in" in answer.err) == (app == "nope:app")
     assert "unstuck/executor" not in answer.err
     assert "importlib" not in answer.err
     assert ('.py", line' in answer.err) == (app in ("broken:app", "leaves:app"))
@@ -261,3 +262,17 @@ def test_the_first_job_of_a_known_app_makes_the_database(here: Command) -> None:
     assert here("enqueue", "add", "1", "--app", "shop:app").code == 0
     assert os.path.exists(here.directory / "unstuck.db")
     assert here("enqueue", "add", "1").code == 3, "nobody has registered it there"
+
+
+def test_a_text_of_digits_that_is_taken_for_a_number_is_told_how_to_be_written(here: Command) -> None:
+    """A card number, an account: they are JSON for a number."""
+    (here.directory / "bank.py").write_text(
+        "import unstuck\napp = unstuck.App()\n\n@app.workflow\ndef pay(cents: int, card: str) -> None: ...\n"
+    )
+    hint = """text that reads as JSON needs quotes of its own: '"42"'"""
+    for card in ("4111", "card=true"):
+        answer = here("enqueue", "pay", "5", card, "--app", "bank:app")
+        assert (answer.code, "card: expected string, got " in answer.err) == (2, True), answer.err
+        assert answer.err.rstrip().endswith(hint)
+    assert here("enqueue", "pay", "5", '"4111"', "--app", "bank:app").code == 0
+    assert "quotes" not in here("enqueue", "pay", "five", "4111a", "--app", "bank:app").err

@@ -70,25 +70,28 @@ class Job(Generic[R_co]):
         return await self._in_thread(self.view)
 
     def state(self) -> JobState:
+        """As it is stored, "QUEUED" for one; `job.view().shown_state` says it more precisely."""
         return self._look().state
 
     async def astate(self) -> JobState:
         return await self._in_thread(self.state)
 
     def error_type(self) -> str | None:
+        """The name of the error that it ended with, or was last tried again for."""
         return self._look().error_type
 
     async def aerror_type(self) -> str | None:
         return await self._in_thread(self.error_type)
 
     def error(self) -> str | None:
-        """Its message."""
+        """The message of that error."""
         return self._look().error_message
 
     async def aerror(self) -> str | None:
         return await self._in_thread(self.error)
 
     def progress(self) -> Any:
+        """What `ctx.progress` said last."""
         return self._reading.progress(self.id)
 
     async def aprogress(self) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,7 +14,7 @@ from unstuck.cli import options, output
 from unstuck.cli.jobs.wait import finish
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import CheckedRequest, exists, repeated, session_on, settings_of
-from unstuck.model.errors import InvalidInput, UnknownJob
+from unstuck.model.errors import InvalidArguments, InvalidInput, UnknownJob
 from unstuck.model.payload import decode
 
 app = options.single()
@@ -95,11 +97,13 @@ def enqueue(
     options.check_timeout(wait, timeout, "; how long the job may run is --time-limit")
     positional, named = parse(arguments or [], kwargs)
     settings = settings_of({**common.flags, "app": app_name})
-    asked = CheckedRequest.of(settings, workflow, positional, named, flags.given())
+    with _telling_how_to_write_text():
+        asked = CheckedRequest.of(settings, workflow, positional, named, flags.given())
     if flags.after and not exists(settings.database):
         raise UnknownJob(flags.after[0])
     with session_on(settings, missing="create" if asked.is_known else "ignore") as session:
-        job = session.submit(asked)
+        with _telling_how_to_write_text():
+            job = session.submit(asked)
         if not job.created:
             output.note(f"key {flags.key} is known: this is the job it made before")
         if wait:
@@ -112,6 +116,18 @@ def enqueue(
             output.say(job.id)
             output.note(f"follow it: unstuck jobs show {job.id}{repeated(settings, 'database', 'tenant')}")
     return 0
+
+
+@contextmanager
+def _telling_how_to_write_text() -> Iterator[None]:
+    """4111 is a number, also where the workflow wants the text of a card: the shell has taken the quotes."""
+    try:
+        yield
+    except InvalidArguments as refused:
+        if "expected string, got" not in refused.problem:
+            raise
+        hint = """text that reads as JSON needs quotes of its own: '"42"'"""
+        raise InvalidArguments(refused.workflow, f"{refused.problem}; {hint}") from None
 
 
 def parse(arguments: list[str], kwargs: str | None) -> tuple[list[Any], dict[str, Any]]:

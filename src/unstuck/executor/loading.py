@@ -85,7 +85,7 @@ def load_app(app: str) -> object:
         origin, attribute = attribute, "app"
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    module = _file(origin) if origin.endswith(".py") else importlib.import_module(origin)
+    module = _file(origin) if origin.endswith(".py") else _module(origin)
     found: object = module
     for name in attribute.split("."):
         try:
@@ -93,6 +93,17 @@ def load_app(app: str) -> object:
         except AttributeError:
             raise InvalidInput(f"{origin} has no {attribute}; name the App as module:attribute") from None
     return found
+
+
+def _module(origin: str) -> ModuleType:
+    try:
+        return importlib.import_module(origin)
+    except ModuleNotFoundError as error:
+        if not f"{origin}.".startswith(f"{error.name}."):  # something that the app itself imports
+            raise
+        # A service that was started in another folder than its author's is the usual reason.
+        places = f"looked in {os.getcwd()}, in PYTHONPATH and among what is installed"
+        raise ModuleNotFoundError(f"{error}; {places}", name=error.name) from None
 
 
 def _file(path: str) -> ModuleType:

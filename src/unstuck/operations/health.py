@@ -119,7 +119,9 @@ def _of_workers(
     found: Sequence[WorkerView], needed: bool, now: datetime, silent_after: timedelta
 ) -> Iterator[CheckView]:
     alive = [w for w in found if w.is_alive]
-    silent = [w.name for w in found if w.state in ("lost", "offline", "fenced") and w.is_news(now)]
+    lost = [w.name for w in found if w.state in ("lost", "offline", "fenced") and w.is_news(now)]
+    # One that was started again under its name is as well as anybody.
+    silent = [name for name in lost if name not in {w.name for w in alive}]
     # Their lease holds, but what fails there cannot be told either.
     silent += [w.name for w in alive if now - w.heartbeat_at > silent_after]
     broken = [w.name for w in alive if w.import_error]
@@ -131,7 +133,9 @@ def _of_workers(
         yield answered("ready", False, "no worker takes new jobs: they drain, or still start", fatal=False)
     if silent:
         more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
-        yield answered("silent", False, f"{', '.join(silent[:NAMED])}{more}: no beat for too long", fatal=False)
+        yield answered(
+            "silent", False, f"{', '.join(silent[:NAMED])}{more}: no beat for too long: unstuck workers", fatal=False
+        )
     if broken:
         yield answered("import", False, f"{', '.join(broken)} cannot import the app: unstuck workers")
     if barren:
