@@ -37,8 +37,8 @@ def _asked(
 
 def status(caller: Caller, exchange: Exchange) -> HttpAnswer:
     """Where a job stands, in one flat object."""
-    route, args, kwargs = _asked("jobs.get", caller, exchange)
-    job = call(route, caller, args, {"last": 1, **{n: v for n, v in kwargs.items() if n != "last"}})
+    route, args, kwargs = _asked("jobs.wait", caller, exchange)
+    job = call(route, caller, args, {**kwargs, "timeout": 0})
     return HttpAnswer.of(
         {
             "id": job.id,
@@ -98,7 +98,7 @@ def resume(caller: Caller, exchange: Exchange) -> HttpAnswer:
     """A job that is not on the target is not there."""
     route, args, kwargs = _asked("jobs.resume", caller, exchange, exchange.json)
     about = caller.about(kwargs.get("tenant"))
-    found = jobs.get(about, args[0], last=1)
+    found = jobs.wait(about, args[0], timeout=0)
     if found.target != unquote(exchange.path["target"]):
         raise UnknownJob(args[0])
     return HttpAnswer.of(call(route, caller, (found.id,), kwargs))
