@@ -12,6 +12,7 @@ import msgspec
 
 from unstuck.model import errors
 from unstuck.operations.routes import PREFIX, HttpRoute, is_told_as_json, kinds_of, routes
+from unstuck.server import seeds, submits
 from unstuck.server.problems import ERRORS, MEDIA_TYPE, REFUSALS
 from unstuck.version import __version__
 
@@ -70,13 +71,15 @@ def _line(told: Any) -> str:
 
 
 def document() -> dict[str, Any]:
-    every = list(routes().values())
+    found = {(PREFIX + route.path, name): route for name, route in routes().items()}
+    found |= {**submits.documented(), **seeds.documented()}
+    every = list(found.values())
     kinds = [each for route in every for each in (route.answer, route.query, route.body) if each is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     of = dict(zip(map(_name, kinds), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for route in every:
-        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, of, components)
+    for (path, name), route in found.items():
+        paths.setdefault(path, {})[route.method.lower()] = _operation(name, route, of, components)
     # Queries are told field by field.
     queries = {route.query.__name__ for route in every}
     components = {name: _mended(schema) for name, schema in components.items() if name not in queries}
@@ -97,11 +100,11 @@ def _name(kind: Any) -> str:
     return repr(kind)
 
 
-def _operation(route: HttpRoute, of: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _operation(name: str, route: HttpRoute, of: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     text = inspect.cleandoc(route.operation.__doc__ or "")
     entry = route.operation.entry
     found: dict[str, Any] = {
-        "operationId": route.name,
+        "operationId": name,
         "tags": [route.operation.noun],
         "summary": " ".join(text.split()).partition(". ")[0].rstrip("."),
         "description": f"{text}\n\nNeeds the role {entry.role}.",
@@ -142,7 +145,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _responses(route: HttpRoute, of: dict[str, Any]) -> dict[str, Any]:
     answer = {"description": "done", "content": {"application/json": {"schema": of[_name(route.answer)]}}}
     found: dict[str, Any] = {str(route.status): answer}
-    if route.name == "jobs.enqueue":
+    if route.name == "jobs.enqueue" and route.status == 201:
         found["200"] = answer | {"description": "its key led to a job that was there already"}
     if route.method == "GET":
         found["304"] = {"description": "it is as the ETag in If-None-Match says"}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
 from unstuck.model.errors import UnknownJob, WrongArguments
+from unstuck.model.lifecycle import JobState
 from unstuck.operations import jobs
 from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
 from unstuck.operations.table import Caller
 from unstuck.server.endpoints import Endpoint, call
 from unstuck.server.exchange import Exchange, HttpAnswer
-from unstuck.views import rfc3339
+from unstuck.views import View
 from unstuck.views.guard import BlacklistView
 
 BLACKLIST = "/api/platform/blacklist"
@@ -27,6 +32,31 @@ def endpoints() -> list[Endpoint]:
     ]
 
 
+def documented() -> dict[tuple[str, str], HttpRoute]:
+    """By path and operationId, each as the route of ours that it asks, with what is told otherwise."""
+    known = routes()
+    added = known["blacklist.add"].body
+    assert added is not None
+    fields = msgspec.structs.fields(added)
+    renamed: list[Any] = [
+        ("workflow_id", str),
+        *((f.name, f.type, f.default) for f in fields if f.name != "workflow"),
+    ]
+    body = msgspec.defstruct("BlacklistedWorkflow", renamed, kw_only=True, forbid_unknown_fields=True)
+    resumed = known["jobs.resume"]
+    return {
+        (f"{PREFIX}/jobs/{{job}}/status", "jobs.status"): replace(known["jobs.wait"], answer=JobStatus),
+        (BLACKLIST, "platform.blacklist.list"): replace(known["blacklist.list"], answer=list[ListedWorkflow]),
+        (BLACKLIST, "platform.blacklist.add"): replace(known["blacklist.add"], body=body, answer=Success, status=200),
+        (f"{BLACKLIST}/{{workflow}}", "platform.blacklist.remove"): replace(
+            known["blacklist.remove"], answer=Success
+        ),
+        ("/targets/{target}/jobs/{job}/resume/", "targets.resume"): replace(
+            resumed, names={"target": str, **resumed.names}
+        ),
+    }
+
+
 def _asked(
     name: str, caller: Caller, exchange: Exchange, body: Any = None
 ) -> tuple[HttpRoute, tuple[Any, ...], dict[str, Any]]:
@@ -35,25 +65,57 @@ def _asked(
     return route, *arguments(route, exchange.path, exchange.query, body)
 
 
-def status(caller: Caller, exchange: Exchange) -> HttpAnswer:
+class JobStatus(View, frozen=True, kw_only=True):
     """Where a job stands, in one flat object."""
+
+    id: str
+    status: JobState
+    worker_id: str | None
+    lease_owner: str | None
+    heartbeat_at: datetime | None
+    lease_expires_at: datetime | None
+    cancel_requested: bool
+    retry_count: int
+    error_type: str | None
+    error_message: str | None
+    duration_ms: int | None
+
+
+class ListedWorkflow(View, frozen=True, kw_only=True):
+    """An entry of the blacklist; `blacklisted_by` None: the breaker made it."""
+
+    id: int
+    workflow_id: str
+    reason: str
+    blacklisted_at: datetime
+    blacklisted_by: str | None
+    stuck_count: int | None
+    removed_at: datetime | None
+    removed_by: str | None
+    tenant: str
+
+
+class Success(View, frozen=True, kw_only=True):
+    success: bool = True
+
+
+def status(caller: Caller, exchange: Exchange) -> HttpAnswer:
     route, args, kwargs = _asked("jobs.wait", caller, exchange)
     job = call(route, caller, args, {**kwargs, "timeout": 0})
-    return HttpAnswer.of(
-        {
-            "id": job.id,
-            "status": job.state,
-            "worker_id": job.worker,
-            "lease_owner": job.worker,
-            "heartbeat_at": rfc3339(job.heartbeat_at),
-            "lease_expires_at": rfc3339(job.lease_until),
-            "cancel_requested": job.request is not None,
-            "retry_count": job.failures,
-            "error_type": job.error_type,
-            "error_message": job.error_message,
-            "duration_ms": job.duration_ms,
-        }
-    ).unless_known(exchange)
+    view = JobStatus(
+        id=job.id,
+        status=job.state,
+        worker_id=job.worker,
+        lease_owner=job.worker,
+        heartbeat_at=job.heartbeat_at,
+        lease_expires_at=job.lease_until,
+        cancel_requested=job.request is not None,
+        retry_count=job.failures,
+        error_type=job.error_type,
+        error_message=job.error_message,
+        duration_ms=job.duration_ms,
+    )
+    return HttpAnswer.of(view).unless_known(exchange)
 
 
 def entries(caller: Caller, exchange: Exchange) -> HttpAnswer:
@@ -63,18 +125,18 @@ def entries(caller: Caller, exchange: Exchange) -> HttpAnswer:
     return HttpAnswer.of([_entry(entry) for entry in page]).unless_known(exchange)
 
 
-def _entry(entry: BlacklistView) -> dict[str, Any]:
-    return {
-        "id": entry.number,
-        "workflow_id": entry.workflow,
-        "reason": entry.reason,
-        "blacklisted_at": rfc3339(entry.blacklisted_at),
-        "blacklisted_by": None if entry.auto else entry.blacklisted_by,
-        "stuck_count": entry.stuck_count,
-        "removed_at": rfc3339(entry.removed_at),
-        "removed_by": entry.removed_by,
-        "tenant": entry.tenant,
-    }
+def _entry(entry: BlacklistView) -> ListedWorkflow:
+    return ListedWorkflow(
+        id=entry.number,
+        workflow_id=entry.workflow,
+        reason=entry.reason,
+        blacklisted_at=entry.blacklisted_at,
+        blacklisted_by=None if entry.auto else entry.blacklisted_by,
+        stuck_count=entry.stuck_count,
+        removed_at=entry.removed_at,
+        removed_by=entry.removed_by,
+        tenant=entry.tenant,
+    )
 
 
 def shut_out(caller: Caller, exchange: Exchange) -> HttpAnswer:
@@ -85,13 +147,13 @@ def shut_out(caller: Caller, exchange: Exchange) -> HttpAnswer:
     renamed = {("workflow" if name == "workflow_id" else name): value for name, value in body.items()}
     route, args, kwargs = _asked("blacklist.add", caller, exchange, renamed)
     call(route, caller, args, kwargs)
-    return HttpAnswer.of({"success": True})
+    return HttpAnswer.of(Success())
 
 
 def let_in(caller: Caller, exchange: Exchange) -> HttpAnswer:
     route, args, kwargs = _asked("blacklist.remove", caller, exchange)
     call(route, caller, args, kwargs)
-    return HttpAnswer.of({"success": True})
+    return HttpAnswer.of(Success())
 
 
 def resume(caller: Caller, exchange: Exchange) -> HttpAnswer:

@@ -6,22 +6,47 @@ import logging
 import threading
 from collections.abc import Collection
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from unstuck.model.errors import WrongArguments
 from unstuck.operations import submitting
-from unstuck.operations.routes import PREFIX, arguments, routes
+from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
 from unstuck.operations.submitting import AskedJob
 from unstuck.operations.table import Caller
 from unstuck.operations.together import Together
 from unstuck.server.endpoints import Endpoint, about, answer_of, asked_of, idempotency_key, with_key
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import problem_of
-from unstuck.views import plain
+from unstuck.views import View, plain
 from unstuck.views.jobs import NewJobView
 
 MOST = 1000
+
+
+class BatchItem(View, frozen=True, kw_only=True):
+    """What one of many submits is answered with: its job, or its problem."""
+
+    status: int
+    job: NewJobView | None
+    problem: dict[str, Any] | None
+
+
+class BatchAnswer(View, frozen=True, kw_only=True):
+    items: tuple[BatchItem, ...]
+
+
+def documented() -> dict[tuple[str, str], HttpRoute]:
+    """By path and operationId, as the route of ours that it asks, with what is told otherwise."""
+    route = routes()["jobs.enqueue"]
+    one: Any = route.body
+    jobs = Annotated[list[one], Meta(max_length=MOST)]
+    body = msgspec.defstruct("Batch", [("jobs", jobs)], forbid_unknown_fields=True)
+    return {(f"{PREFIX}/jobs/batch", "jobs.batch"): replace(route, body=body, answer=BatchAnswer, status=200)}
 
 
 class Submits:
