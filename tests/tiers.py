@@ -34,14 +34,25 @@ SLOW = (
     "cli/test_*_guide.py",
     "cli/test_demo.py",
     "cli/test_examples.py",
+    "cli/test_health.py",
     "cli/test_imports.py",
     "cli/test_logs.py",
+    "cli/test_mishaps.py",
+    "cli/test_own_database.py",
     "cli/test_readme.py",
     "cli/test_worker.py",
+    "client/test_retries.py",
+    # Wherever a signal may strike, and what processes of all kinds leave behind.
+    "executor/test_facts.py",
+    "executor/test_fleet.py",
+    "executor/test_imports.py",
+    "executor/test_interrupts.py",
+    "executor/test_withdrawal.py",
+    "store/test_feed_storm.py",
 )
 
 #: Under tests/: what reaches no SQL that differs; `make test` runs it on SQLite, `make test-all` on PostgreSQL too.
-ON_POSTGRES_SLOW = ("cli/*",)
+ON_POSTGRES_SLOW = ("cli/*", "client/*", "server/*")
 
 #: Under tests/: modules with a test that takes a minute. They begin first, so that no run ends waiting for one.
 LONG = ("store/test_lockstep.py", "cli/test_demo.py", "store/test_target_actors.py")

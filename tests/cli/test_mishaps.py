@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Answer, Command
-from tests.tiers import slow
 
 
 def by_shell(unstuck: Command, words: str, redirection: str) -> Answer:
@@ -95,7 +94,6 @@ def test_a_settings_file_that_cannot_be_read_is_named(bare: Command, content: by
 # --- where answers go -------------------------------------------------------------------------------------------
 
 
-@slow
 @pytest.mark.parametrize(
     "words", ["stats", "stats --json", "jobs list", "--help", "jobs --help", "db current", "version"]
 )
@@ -106,7 +104,6 @@ def test_a_full_disk_behind_stdout_is_told_and_is_a_failure(here: Command, words
     assert answer.err.splitlines() == ["unstuck: the answer could not be written to stdout: No space left on device"]
 
 
-@slow
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&- <&-", "2>/dev/full"])
 def test_a_command_whose_streams_are_closed_still_does_its_work(here: Command, redirection: str) -> None:
     answer = by_shell(here, "enqueue add 1 --app shop:app", redirection)
