@@ -35,6 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what is in its background so; tests of Ctrl-C hand it down to what they start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        # So does nohup with this one, and our workers rightly go by it.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "sample: a short run of what the slow tier does at length (tests/tiers.py)")
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
