@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.server.conftest import JSON, Raw, Site, problem
+from tests.support.eventually import eventually
 from unstuck.model.job import NewJob
 from unstuck.server import bodies, connections
 from unstuck.store.sql_store import SqlStore
@@ -146,6 +147,26 @@ def test_a_second_head_that_does_not_come_is_cut_too(shared_site: Site, monkeypa
         assert Raw.read(connection).status == 200
         connection.sendall(whole[:20])
         assert Raw.read(connection).problem["code"] == "TooSlow"
+
+
+def test_a_body_that_nobody_wants_keeps_no_connection(shared_site: Site) -> None:
+    """It comes letter by letter behind a request that was answered without it."""
+    for path in (b"/healthz", b"/problems/NotJson", b"/openapi.json"):
+        head = b"GET " + path + b" HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n"
+        answered = shared_site.raw(head + b"x")
+        assert (answered.status, answered.headers.get("connection")) == (200, "close")
+
+
+def test_whoever_does_not_take_its_answer_is_cut(shared_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each such client would keep a connection, and its answer in memory, for ever."""
+    monkeypatch.setattr(connections, "LONGEST_ANSWER", 1.0)
+    one = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with connected(shared_site) as idle:
+        shared_site.get("/healthz")  # the client keeps its connection
+        monkeypatch.setattr(connections, "MOST_CONNECTIONS", 2)
+        idle.sendall(200 * one)
+        assert shared_site.raw(one).status == 503
+        eventually(lambda: shared_site.raw(one).status == 200)
 
 
 def test_there_are_only_so_many_connections(shared_site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,7 @@ def test_the_guide_names_the_limits_that_hold() -> None:
         f"| {exchange.MOST_HEADERS} headers, {exchange.MOST_HEADER_BYTES:,} bytes |",
         f"| time until the head is there | {connections.LONGEST_HEAD:g} s |",
         f"between two requests | {connections.LONGEST_REST} s |",
+        f"| time in which an answer must be taken | {connections.LONGEST_ANSWER:g} s |",
         f"| connections | {connections.MOST_CONNECTIONS:,} |",
         f"| requests that wait for a thread | {lanes.WAITING} |",
         f"| requests of one key | {RATE:,.0f} a second",

@@ -23,8 +23,6 @@ from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
 from unstuck.server.submits import Submits
 
-#: Seconds in which an answer must have been taken.
-LONGEST_ANSWER = 60.0
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
 PATIENT = 32
 
@@ -77,13 +75,11 @@ class Api:
             return
         except Exception as error:
             answer = _refusal(error, exchange)
-            if exchange.has_body and not exchange.is_read:
-                answer.headers["Connection"] = "close"  # else its sender could go on for ever
+        if exchange.has_body and not exchange.is_read:
+            answer.headers["Connection"] = "close"  # else its sender could go on for ever
         kept = "private, no-cache" if exchange.method in ("GET", "HEAD") else "no-store"
         headers = {**_SAFE, "Cache-Control": kept, "X-Request-Id": exchange.request_id, **answer.headers}
-        response = Response(answer.body, answer.status, headers, answer.media_type)
-        async with asyncio.timeout(LONGEST_ANSWER):
-            await response(scope, receive, send)
+        await Response(answer.body, answer.status, headers, answer.media_type)(scope, receive, send)
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> HttpAnswer:
         exchange.check()

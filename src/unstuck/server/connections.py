@@ -1,7 +1,7 @@
 """Connections: how many there may be, and how long one may take to say what it wants.
 
 uvicorn limits how long a connection may rest between two requests. This adds what it leaves open: a connection that
-says nothing, or that says the head of its request letter by letter, is cut.
+says nothing, that says the head of its request letter by letter, or that does not take its answer, is cut.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ MOST_CONNECTIONS = 1000
 LONGEST_HEAD = 10.0
 #: Seconds for which a connection may rest between two requests.
 LONGEST_REST = 30
+#: Seconds in which an answer must have been taken.
+LONGEST_ANSWER = 60.0
 #: Bytes of a head that has no end yet.
 MOST_HEAD = 64 << 10
 
@@ -28,9 +30,11 @@ _CHANCE = SystemChance()
 
 class LimitedProtocol(H11Protocol):
     _head_task: asyncio.TimerHandle | None = None
+    _answer_task: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # what the other side has not taken yet is told by `pause_writing`
         if len(self.connections) > MOST_CONNECTIONS:
             self._refuse(HttpProblem("Overloaded", "there are as many connections as there may be"))
         else:
@@ -38,7 +42,23 @@ class LimitedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._answer_taken()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Aborted and not closed: whoever closes waits until all is taken."""
+        super().pause_writing()
+        if self._answer_task is None:
+            self._answer_task = self.loop.call_later(LONGEST_ANSWER, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._answer_taken()
+        super().resume_writing()
+
+    def _answer_taken(self) -> None:
+        if self._answer_task is not None:
+            self._answer_task.cancel()
+            self._answer_task = None
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
