@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 
 from tests.store import crowd
-from tests.support.builders import a_job, submitted
+from tests.support.builders import TENANT, a_job, submitted
+from unstuck.model.call import check_argument
 from unstuck.model.job import JobRecord, shown_state
 from unstuck.model.lifecycle import JobState, Shown
+from unstuck.observe.lookup import Lookup
 from unstuck.store.port import JobFilter
 from unstuck.store.read import lookup, sources
 from unstuck.store.sql_store import SqlStore
@@ -166,6 +169,27 @@ def test_a_page_that_spent_its_budget_is_short_and_says_where_to_go_on(
     page = store.jobs(oldest.tenant, JobFilter(), limit=50)
     assert (len(page.jobs), page.next is None) == (10, False)
     assert listed(store, oldest.tenant, JobFilter(), limit=50)[-1] == oldest.id
+
+
+@pytest.mark.parametrize("wanted", [JobFilter(), JobFilter(argument=check_argument(("name", "Ada")))])
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_page_holds_so_much_text_however_many_jobs_were_asked_for(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, wanted: JobFilter, newest_first: bool
+) -> None:
+    """Else one reader of a thousand large results takes all the memory of a server that everybody shares."""
+    payload = json.dumps({"args": [], "kwargs": {"name": "Ada", "text": "x" * 300}})
+    jobs = [submitted(store, payload=payload).id for _ in range(10)]
+    monkeypatch.setattr(lookup, "MOST_CHARACTERS", 2 * len(payload))
+    seen: list[str] = []
+    after = None
+    for _ in jobs:
+        page = Lookup(store, tenant=TENANT).jobs(replace(wanted, newest_first=newest_first), 100_000, after)
+        assert len(page.jobs) <= 2
+        seen += [job.id for job in page.jobs]
+        after = page.next
+        if after is None:
+            break
+    assert seen == (jobs[::-1] if newest_first else jobs)
 
 
 @pytest.mark.parametrize("newest_first", [True, False])

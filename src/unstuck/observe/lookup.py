@@ -110,10 +110,10 @@ class Lookup:
         """The store looks at a bounded number of jobs at a time; one look more may fill the page."""
         page = self._store.jobs(self._listed, wanted, limit, after)
         for _ in range(PATIENCE):
-            if page.next is None or len(page.jobs) == limit or page.looked:
+            if page.next is None or len(page.jobs) == limit or page.looked or page.is_heavy:
                 break
             more = self._store.jobs(self._listed, wanted, limit - len(page.jobs), page.next)
-            page = JobPage(page.jobs + more.jobs, more.next)
+            page = JobPage(page.jobs + more.jobs, more.next, is_heavy=more.is_heavy)
         return page
 
     def history(self, job: str, after: int = 0, limit: int | None = None) -> list[EventRecord]:

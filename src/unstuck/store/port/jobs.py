@@ -57,11 +57,12 @@ class JobFilter:
 @dataclass(frozen=True, slots=True)
 class JobPage:
     """`next` is the cursor of the page after this one; a page may be short and still have one. `looked`: how many
-    payloads were read, of a search by argument."""
+    payloads were read, of a search by argument. `is_heavy`: it holds as much text as a page may."""
 
     jobs: tuple[JobRecord, ...]
     next: str | None = None
     looked: int = 0
+    is_heavy: bool = False
 
     @property
     def is_complete(self) -> bool:

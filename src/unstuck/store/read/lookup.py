@@ -21,6 +21,10 @@ from unstuck.store.rows import job_of, microseconds, span, terms_of, worker_of
 #: The number of jobs that are looked at for one page; a page that found too few comes back short, with a cursor.
 BUDGET = 20_000
 BATCH = 1000
+#: Of jobs with all that they hold: so many rows are read at once, and a page whose arguments and results have so many
+#: characters comes back short too. A hundred thousand jobs of a megabyte each are no answer that anybody can hold.
+ROWS = 100
+MOST_CHARACTERS = 8 << 20
 #: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little.
 SLACK = timedelta(seconds=60)
 BEYOND = 1 << 62
@@ -55,15 +59,16 @@ def page(
     t: Transaction, name_ids: NameIds, tenant: str | None, filter: JobFilter, limit: int, after: str | None
 ) -> JobPage:
     """Of one tenant, or with None of all."""
-    numbers, looked = _candidates(t, tenant, filter, after), 0
-    if filter.argument is None:
-        rows, last = _look(t, "list_rows", tenant, filter, limit, numbers)
-    else:
+    numbers, found = _candidates(t, tenant, filter, after), None
+    if filter.argument is not None:
         found = _look_for(t, filter.argument, tenant, filter, limit, numbers)
-        last, looked = found.looked_to, found.looked
-        rows = t.all("list_rows", numbers=found.jobs, most=limit, **_wanted(tenant, filter)) if found.jobs else []
+        numbers = iter(found.jobs)
+    rows, last = _look(t, "list_rows", tenant, filter, limit, numbers)
     jobs = tuple(job_of(row, name_ids.policy(t, row["policy"])) for row in rows)
-    return JobPage(jobs, next=None if last is None else str(last), looked=looked)
+    is_heavy = sum(map(_characters, rows)) >= MOST_CHARACTERS
+    if found is not None and last is None:
+        last = found.looked_to
+    return JobPage(jobs, None if last is None else str(last), found.looked if found else 0, is_heavy)
 
 
 class Matching(NamedTuple):
@@ -110,17 +115,24 @@ def _look(
     from which to go on; None: there are no more."""
     wanted = _wanted(tenant, filter)
     rows: list[Row] = []
-    looked, most = 0, min(budget or BUDGET, BUDGET)
-    size = min(limit + 1, BATCH, most)
+    held, looked, most = 0, 0, min(budget or BUDGET, BUDGET)
+    each = min(ROWS, BATCH) if statement == "list_rows" else BATCH
+    size = min(limit + 1, each, most)
     while batch := list(islice(numbers, size)):
-        rows += t.all(statement, numbers=batch, most=limit + 1 - len(rows), **wanted)
+        for row in t.all(statement, numbers=batch, most=limit + 1 - len(rows), **wanted):
+            if len(rows) == limit or held >= MOST_CHARACTERS:
+                return rows, rows[-1]["number"]
+            rows.append(row)
+            held += _characters(row)
         looked += len(batch)
-        if len(rows) > limit:
-            return rows[:limit], rows[limit - 1]["number"]
         if looked >= most:
             return rows, batch[-1]
-        size = min(BATCH, most - looked)
+        size = min(each, most - looked)
     return rows, None
+
+
+def _characters(row: Row) -> int:
+    return len(row.get("payload") or "") + len(row.get("result") or "")
 
 
 def _look_for(
