@@ -4,8 +4,9 @@ Theory of operation. A key that was found to work is known for FRESH seconds wit
 revocation or an expiry takes effect within that time on every process. Every key that is not known so is looked up
 once, whether it is unknown or wrong: the two take the same time and give the same answer. What is mistyped is told
 by its checksum, and asks nobody. Failures are counted by address and by the id of the key; whoever has too many is
-not looked at. A key that has worked before, even if it is no longer fresh, is looked up whatever others tried under
-its id or from its address: nobody can lock its owner out by guessing.
+not looked at. A key that works is looked up whatever others tried under its id or from its address: nobody can lock
+its owner out by guessing. That it may work is known because it has worked before; or, if this process has not seen it
+yet, from the digests of all keys that work, which are read once in FRESH seconds while somebody has to wait.
 
 That a key was used is written in the background, once a minute for each.
 """
@@ -105,6 +106,8 @@ class Keyring:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._throttle = Throttle(self._clock)
+        self._digests: frozenset[str] = frozenset()
+        self._read_at: float | None = None
         self._used: set[str] = set()
         self._writer: threading.Thread | None = None
         self._closed = threading.Event()
@@ -119,7 +122,7 @@ class Keyring:
             self._note_use(known, now)
             return known.identity
         if not has_worked:
-            self._throttle.check(address, ident)
+            self._check_failures(address, ident, given)
         known = self._look_up(ident, given)
         if known is None:
             if has_worked:
@@ -147,6 +150,23 @@ class Keyring:
         except StoreError:
             with self._lock:
                 self._used |= used
+
+    def _check_failures(self, address: str, ident: str | None, given: str) -> None:
+        try:
+            self._throttle.check(address, ident)
+        except TooManyAttempts:
+            if given not in self._working():
+                raise
+
+    def _working(self) -> frozenset[str]:
+        now = self._clock.boot()
+        with self._lock:
+            is_due = self._read_at is None or now - self._read_at >= FRESH
+            if is_due:
+                self._read_at = now
+        if is_due:
+            self._digests = frozenset(record.digest for record in self._store.keys(limit=REMEMBERED))
+        return self._digests
 
     # --- what is known ------------------------------------------------------------------------------------------
     def _recall(self, ident: str | None) -> _Known | None:
