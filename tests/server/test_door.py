@@ -21,6 +21,7 @@ FOREIGN = [
     {"host": "127.0.0.1.evil.example:80"},
     {"host": "user@localhost"},
     {"host": "localhost/x"},
+    {"host": "local\thost"},
     {"host": "0.0.0.0"},
     {"host": "192.168.0.1"},
     {"host": "[::2]"},
@@ -60,6 +61,15 @@ def test_what_another_site_or_a_proxy_sends_is_refused(shared_site: Site, header
 def test_what_this_machine_sends_is_answered(shared_site: Site, headers: dict[str, str]) -> None:
     assert shared_site.get("/api/v1/jobs", headers=headers).status_code == 200
     assert shared_site.post("/api/v1/queues/io/unpause", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("name", [b"origin", b"sec-fetch-site"])
+def test_where_it_comes_from_is_said_once(shared_site: Site, name: bytes) -> None:
+    """Else a harmless one could hide the other."""
+    said = {b"origin": (b"http://localhost", b"http://evil.example"), b"sec-fetch-site": (b"none", b"cross-site")}[name]
+    lines = b"".join(name + b": " + value + b"\r\n" for value in said)
+    answer = shared_site.raw(b"GET /api/v1/jobs HTTP/1.1\r\nhost: localhost\r\n" + lines + b"\r\n")
+    assert (answer.status, answer.problem["code"]) == (400, "BadRequest")
 
 
 @SQLITE

@@ -108,6 +108,8 @@ def check_local(exchange: Exchange) -> None:
 
 
 def _name_in(host: str) -> str:
+    if not host.isprintable():
+        return ""  # `urlsplit` leaves tabs out
     try:
         split = urlsplit(f"//{host}")
         _ = split.port

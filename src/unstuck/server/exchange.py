@@ -23,6 +23,10 @@ MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32 << 10
 MOST_PARAMETERS = 200
 MOST_PATH = 4096
+#: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
+_ONCE = (
+    "host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site",
+)  # fmt: skip
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _CHANCE = SystemChance()
 
@@ -65,7 +69,7 @@ class Exchange:
             raise HttpProblem("TooManyHeaders", limit, Connection="close")
         if "transfer-encoding" in self.headers and "content-length" in self.headers:
             raise HttpProblem("BadRequest", "its length is told in two ways", Connection="close")
-        for name in ("host", "content-length", "content-type", "authorization", "idempotency-key"):
+        for name in _ONCE:
             if len(self.headers.getlist(name)) > 1:
                 raise HttpProblem("BadRequest", f"there is more than one {name} header", Connection="close")
         if len(self.raw_path) > MOST_PATH or not self.raw_path.isascii() or "\0" in unquote(self.raw_path):
