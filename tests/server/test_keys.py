@@ -168,3 +168,16 @@ def test_no_secret_is_logged(make: Make, site: Site, caplog: pytest.LogCaptureFi
     assert key.key[:-1] not in "\n".join(
         r.getMessage() for r in caplog.records if r.name.startswith(("unstuck", "uvicorn"))
     )
+
+
+def test_a_limited_key_waits_for_no_job_outside_by_giving_its_id_first(
+    make: Make, site: Site, store: SqlStore, greet: str
+) -> None:
+    """In a batch a job may come after one whose id was given before it; that may be somebody else's."""
+    outside = submitted(store, tenant="acme", queue="money").id
+    key = make("submitter", "acme", queues=["default"])
+    for after in ([outside], ["01a1eb64-1124-7c59-ae74-42da5f66bfd9"]):
+        jobs = [{"workflow": greet, "id": after[0]}, {"workflow": greet, "after": after}]
+        items = site.post("/api/v1/jobs/batch", {"jobs": jobs}, headers=shown(key)).json()["items"]
+        is_ours = after != [outside]
+        assert [item["status"] for item in items] == ([201, 201] if is_ours else [409, 404])

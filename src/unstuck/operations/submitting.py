@@ -43,9 +43,16 @@ class AskedJob:
         """Those that it comes `after` may be named by the beginnings of their ids. `before`: the ids of jobs that
         will be stored before it, if they can be."""
         if options.after:
-            after = tuple(job if job in before else caller.lookup.job(job).id for job in options.after)
+            coming = {job for job in options.after if job in before and _may_name(caller, job)}
+            after = tuple(job if job in coming else caller.lookup.job(job).id for job in options.after)
             options = replace(options, after=after)
         return cls(caller, workflow, args, kwargs, options)
+
+
+def _may_name(caller: Caller, job: str) -> bool:
+    """Whether the id of a job that is to be stored is not that of one that a key may not touch: the store refuses
+    other tenants' jobs, and knows nothing of keys."""
+    return caller.within is None or caller.store.get(caller.one, job) is None
 
 
 def asked(
