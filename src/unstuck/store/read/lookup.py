@@ -116,7 +116,8 @@ def _look(
     wanted = _wanted(tenant, filter)
     rows: list[Row] = []
     held, looked, most = 0, 0, min(budget or BUDGET, BUDGET)
-    each = min(ROWS, BATCH) if statement == "list_rows" else BATCH
+    # A page of few rows is bounded by them; then as many are looked at as a filter that wants hardly any needs.
+    each = min(ROWS, BATCH) if statement == "list_rows" and limit > ROWS else BATCH
     size = min(limit + 1, each, most)
     while batch := list(islice(numbers, size)):
         for row in t.all(statement, numbers=batch, most=limit + 1 - len(rows), **wanted):
