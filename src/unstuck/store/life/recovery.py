@@ -32,7 +32,7 @@ class Recovery:
             after = workers[-1]["id"]
             if enough():
                 return found
-        aside = {row["duty"] for row in self._database.read(lambda t: t.all("quarantine_duties"))}
+        aside = self._transactions.duties_aside()
         if "recover" in aside:
             found += self._recover_again(lost_grace)
         self._mark_silent(lost_grace, enough)

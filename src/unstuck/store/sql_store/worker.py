@@ -81,7 +81,9 @@ class SqlWorker(SqlVerbs):
         return found
 
     def ingest_again(self, batch: int = 1000) -> int:
-        return self._inbox.try_again(batch) + self._flow_sweep.tend_again(batch)
+        aside = self._transactions.duties_aside()
+        moved = self._inbox.try_again(aside, batch)
+        return moved + (self._flow_sweep.tend_again(batch) if "children" in aside else 0)
 
     def routes(self, numbers: Sequence[int]) -> list[Route]:
         wanted = list(numbers)
