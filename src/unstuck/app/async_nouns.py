@@ -275,13 +275,24 @@ class AsyncEventsNoun(AsyncNoun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         limit: int = 100,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
         on, also where nothing follows yet."""
         return await self._engine.aask(
-            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+            events.list_,
+            tenant,
+            None,
+            after=after,
+            kinds=kinds,
+            job=job,
+            workflow=workflow,
+            target=target,
+            topic=topic,
+            limit=limit,
         )
 
     def follow(
@@ -291,11 +302,15 @@ class AsyncEventsNoun(AsyncNoun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         tenant: str | None = None,
     ) -> AsyncStream[FeedEventView]:
         """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or
         behind an earlier event's cursor."""
-        return self._engine.afollow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.afollow(
+            events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow, target=target, topic=topic
+        )
 
     async def send(
         self,

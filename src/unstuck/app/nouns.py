@@ -422,13 +422,24 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         limit: int = 100,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
         on, also where nothing follows yet."""
         return self._engine.ask(
-            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+            events.list_,
+            tenant,
+            None,
+            after=after,
+            kinds=kinds,
+            job=job,
+            workflow=workflow,
+            target=target,
+            topic=topic,
+            limit=limit,
         )
 
     async def alist(
@@ -438,12 +449,23 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         limit: int = 100,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """`list` for coroutines."""
         return await self._engine.aask(
-            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+            events.list_,
+            tenant,
+            None,
+            after=after,
+            kinds=kinds,
+            job=job,
+            workflow=workflow,
+            target=target,
+            topic=topic,
+            limit=limit,
         )
 
     def follow(
@@ -453,11 +475,15 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         tenant: str | None = None,
     ) -> Stream[FeedEventView]:
         """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or
         behind an earlier event's cursor."""
-        return self._engine.follow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.follow(
+            events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow, target=target, topic=topic
+        )
 
     def afollow(
         self,
@@ -466,10 +492,14 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         tenant: str | None = None,
     ) -> AsyncStream[FeedEventView]:
         """`follow` for coroutines."""
-        return self._engine.afollow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.afollow(
+            events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow, target=target, topic=topic
+        )
 
     def send(
         self,

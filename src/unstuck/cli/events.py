@@ -24,6 +24,8 @@ After = Annotated[
 ]
 OfJob = Annotated[str | None, option("--job", "-j", metavar="JOB", help="only of this job")]
 OfWorkflow = Annotated[str | None, option("--workflow", "-w", metavar="NAME", help="only of this workflow")]
+OfTarget = Annotated[str | None, option("--target", metavar="NAME", help="only of this target, and of jobs on it")]
+OfTopic = Annotated[str | None, option("--topic", metavar="NAME", help="only what was published on this topic")]
 OfKind = Annotated[
     list[str] | None, option("--kind", "-k", metavar="KIND", help="only these, e.g. failed; may be repeated")
 ]
@@ -35,6 +37,8 @@ def list_(
     after: After = None,
     job: OfJob = None,
     workflow: OfWorkflow = None,
+    target: OfTarget = None,
+    topic: OfTopic = None,
     kind: OfKind = None,
     limit: Annotated[int, options.rows(100_000)] = 100,
     all_tenants: AllTenants = False,
@@ -44,7 +48,16 @@ def list_(
     """What is kept of the feed, the oldest first; each event has a cursor to go on from."""
     with opened(common) as session:
         caller = _caller(session, all_tenants)
-        page = events.list_(caller, after=after, kinds=kind or (), job=job, workflow=workflow, limit=limit)
+        page = events.list_(
+            caller,
+            after=after,
+            kinds=kind or (),
+            job=job,
+            workflow=workflow,
+            target=target,
+            topic=topic,
+            limit=limit,
+        )
     for event in page:
         _print(event, common.json)
     if len(page) == limit:
@@ -60,6 +73,8 @@ def follow(
     after: After = None,
     job: OfJob = None,
     workflow: OfWorkflow = None,
+    target: OfTarget = None,
+    topic: OfTopic = None,
     kind: OfKind = None,
     all_tenants: AllTenants = False,
     *,
@@ -68,7 +83,10 @@ def follow(
     """Every event as it is committed, once and in order, until Ctrl-C. Begins now, or where you left off."""
     with opened(common) as session:
         caller = _caller(session, all_tenants)
-        feed = Stream(events.follow(caller, after=after or NOW, kinds=kind or (), job=job, workflow=workflow))
+        source = events.follow(
+            caller, after=after or NOW, kinds=kind or (), job=job, workflow=workflow, target=target, topic=topic
+        )
+        feed = Stream(source)
         printed, is_printing = feed.cursor, False
         try:
             for event in feed:
@@ -141,4 +159,5 @@ def _print(event: FeedEventView, as_json: bool) -> None:
     if as_json:
         output.emit_view(event)
         return
-    output.say(f"{output.rfc3339(event.at)}  {event.job}  {event.workflow}  {output.visible(narrate(event))}")
+    whose = "  ".join(output.visible(name) for name in (event.job, event.workflow) if name is not None)
+    output.say(f"{output.rfc3339(event.at)}  {whose or '-'}  {output.visible(narrate(event))}")

@@ -35,13 +35,17 @@ def list_(
     kinds: str | Iterable[str] = (),
     job: str | None = None,
     workflow: str | None = None,
+    target: str | None = None,
+    topic: str | None = None,
     limit: int = 100,
 ) -> Page[FeedEventView]:
     """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
     also where nothing follows yet."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
         raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {MOST_LISTED}")
-    stream = Stream(_source(caller, after or START, kinds, job, workflow), follow=False)
+    stream = Stream(
+        _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic)), follow=False
+    )
     items = tuple(islice(stream, limit))
     return Page(items=items, next=stream.cursor)
 
@@ -54,10 +58,12 @@ def follow(
     kinds: str | Iterable[str] = (),
     job: str | None = None,
     workflow: str | None = None,
+    target: str | None = None,
+    topic: str | None = None,
 ) -> Source[FeedEventView]:
     """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or behind an
     earlier event's cursor."""
-    return _source(caller, after or START, kinds, job, workflow)
+    return _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic))
 
 
 @operation(
@@ -103,14 +109,25 @@ def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:
     return tuple(WaitView.of(w) for w in waits if w.answer is None and w.wait.kind is WaitKind.EVENT)
 
 
-def _source(
-    caller: Caller, after: str, kinds: str | Iterable[str], job: str | None, workflow: str | None
-) -> Source[FeedEventView]:
-    wanted = FeedFilter(
+def wanted(
+    caller: Caller,
+    kinds: str | Iterable[str] = (),
+    job: str | None = None,
+    workflow: str | None = None,
+    target: str | None = None,
+    topic: str | None = None,
+) -> FeedFilter:
+    """What this caller asks for of the feed, and may see."""
+    return FeedFilter(
         tenant=caller.listed,
         kinds=check_kinds(kinds),
         job=None if job is None else caller.of_job(job).lookup.job(job).id,
         workflow=check_wording(workflow, "workflow"),
+        target=check_wording(target, "target"),
+        topic=check_wording(topic, "topic"),
         within=caller.within,
     )
+
+
+def _reader(caller: Caller, after: str, wanted: FeedFilter) -> Source[FeedEventView]:
     return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)

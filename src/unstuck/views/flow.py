@@ -219,16 +219,24 @@ class ApprovalView(View, frozen=True, kw_only=True):
 
 
 class FeedEventView(View, frozen=True, kw_only=True):
-    """An event of the feed. `cursor` is what `after` takes to go on behind it; `attempt` null: before the first."""
+    """An event of the feed: a job's move, or news. `cursor` is what `after` takes to go on behind it.
+
+    A move has a `number`, its place in the history of its `job`; news have none. Null means that it is not about one:
+    `tenant` null: it is the platform's; `attempt` null: before the first, or not from an attempt. `job` of news: the
+    one that published it, asks, or blocks the target. `target`: that of the job, or what the news are about. `topic`:
+    what a publisher named. `worker`: of news about a worker, its name."""
 
     cursor: str
-    tenant: str
-    job: str
-    workflow: str
-    queue: str
+    tenant: str | None
+    job: str | None
+    workflow: str | None
+    queue: str | None
+    target: str | None
+    topic: str | None
+    worker: str | None
     kind: str
-    number: int
-    run: int
+    number: int | None
+    run: int | None
     attempt: int | None
     at: datetime
     data: dict[str, Any]
@@ -241,10 +249,13 @@ class FeedEventView(View, frozen=True, kw_only=True):
             job=event.job,
             workflow=event.workflow,
             queue=event.queue,
+            target=event.target,
+            topic=event.topic,
+            worker=event.worker,
             kind=event.kind,
             number=event.number,
-            run=event.event.run,
-            attempt=event.event.token or None,
+            run=event.run,
+            attempt=event.token or None,
             at=event.at,
             data=event.data,
         )
