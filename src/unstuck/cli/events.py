@@ -16,7 +16,9 @@ from unstuck.operations.table import Caller
 from unstuck.store.port import EVERY
 from unstuck.views.flow import FeedEventView
 
-app = options.group("What happens to all jobs, in order: look back, or follow as it happens. Send an event to a job.")
+app = options.group(
+    "What happens, in order: look back, or follow it. Publish news of your own, send an event to a job."
+)
 
 After = Annotated[
     str | None,
@@ -100,6 +102,36 @@ def follow(
 
 
 @app.command()
+def publish(
+    kind: Annotated[str, Argument(metavar="KIND", help="a word of yours, e.g. order.paid")],
+    data: Annotated[
+        str | None, option("--data", "-d", metavar="JSON", help="an object with what there is to say (default: {})")
+    ] = None,
+    topic: Annotated[str | None, option("--topic", metavar="NAME", help="by which followers choose it")] = None,
+    job: Annotated[str | None, option("--job", "-j", metavar="JOB", help="the job that it is about")] = None,
+    ttl: Annotated[
+        str | None, option("--ttl", metavar="TIME", help="kept for so long, e.g. 10m; left out: as long as the feed")
+    ] = None,
+    ident: Annotated[
+        str | None, option("--id", metavar="ID", help="published again under the same id it counts once")
+    ] = None,
+    by: options.By = None,
+    *,
+    common: options.Common,
+) -> None:
+    """Tell everybody who follows the feed."""
+    content = None if data is None else _read(data, "the data")
+    with opened(common) as session:
+        told_of = events.publish(session.caller.about(by=by), kind, content, topic=topic, job=job, ttl=ttl, id=ident)
+    if common.json:
+        output.emit_view(told_of)
+    elif told_of.repeated:
+        output.note(f"{kind} was published under this id before, and counts once")
+    else:
+        output.say(f"published {kind}")
+
+
+@app.command()
 def send(
     job: Annotated[str, Argument(metavar="JOB", help="to whom: a job's id, or enough of it; left out with --topic")],
     event: Annotated[str | None, Argument(metavar="EVENT", help="the name that a wait was begun with")] = None,
@@ -118,7 +150,7 @@ def send(
 ) -> None:
     """Send an event to a job, or to a topic. It answers one wait: an open one, or the next within 24 hours."""
     whom, name = _addressed(job, event, topic)
-    content = None if payload is None else _read(payload)
+    content = None if payload is None else _read(payload, "the payload")
     with opened(common) as session:
         sent = events.send(session.caller.about(by=by), name, content, job=whom, topic=topic, id=ident)
     if common.json:
@@ -145,10 +177,10 @@ def _addressed(first: str, second: str | None, topic: str | None) -> tuple[str |
     return (None, first) if second is None else (first, second)
 
 
-def _read(payload: str) -> Any:
+def _read(text: str, where: str) -> Any:
     from unstuck.model.payload import decode
 
-    return decode(payload, "the payload")
+    return decode(text, where)
 
 
 def _caller(session: Session, all_tenants: bool) -> Caller:
@@ -159,5 +191,6 @@ def _print(event: FeedEventView, as_json: bool) -> None:
     if as_json:
         output.emit_view(event)
         return
-    whose = "  ".join(output.visible(name) for name in (event.job, event.workflow) if name is not None)
+    names = (event.worker, event.target if event.number is None else None, event.topic, event.job, event.workflow)
+    whose = "  ".join(output.visible(name) for name in names if name is not None)
     output.say(f"{output.rfc3339(event.at)}  {whose or '-'}  {output.visible(narrate(event))}")

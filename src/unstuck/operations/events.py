@@ -1,8 +1,9 @@
-"""Events: what happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+"""Events: what happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,10 +20,11 @@ from unstuck.model.payload import check_wording
 from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
 from unstuck.observe.stream import Source, Stream
-from unstuck.operations.table import OPERATOR, READER, Caller, operation
+from unstuck.operations.kinds import Duration, seconds
+from unstuck.operations.table import OPERATOR, READER, SUBMITTER, Caller, operation
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
-from unstuck.views.flow import FeedEventView, SentView, WaitView
+from unstuck.views.flow import FeedEventView, PublishedView, SentView, WaitView
 
 MOST_LISTED = 100_000
 
@@ -103,6 +105,41 @@ def send(
     )
 
 
+@operation(
+    role=SUBMITTER,
+    limited="kept",
+    effect="change",
+    repeat="key",
+    errors=(UnknownJob, AmbiguousJob),
+)
+def publish(
+    caller: Caller,
+    kind: str,
+    data: Any = None,
+    *,
+    topic: str | None = None,
+    job: str | None = None,
+    ttl: Duration | None = None,
+    id: str | None = None,
+) -> PublishedView:
+    """Tell everybody who follows the feed. `kind` is a word of yours, `data` an object of up to 16 KiB of JSON; both
+    may be about a job. It is kept for `ttl`, or as long as the feed. Published again under the same `id` it
+    counts once."""
+    if job is None and caller.within is not None:
+        raise NotPermitted(f"the key of {caller.by} names queues or workflows: name the job that it is about")
+    ident = None if job is None else caller.lookup.job(job).id
+    until = None if ttl is None else seconds(ttl, "ttl")
+    done = caller.flow.publish(kind, data, topic=topic, ttl=until, job=ident, id=id)
+    return PublishedView(
+        kind=kind,
+        tenant=caller.one,
+        topic=topic,
+        job=ident,
+        expires_at=done.expires_at,
+        repeated=done.is_repeat,
+    )
+
+
 def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:
     """The events that a job waits for now: the one that was sent may be a slip of the pen."""
     waits = caller.store.waits_of(caller.one, job)
@@ -130,4 +167,5 @@ def wanted(
 
 
 def _reader(caller: Caller, after: str, wanted: FeedFilter) -> Source[FeedEventView]:
-    return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)
+    shape = partial(FeedEventView.of, hidden=caller.redactions)
+    return Reader(caller.store, after, wanted, shape, kept=caller.times.feed_retention)
