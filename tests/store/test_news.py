@@ -398,8 +398,13 @@ def test_admits_says_what_the_database_says(store: SqlStore) -> None:
         "topic": [None, "t"],
         "job": [None, jobs[0]],
         "kinds": [(), ("submitted", "order.paid"), ("pause.begun",), ("order_paid",)],
-        "within": [None, Within(frozenset({"io"})), Within(None, frozenset({"greet"})), Within(frozenset({"mail"}), frozenset({"greet"}))],
-    }  # fmt: skip
+        "within": [
+            None,
+            Within(frozenset({"io"})),
+            Within(None, frozenset({"greet"})),
+            Within(frozenset({"mail"}), frozenset({"greet"})),
+        ],
+    }
     seen = set()
     for chosen in itertools.product(*choices.values()):
         if sum(value not in (None, ()) for value in chosen) > 3:
@@ -423,11 +428,13 @@ def test_a_reader_kept_to_a_queue_or_workflow_sees_nothing_of_others(store: SqlS
 # --- how long it is kept ------------------------------------------------------------------------------------------
 
 
-def test_what_has_a_ttl_is_gone_after_it_and_breaks_no_cursor(store: SqlStore, store_url: str, clock: StoreClock) -> None:
+def test_what_has_a_ttl_is_gone_after_it_and_breaks_no_cursor(
+    store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
     whole = Whole(store)
     store.publish(TENANT, said("short", ttl=10), "ada", "k1")
     store.publish(TENANT, said("long"), "ada", "k2")
-    [short, long] = Whole(store).read()
+    [short, _] = Whole(store).read()
     clock.advance(seconds=11)
     assert Whole(store).kinds() == ["long"]  # before any janitor came
     page = store.feed(short.cursor, FeedFilter())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Annotated, Any
 
 from unstuck.cli import exits, options, output
@@ -9,6 +10,7 @@ from unstuck.cli.event_texts import narrate
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import Session, opened
 from unstuck.model.errors import InvalidInput, told
+from unstuck.model.news import OURS, is_kind
 from unstuck.observe.feed import NOW
 from unstuck.observe.stream import Stream
 from unstuck.operations import events
@@ -50,6 +52,7 @@ def list_(
     """What is kept of the feed, the oldest first; each event has a cursor to go on from."""
     with opened(common) as session:
         caller = _caller(session, all_tenants)
+        _note_kinds(kind)
         page = events.list_(
             caller,
             after=after,
@@ -85,6 +88,7 @@ def follow(
     """Every event as it is committed, once and in order, until Ctrl-C. Begins now, or where you left off."""
     with opened(common) as session:
         caller = _caller(session, all_tenants)
+        _note_kinds(kind)
         source = events.follow(
             caller, after=after or NOW, kinds=kind or (), job=job, workflow=workflow, target=target, topic=topic
         )
@@ -105,7 +109,7 @@ def follow(
 def publish(
     kind: Annotated[str, Argument(metavar="KIND", help="a word of yours, e.g. order.paid")],
     data: Annotated[
-        str | None, option("--data", "-d", metavar="JSON", help="an object with what there is to say (default: {})")
+        str | None, option("--data", metavar="JSON", help="an object with what there is to say (default: {})")
     ] = None,
     topic: Annotated[str | None, option("--topic", metavar="NAME", help="by which followers choose it")] = None,
     job: Annotated[str | None, option("--job", "-j", metavar="JOB", help="the job that it is about")] = None,
@@ -181,6 +185,15 @@ def _read(text: str, where: str) -> Any:
     from unstuck.model.payload import decode
 
     return decode(text, where)
+
+
+def _note_kinds(kinds: list[str] | None) -> None:
+    """What is published may be of any kind, so a slip of the pen is no error."""
+    for kind in kinds or ():
+        if kind not in OURS and is_kind(kind):
+            near = difflib.get_close_matches(kind, OURS, 1)
+            meant = f" ({near[0]}?)" if near else ""
+            output.note(f"{kind} is no kind of unstuck's own{meant}: shown is what is published under that name")
 
 
 def _caller(session: Session, all_tenants: bool) -> Caller:
