@@ -7,6 +7,7 @@ import itertools
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.conftest import StoreClock
@@ -14,7 +15,7 @@ from tests.support.builders import TENANT, a_worker, begin, boom, claim_all, cla
 from tests.support.event_data import check_events
 from tests.support.tables import counts_of_tables
 from tests.support.troubles import raising
-from unstuck.model.errors import InvalidInput, NotAsked, NotStorable, UnknownJob, UnknownTarget
+from unstuck.model.errors import InvalidInput, NotAsked, NotStorable, StoreBusy, UnknownJob, UnknownTarget
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.keys import Within
 from unstuck.model.news import MAX_DATA, MOST_OF_ATTEMPT, Publication, publication
@@ -423,6 +424,83 @@ def test_a_reader_kept_to_a_queue_or_workflow_sees_nothing_of_others(store: SqlS
     assert {"pause.begun", "target.blocked"} <= {e.kind for e in mine}
     greet = Whole(store, tenant="acme", within=Within(None, frozenset({"greet"}))).read()
     assert {(e.workflow, e.tenant) for e in greet} == {("greet", "acme"), ("greet", EVERY)}
+
+
+# --- in one order with moves ---------------------------------------------------------------------------------------
+
+POSTGRES = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+SLOWLY = (
+    "INSERT INTO unstuck_news (number, tenant, by, told_at) VALUES (-1, 'default', 'slow', unstuck_now())",
+    "INSERT INTO unstuck_events (job, number, at, kind, run, token) VALUES (0, -1, unstuck_now(), 'slow', 0, 0)",
+)
+
+
+@POSTGRES
+def test_a_slow_transaction_hides_no_news_but_its_own(store: SqlStore, store_url: str) -> None:
+    """A51: what others commit meanwhile is told at the next look; its own comes behind it, once."""
+    reader = Reader(store)
+    with psycopg.connect(store_url) as slow:
+        for statement in SLOWLY:
+            slow.execute(statement)
+        for n in range(3):
+            store.publish(TENANT, said(f"n{n}"), "ada", f"k{n}")
+            job = submitted(store)
+            assert [(e.kind, e.job) for e in reader.read()] == [(f"n{n}", None), ("submitted", job.id)]
+        assert reader.read() == []
+        slow.commit()
+    assert reader.kinds() == ["slow"]
+    assert Whole(store).kinds() == ["n0", "submitted", "n1", "submitted", "n2", "submitted", "slow"]
+
+
+@POSTGRES
+def test_a_transaction_that_publishes_waits_for_no_other_that_does(store: SqlStore, store_url: str) -> None:
+    """Of the same tenant, and of the same attempt's row: nothing here is a row that all publishers share."""
+    worker = a_worker(store)
+    attempt = claimed(store, worker)
+    with psycopg.connect(store_url) as slow:
+        for statement in SLOWLY:
+            slow.execute(statement)
+        slow.execute("SELECT 1 FROM unstuck_running FOR KEY SHARE")  # as another publication of the attempt holds it
+        store.publish(TENANT, said("one"), "ada", "k1")
+        assert store.publish_from(attempt.ref, 1, said("two")) is Verdict.DONE
+        slow.execute("LOCK TABLE unstuck_workers IN SHARE MODE")
+        assert store.publish_from(attempt.ref, 2, said("three")) is Verdict.DONE
+        slow.rollback()
+    assert [e.kind for e in Whole(store).read() if e.by] == ["one", "two", "three"]
+
+
+@POSTGRES
+def test_an_attempt_whose_row_somebody_holds_is_busy_and_holds_up_nobody(store: SqlStore, store_url: str) -> None:
+    worker = a_worker(store)
+    held, free = claimed(store, worker), claimed(store, worker)
+    with psycopg.connect(store_url) as holder:
+        holder.execute("SELECT 1 FROM unstuck_running WHERE job = %s FOR UPDATE", (held.ref.job,))
+        with pytest.raises(StoreBusy):
+            store.publish_from(held.ref, 1, said("late"))
+        assert store.publish_from(free.ref, 1, said("early")) is Verdict.DONE
+        holder.rollback()
+    assert store.publish_from(held.ref, 1, said("late")) is Verdict.DONE
+    assert [e.kind for e in Whole(store).read() if e.by] == ["early", "late"]
+
+
+@POSTGRES
+def test_after_a_dump_is_restored_elsewhere_news_are_neither_lost_nor_doubled(
+    store: SqlStore, store_url: str
+) -> None:
+    """There transactions count from the beginning; see test_feed_storm.py, which does the same to moves."""
+    store.publish(TENANT, said("one"), "ada", "k1")
+    reader = Whole(store)
+    assert reader.kinds() == ["one"]
+    store.publish(TENANT, said("two"), "ada", "k2")  # committed, and no position yet
+    shift = "CAST(CAST(CAST(CAST({0} AS TEXT) AS BIGINT) + 1000000 AS TEXT) AS XID8)"
+    with psycopg.connect(store_url, autocommit=True) as session:
+        session.execute(f"UPDATE unstuck_events SET xid = {shift.format('xid')}")  # type: ignore[arg-type]
+        session.execute(f"UPDATE unstuck_sequencer SET since = {shift.format('since')}")  # type: ignore[arg-type]
+    store.publish(TENANT, said("three"), "ada", "k3")
+    assert store.publish(TENANT, said("two"), "ada", "k2").is_repeat
+    store.forget_feed(DAY)
+    assert reader.kinds() == ["two", "three"]
+    assert Whole(store).kinds() == ["one", "two", "three"]
 
 
 # --- how long it is kept ------------------------------------------------------------------------------------------

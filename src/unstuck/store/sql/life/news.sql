@@ -8,7 +8,7 @@ SELECT 1 AS found FROM unstuck_running WHERE job = :job AND token = :token AND c
 
 -- name: old_news
 -- Of the oldest :batch those that are older than the feed; and those to which their publisher gave less time.
-SELECT number FROM (SELECT number, told_at FROM unstuck_news ORDER BY number LIMIT :batch OFFSET :past) AS oldest
+SELECT number FROM (SELECT number, told_at FROM unstuck_news WHERE number > 0 ORDER BY number LIMIT :batch OFFSET :past) AS oldest
  WHERE told_at <= (SELECT unstuck_now() - :kept)
  UNION
 SELECT number FROM (SELECT number FROM unstuck_news
@@ -29,7 +29,9 @@ WITH RECURSIVE who (tenant) AS (
 SELECT tenant, upto FROM edge WHERE upto IS NOT NULL
 
 -- name: surplus_news
-SELECT number FROM unstuck_news WHERE by IS NOT NULL AND tenant = :tenant AND number <= :upto ORDER BY number LIMIT :batch
+-- By the index of what is published, whatever the statistics say: a walk by number would meet all other tenants' too.
+SELECT number FROM unstuck_news
+ WHERE by IS NOT NULL AND {exactly tenant :tenant} AND number <= :upto ORDER BY tenant, number LIMIT :batch
 
 -- name: free_news
 SELECT number FROM unstuck_news WHERE number {in :numbers BIGINT} ORDER BY number {lock FOR UPDATE SKIP LOCKED}
