@@ -51,7 +51,7 @@ LONGEST_TTL: Final = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewsItem:
     """Something to be told beside a fact of the same transaction. None: it is not about one.
 
     `job`: the store's number of the job that it is about; tenant, queue, workflow and target are then that job's.

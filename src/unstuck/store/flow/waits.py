@@ -22,7 +22,7 @@ from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import EventConflict, InvalidInput, NotAsked, NotWaiting, told
 from unstuck.model.keys import Within, person_in
 from unstuck.model.lifecycle import JobState
-from unstuck.model.news import News, NewsKind
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
 from unstuck.model.waits import (
@@ -140,7 +140,7 @@ def full(t: Transaction, parks: Sequence[tuple[Row, Wait]]) -> set[int]:
     return {row["job"] for row in found if row["waits"] >= MOST_WAITS}
 
 
-def ask(t: Transaction, askings: Sequence[ParkingJob], told: list[News]) -> dict[int, Row]:
+def ask(t: Transaction, askings: Sequence[ParkingJob], told: list[NewsItem]) -> dict[int, Row]:
     """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row.
     Questions to people are `told`, behind the moves."""
     if not askings:
@@ -189,17 +189,17 @@ def _columns(one: ParkingJob, event_row: Row | None, ahead: int) -> dict[str, An
     }
 
 
-def _asked_news(wait: Row, one: ParkingJob) -> News:
+def _asked_news(wait: Row, one: ParkingJob) -> NewsItem:
     data = {"key": wait["key"], "question": wait["name"], "who": list(one.wait.who) or None}
     data["until"] = instant(wait["until_at"]).isoformat()
-    return News(NewsKind.APPROVAL_ASKED, data, job=wait["job"], run=wait["run"], token=wait["token"])
+    return NewsItem(NewsKind.APPROVAL_ASKED, data, job=wait["job"], run=wait["run"], token=wait["token"])
 
 
-def decided_news(wait: Row) -> News:
+def decided_news(wait: Row) -> NewsItem:
     """By a person, or by its time."""
     data = {"key": wait["key"], "question": wait["name"], "answer": wait["answer"], "by": wait["by"]}
     data["comment"] = wait["comment"]
-    return News(NewsKind.APPROVAL_DECIDED, data, job=wait["job"], run=wait["run"], token=wait["token"])
+    return NewsItem(NewsKind.APPROVAL_DECIDED, data, job=wait["job"], run=wait["run"], token=wait["token"])
 
 
 def _without_job(wanted: dict[str, Any]) -> dict[str, Any]:

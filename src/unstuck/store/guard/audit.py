@@ -8,7 +8,7 @@ from typing import Any
 
 from unstuck.model.errors import UnknownNotification
 from unstuck.model.guard import EVERY, Action, Notification
-from unstuck.model.news import News, NewsKind
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life import news
@@ -103,7 +103,7 @@ def add_notification(
 def _tell(t: Transaction, number: int, told: dict[str, str], severity: str, tenant: str, workflow: str) -> None:
     """Who reads notifications: those about no tenant are the platform's alone."""
     whose = {"tenant": news.of_all(tenant), "workflow": workflow or None}
-    news.tell(t, [News(NewsKind.NOTIFICATION, {"number": number, "severity": severity, **told}, **whose)])
+    news.tell(t, [NewsItem(NewsKind.NOTIFICATION, {"number": number, "severity": severity, **told}, **whose)])
 
 
 def ack(t: Transaction, number: int, by: str, tenant: str | None) -> Notification:

@@ -35,7 +35,7 @@ from unstuck.model.guard import (
     values_of,
 )
 from unstuck.model.job import DEFAULT_TENANT, NewJob
-from unstuck.model.news import News, NewsKind
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
@@ -146,7 +146,7 @@ def _enter(
     facts = {"reason": reason, "stuck_count": stuck_count}
     audit.note(t, by, "blacklist.add", workflow, tenant, facts)
     told = {"number": row["id"], "by": by, **facts}
-    news.tell(t, [News(NewsKind.BLACKLIST_ADDED, told, tenant=tenant, workflow=workflow)])
+    news.tell(t, [NewsItem(NewsKind.BLACKLIST_ADDED, told, tenant=tenant, workflow=workflow)])
     return entry_of(row)
 
 
@@ -183,9 +183,9 @@ def lift(
     return entries
 
 
-def _removed(gone: BlacklistEntry, by: str, why: str | None) -> News:
+def _removed(gone: BlacklistEntry, by: str, why: str | None) -> NewsItem:
     told = {"number": gone.number, "by": by, "why": why}
-    return News(NewsKind.BLACKLIST_REMOVED, told, tenant=gone.tenant, workflow=gone.workflow)
+    return NewsItem(NewsKind.BLACKLIST_REMOVED, told, tenant=gone.tenant, workflow=gone.workflow)
 
 
 def active(t: Transaction, tenant: str | None) -> list[BlacklistEntry]:

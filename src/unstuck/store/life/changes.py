@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstuck.model.lifecycle import JobState
-from unstuck.model.news import News
+from unstuck.model.news import NewsItem
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import ErrorInfo
 from unstuck.store.database import Row, Transaction
@@ -41,7 +41,7 @@ class Changes:
     body_marks: list[Columns] = field(default_factory=list)
     outputs: list[Columns] = field(default_factory=list)
     inbox: list[Columns] = field(default_factory=list)
-    news: list[News] = field(default_factory=list)
+    news: list[NewsItem] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
 
     def write(self, t: Transaction) -> bool:

@@ -12,14 +12,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from unstuck.model.job import AttemptRef
-from unstuck.model.news import MOST_OF_TENANT, News, Publication
+from unstuck.model.news import MOST_OF_TENANT, NewsItem, Publication
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import EVERY, Published, Verdict
 from unstuck.store.rows import instant_or_none, packed, span
 
 
-def tell(t: Transaction, news: Iterable[News]) -> None:
+def tell(t: Transaction, news: Iterable[NewsItem]) -> None:
     """In this order, behind what the transaction has told so far."""
     rows = [_columns(one) for one in news]
     if not rows:
@@ -73,7 +73,7 @@ def _tell_one(t: Transaction, row: Row | None, kind: str, data: str, run: int = 
     t.run("add_events", rows=packed([{**event, "data": data}]))
 
 
-def _columns(news: News) -> dict[str, Any]:
+def _columns(news: NewsItem) -> dict[str, Any]:
     facts = {name: value for name, value in news.data.items() if value is not None}
     return asdict(replace(news, data={})) | {"kind": str(news.kind), "data": packed(facts)}
 

@@ -8,7 +8,7 @@ from typing import Any
 from unstuck.clock import boot
 from unstuck.model.errors import UnknownWorker
 from unstuck.model.job import WorkerRecord
-from unstuck.model.news import News, NewsKind
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life import news
 from unstuck.store.port import NewWorker
@@ -54,5 +54,5 @@ def mark_lost(t: Transaction, workers: Sequence[int], grace: int) -> int:
     return len(lost)
 
 
-def _news(kind: NewsKind, row: Row, facts: dict[str, Any]) -> News:
-    return News(kind, {"number": row["id"], "host": row["host"], "pid": row["pid"], **facts}, worker=row["name"])
+def _news(kind: NewsKind, row: Row, facts: dict[str, Any]) -> NewsItem:
+    return NewsItem(kind, {"number": row["id"], "host": row["host"], "pid": row["pid"], **facts}, worker=row["name"])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState
-from unstuck.model.news import News, NewsKind
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.target import FIRST, Turn, place_of
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life import news
@@ -40,12 +40,12 @@ def take_turn(
         case Turn.BLOCK:
             changes.blocks.append({"target": target, "job": job, "at": now})
             if not was_blocker:
-                changes.news.append(News(NewsKind.TARGET_BLOCKED, job=job))
+                changes.news.append(NewsItem(NewsKind.TARGET_BLOCKED, job=job))
     changes.touched.add(target)
 
 
-def freed(job: int, by: str | None) -> News:
-    return News(NewsKind.TARGET_FREED, {"by": by}, job=job)
+def freed(job: int, by: str | None) -> NewsItem:
+    return NewsItem(NewsKind.TARGET_FREED, {"by": by}, job=job)
 
 
 def place_after(turn: Turn, priority: int) -> int:
