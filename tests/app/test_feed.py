@@ -82,7 +82,7 @@ def test_what_cannot_be_is_refused_at_once(app: App) -> None:
 
 
 def test_coroutines_follow_without_holding_up_the_loop(app: App) -> None:
-    async def story() -> tuple[list[str], list[str]]:
+    async def story() -> tuple[list[str | None], list[str | None]]:
         feed = app.events.afollow()
         follower = asyncio.ensure_future(anext(feed))
         while feed.cursor is None:

@@ -177,6 +177,7 @@ def test_whoever_sees_the_last_event_reads_state_result_and_logs_at_once(store: 
     try:
         for _ in attempts:
             event = next(feed)
+            assert event.job is not None
             job = record(store, event.job)
             assert (job.state, job.result) == (JobState.COMPLETED, f'"{event.job}"')
             assert store.attempts(TENANT, event.job)[-1].output == f"said by {event.job}\n"

@@ -494,8 +494,8 @@ def test_after_a_dump_is_restored_elsewhere_news_are_neither_lost_nor_doubled(
     store.publish(TENANT, said("two"), "ada", "k2")  # committed, and no position yet
     shift = "CAST(CAST(CAST(CAST({0} AS TEXT) AS BIGINT) + 1000000 AS TEXT) AS XID8)"
     with psycopg.connect(store_url, autocommit=True) as session:
-        session.execute(f"UPDATE unstuck_events SET xid = {shift.format('xid')}")  # type: ignore[arg-type]
-        session.execute(f"UPDATE unstuck_sequencer SET since = {shift.format('since')}")  # type: ignore[arg-type]
+        session.execute(f"UPDATE unstuck_events SET xid = {shift.format('xid')}")
+        session.execute(f"UPDATE unstuck_sequencer SET since = {shift.format('since')}")
     store.publish(TENANT, said("three"), "ada", "k3")
     assert store.publish(TENANT, said("two"), "ada", "k2").is_repeat
     store.forget_feed(DAY)

@@ -102,8 +102,8 @@ def add_notification(
 
 def _tell(t: Transaction, number: int, told: dict[str, str], severity: str, tenant: str, workflow: str) -> None:
     """Who reads notifications: those about no tenant are the platform's alone."""
-    whose = {"tenant": news.of_all(tenant), "workflow": workflow or None}
-    news.tell(t, [NewsItem(NewsKind.NOTIFICATION, {"number": number, "severity": severity, **told}, **whose)])
+    facts = {"number": number, "severity": severity, **told}
+    news.tell(t, [NewsItem(NewsKind.NOTIFICATION, facts, news.of_all(tenant), workflow=workflow or None)])
 
 
 def ack(t: Transaction, number: int, by: str, tenant: str | None) -> Notification:
