@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import InvalidInput, quoted, told
-from unstuck.model.lifecycle import EventKind
+from unstuck.model.news import OURS, is_kind
 from unstuck.model.payload import MAX_NAME, check_wording
 from unstuck.observe.stream import Found
 from unstuck.store.port import FeedEvent, FeedFilter, Store
@@ -93,13 +93,12 @@ def check_cursor(after: Any) -> str:
 
 
 def check_kinds(kinds: Any) -> tuple[str, ...]:
-    """One kind or several, by their names."""
+    """One kind or several, by their names: ours, or such as may be published."""
     given = (kinds,) if isinstance(kinds, str) else kinds
     if not isinstance(given, Iterable):
         raise InvalidInput(f"kinds={quoted(kinds)} is neither a kind of event nor several")
-    known = {kind.value for kind in EventKind}
     found = tuple(str(kind) for kind in given)
     for kind in found:
-        if kind not in known:
-            raise InvalidInput(f"there is no kind of event {told(kind)}; known: {', '.join(EventKind)}")
+        if not is_kind(kind):
+            raise InvalidInput(f"there is no kind of event {told(kind)}; known: {', '.join(OURS)}")
     return found

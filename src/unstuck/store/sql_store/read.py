@@ -28,7 +28,7 @@ class SqlRead(SqlVerbs):
         return feed.sequence(self._database, kept)
 
     def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
-        if not lookup.can_exist(wanted.tenant, wanted.job, wanted.workflow, *wanted.kinds):
+        if not lookup.can_exist(*_names(wanted)):
             wanted = FeedFilter(tenant="", job="")  # nothing is called so; the cursor moves on all the same
         return self._database.read(lambda t: feed.page(t, after, wanted, limit))
 
@@ -85,3 +85,7 @@ class SqlRead(SqlVerbs):
         leap = (row["leap"] or 0) / 1_000_000
         at = instant_or_none(row["leapt_at"])
         return ClockStand(row["ahead"] / 1_000_000, row["leaps"], leap, at, row["noticed"] or "")
+
+
+def _names(wanted: FeedFilter) -> tuple[str | None, ...]:
+    return (wanted.tenant, wanted.job, wanted.workflow, wanted.target, wanted.topic, *wanted.kinds)
