@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
+from unstuck.clock import MachineClock
 from unstuck.model.errors import (
     AmbiguousJob,
     EventConflict,
-    InvalidInput,
     NotPermitted,
     NotWaiting,
     StaleCursor,
@@ -19,6 +20,8 @@ from unstuck.model.payload import check_wording
 from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
 from unstuck.observe.stream import Source, Stream
+from unstuck.observe.wait import Watch
+from unstuck.operations.kinds import Duration, patience, whole_number
 from unstuck.operations.table import OPERATOR, READER, Caller, operation
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
@@ -38,15 +41,19 @@ def list_(
     target: str | None = None,
     topic: str | None = None,
     limit: int = 100,
+    wait: Duration = 0.0,
 ) -> Page[FeedEventView]:
     """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
-    also where nothing follows yet."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {MOST_LISTED}")
+    also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until it does."""
+    most, seconds = check_limit(limit), patience(wait, "wait")
     stream = Stream(
         _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic)), follow=False
     )
-    items = tuple(islice(stream, limit))
+    clock, never = MachineClock(), threading.Event()
+    items, watch = tuple(islice(stream, most)), Watch(seconds, clock)
+    while not items and (pause := watch.pause()) is not None:
+        clock.wait(never, pause)
+        items = tuple(islice(stream, most))
     return Page(items=items, next=stream.cursor)
 
 
@@ -101,6 +108,10 @@ def send(
         repeated=sent.is_repeat,
         awaited=awaited,
     )
+
+
+def check_limit(limit: Any) -> int:
+    return whole_number(limit, "limit", 1, MOST_LISTED)
 
 
 def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:
