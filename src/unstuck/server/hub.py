@@ -46,7 +46,7 @@ LINGER = 5.0
 LONGEST_START = 5.0
 #: Events that are told at a time, and that a desk remembers.
 CHUNK = 200
-RECENT = 1000
+RECENT = 500
 #: Bytes that wait for one listener.
 MOST_BYTES = 256 << 10
 #: Seconds for which the reader waits for listeners to take what they have, and how often it looks whether they did.
@@ -98,8 +98,8 @@ class Listener:
         return self._bytes > MOST_BYTES // 2
 
     def resume(self, cursor: str, *, is_known: bool = False) -> bool:
-        """Take part from this cursor on. False: it is too old for that, or ahead of the desk and the store has not
-        said yet that it knows it (`is_known`); then read on from the store."""
+        """Take part from this cursor on. False: it is too old for that, more came since than a buffer holds, or it is
+        ahead of the desk and the store has not said yet that it knows it (`is_known`); then read on from the store."""
         if not self.desk.remembers(cursor, is_known):
             return False
         self._seen, self._place = cursor, _place(cursor)
@@ -108,7 +108,7 @@ class Listener:
         for heard in self.desk.since(self._place):
             if self.wanted.admits(heard.event):
                 self.put(heard)
-        return True
+        return not self.is_behind
 
     def put(self, heard: HeardEvent) -> None:
         if self.is_behind or heard.place <= self._place:
