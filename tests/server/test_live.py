@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import shutil
 import socket
@@ -27,7 +28,7 @@ from tests.support.builders import a_job, a_worker, claimed, submitted
 from tests.support.eventually import eventually
 from tests.support.sse import SseReader
 from tests.support.tables import ask
-from tests.tiers import in_tiers
+from tests.tiers import in_tiers, slow
 from unstuck import App
 from unstuck.assembly import ServerOptions, open_store
 from unstuck.model.job import WorkflowRecord
@@ -498,6 +499,57 @@ def test_one_reader_serves_all_streams_and_nobody_listening_costs_nothing(
     looks.clear()
     time.sleep(0.3)
     assert looks == []
+
+
+@slow
+def test_500_streams_and_1000_waits_share_one_reader_and_a_few_connections(
+    store_url: str, store: SqlStore, site: Site
+) -> None:
+    """All of them are told, by one thread that looks as often as for one."""
+    host, port = site.url.removeprefix("http://").split(":")
+    waited = submitted(store).id
+    ask_stream = b"GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n"
+    ask_wait = f"GET /api/v1/jobs/{waited}/wait?timeout=60 HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
+
+    async def opened(asked: bytes) -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(asked)
+        readers.append(writer)
+        return reader
+
+    async def told(reader: asyncio.StreamReader, count: int) -> list[str]:
+        seen: list[str] = []
+        while len(seen) < count:
+            line = await asyncio.wait_for(reader.readline(), 30)
+            seen += [json.loads(line[6:])["job"]] if line.startswith(b"data: ") else []
+        return seen
+
+    async def whole() -> None:
+        streams = [await opened(ask_stream) for _ in range(500)]
+        for each in streams:
+            while not (await asyncio.wait_for(each.readline(), 30)).startswith(b"id:"):
+                pass
+        waits = [await opened(ask_wait) for _ in range(1000)]
+        while len(site.server._api._guests) < 1500:
+            await asyncio.sleep(0.05)
+        assert [thread.name for thread in threading.enumerate()].count("unstuck-hub") == 1
+        assert sum(thread.name.startswith("unstuck-http") for thread in threading.enumerate()) <= 12
+        if store_url.startswith("postgres"):
+            [(sessions,)] = ask(
+                store_url, "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name LIKE 'unstuck server%'"
+            )
+            assert sessions <= 20
+        jobs = [submitted(store).id for _ in range(20)]
+        assert all(seen == jobs for seen in await asyncio.gather(*(told(each, 20) for each in streams)))
+        assert (await asyncio.to_thread(site.post, f"/api/v1/jobs/{waited}/cancel")).status_code == 200
+        for each in waits:
+            assert b"200 OK" in await asyncio.wait_for(each.readline(), 30)
+            assert b'"state":"CANCELLED"' in (await asyncio.wait_for(each.readuntil(b"}"), 30))
+        for writer in readers:
+            writer.close()
+
+    readers: list[asyncio.StreamWriter] = []
+    asyncio.run(whole())
 
 
 @SQLITE
