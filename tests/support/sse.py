@@ -27,7 +27,7 @@ class SseReader:
     path: str = "/api/v1/events"
     headers: Mapping[str, str] = field(default_factory=dict)
     last: str = ""
-    patience: float = 10.0
+    patience: float = 30.0
     retry: int | None = None
     comments: int = 0
     _name: str = "message"

@@ -71,7 +71,7 @@ class HeardEvent:
         return self._text
 
 
-class Listener:
+class FeedListener:
     """One who listens, on the loop of its desk. `wake` is set when there is something to take, or to do."""
 
     def __init__(self, desk: Desk, wanted: FeedFilter, wake: asyncio.Event) -> None:
@@ -99,7 +99,7 @@ class Listener:
 
     def resume(self, cursor: str, *, is_known: bool = False) -> bool:
         """Take part from this cursor on. False: it is too old for that, more came since than a buffer holds, or it is
-        ahead of the desk and the store has not said yet that it knows it (`is_known`); then read on from the store."""
+        ahead of the desk and the store has not said that it knows it (`is_known`); then read on from the store."""
         if not self.desk.remembers(cursor, is_known):
             return False
         self._seen, self._place = cursor, _place(cursor)
@@ -149,7 +149,7 @@ class Desk:
         self.begun = asyncio.Event()
         self._floor = 0
         self._recent: deque[HeardEvent] = deque()
-        self._listeners: dict[FeedFilter, set[Listener]] = {}
+        self._listeners: dict[FeedFilter, set[FeedListener]] = {}
         #: The filters that name a job, by that; the others by their tenant, None: those of all tenants.
         self._by_job: dict[str, set[FeedFilter]] = {}
         self._by_tenant: dict[str | None, set[FeedFilter]] = {}
@@ -158,7 +158,7 @@ class Desk:
         """Whether anybody listens; also asked by the hub's thread."""
         return bool(self._listeners)
 
-    def add(self, listener: Listener) -> None:
+    def add(self, listener: FeedListener) -> None:
         wanted = listener.wanted
         self._listeners.setdefault(wanted, set()).add(listener)
         if wanted.job is not None:
@@ -166,7 +166,7 @@ class Desk:
         else:
             self._by_tenant.setdefault(wanted.tenant, set()).add(wanted)
 
-    def remove(self, listener: Listener) -> None:
+    def remove(self, listener: FeedListener) -> None:
         wanted, left = listener.wanted, self._listeners.get(listener.wanted, set())
         left.discard(listener)
         if left:
@@ -195,7 +195,7 @@ class Desk:
 
     def tell(self, heard: Sequence[HeardEvent], cursor: str, done: Callable[[], object]) -> None:
         """`done` is called once those who were told have room again, or have had time enough."""
-        told: set[Listener] = set()
+        told: set[FeedListener] = set()
         for each in heard:
             self._recent.append(each)
             for wanted in self._candidates(each.event):
@@ -208,7 +208,7 @@ class Desk:
             self._floor = self._recent.popleft().place
         self._await_room(told, done, LONGEST_ROOM)
 
-    def _await_room(self, told: Iterable[Listener], done: Callable[[], object], left: float) -> None:
+    def _await_room(self, told: Iterable[FeedListener], done: Callable[[], object], left: float) -> None:
         full = [listener for listener in told if listener.is_full and not listener.is_slow]
         if full and left > 0:
             self.loop.call_later(_ROOM_EVERY, self._await_room, full, done, left - _ROOM_EVERY)
@@ -224,7 +224,7 @@ class Desk:
             yield from self._by_tenant.get(event.tenant, ())
         yield from self._by_tenant.get(None, ())
 
-    def _everybody(self) -> Iterator[Listener]:
+    def _everybody(self) -> Iterator[FeedListener]:
         return (listener for several in self._listeners.values() for listener in several)
 
 
@@ -247,13 +247,13 @@ class Hub:
         self._standing: dict[Desk, str] = {}
         self._is_away = False
 
-    async def join(self, wanted: FeedFilter, wake: asyncio.Event) -> Listener:
+    async def join(self, wanted: FeedFilter, wake: asyncio.Event) -> FeedListener:
         """StoreUnavailable if the feed cannot be looked at. Whoever joins leaves again."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if (desk := self._desks.get(loop)) is None:
                 desk = self._desks[loop] = Desk(loop)
-            listener = Listener(desk, wanted, wake)
+            listener = FeedListener(desk, wanted, wake)
             desk.add(listener)
             self._start()
         try:
@@ -267,11 +267,11 @@ class Hub:
             raise
         return listener
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: FeedListener) -> None:
         with self._lock:
             listener.desk.remove(listener)
 
-    async def newest(self, listener: Listener) -> str:
+    async def newest(self, listener: FeedListener) -> str:
         """The cursor behind all that was committed before this was asked."""
         future: asyncio.Future[None] = listener.desk.loop.create_future()
         with self._lock:

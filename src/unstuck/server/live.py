@@ -20,12 +20,12 @@ from unstuck.observe.stream import Found, Source
 from unstuck.operations import events, jobs
 from unstuck.operations.kinds import patience
 from unstuck.operations.routes import PREFIX, HttpRoute, routes
-from unstuck.operations.table import Caller
+from unstuck.operations.table import Caller, Operation
 from unstuck.server import sse
 from unstuck.server.endpoints import Endpoint, about, answer_of, asked_of, asker
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.guests import LEAVING, Guest
-from unstuck.server.hub import CHUNK, HeardEvent, Hub, Listener
+from unstuck.server.hub import CHUNK, FeedListener, HeardEvent, Hub
 from unstuck.server.lanes import Lane
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
@@ -94,7 +94,11 @@ class Live:
 
 
 #: Operations that also answer with a stream, and what follows what they list.
-STREAMED = {"events.list": events.follow, "jobs.logs": jobs.follow_logs, "jobs.partials": jobs.follow_partials}
+STREAMED: dict[str, Operation[Any, Any]] = {
+    "events.list": events.follow,
+    "jobs.logs": jobs.follow_logs,
+    "jobs.partials": jobs.follow_partials,
+}
 
 
 def wants_stream(exchange: Exchange) -> bool:
@@ -124,7 +128,7 @@ class EventStream:
         guest.at_end.append(lambda: self._live.hub.leave(listener))
         return Pieces(self._pieces(guest, listener))
 
-    async def _pieces(self, guest: Guest, listener: Listener) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, guest: Guest, listener: FeedListener) -> AsyncGenerator[bytes, None]:
         yield sse.retry(RETRY)
         try:
             async for piece in self._told(guest, listener):
@@ -134,7 +138,7 @@ class EventStream:
             return
         yield _farewell(guest)
 
-    async def _told(self, guest: Guest, listener: Listener) -> AsyncGenerator[bytes, None]:
+    async def _told(self, guest: Guest, listener: FeedListener) -> AsyncGenerator[bytes, None]:
         hub, cursor, is_known = self._live.hub, self._after, False
         if cursor == NOW:
             cursor = await hub.newest(listener)
@@ -185,7 +189,7 @@ class EventPoll:
         guest.check()
         return answer_of(self._route, self._exchange, page)
 
-    async def _page(self, guest: Guest, listener: Listener) -> Page[FeedEventView]:
+    async def _page(self, guest: Guest, listener: FeedListener) -> Page[FeedEventView]:
         until = asyncio.get_running_loop().time() + self._seconds
         cursor, is_known = self._after, False
         if cursor == NOW:
@@ -234,7 +238,7 @@ class JobWait:
         guest.check()
         return answer_of(self._route, self._exchange, self._seen)
 
-    async def _ended(self, guest: Guest, listener: Listener, until: float) -> None:
+    async def _ended(self, guest: Guest, listener: FeedListener, until: float) -> None:
         left = 1.0
         while not self._seen.state.is_final and guest.reason is None and left > 0:
             # It takes part before it looks: what is committed later wakes it.
@@ -273,7 +277,7 @@ class JobStream:
         guest.at_end.append(lambda: self._live.hub.leave(listener))
         return Pieces(self._pieces(guest, listener))
 
-    async def _pieces(self, guest: Guest, listener: Listener) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, guest: Guest, listener: FeedListener) -> AsyncGenerator[bytes, None]:
         yield sse.retry(RETRY)
         pause, quiet = LOOK_SOON, 0.0
         while guest.reason is None:
