@@ -296,6 +296,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.neighbours import NeighboursDuty
     from unstuck.janitor.orphans import OrphansDuty
     from unstuck.janitor.overdue import OverdueDuty
+    from unstuck.janitor.pauses import PausesDuty
     from unstuck.janitor.retention import retention
     from unstuck.janitor.series import SeriesDuty
     from unstuck.janitor.timers import TimersDuty
@@ -311,6 +312,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     keeping: list[Duty] = [UnreadDuty(store, times)]
     keeping += [
         TimersDuty(store, times),
+        PausesDuty(store, times),
         WaitsDuty(store, times),
         InboxDuty(store, times),
         ChildrenDuty(store, times),

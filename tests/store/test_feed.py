@@ -47,7 +47,7 @@ def test_a_feed_begins_empty_and_shows_every_event_once_in_order(store: SqlStore
     worker = a_worker(store)
     attempt = claimed(store, worker, workflow="greet", queue="mail")
     settle(store, worker, attempt.ref)
-    page = read(store, bounds.oldest)
+    page = read(store, bounds.oldest, tenant=TENANT)
     assert told(page) == [(attempt.id, kind) for kind in ("submitted", "claimed", "completed")]
     assert [(e.tenant, e.workflow, e.queue, e.number) for e in page.events] == [
         (TENANT, "greet", "mail", n) for n in (1, 2, 3)
@@ -165,7 +165,7 @@ def test_events_of_forgotten_jobs_are_gone_and_the_feed_goes_on(store: SqlStore,
     clock.advance(hours=2)
     assert store.forget_ended(3600) == 1
     stays = submitted(store)
-    assert told(read(store, start)) == [(stays.id, "submitted")]
+    assert told(read(store, start, tenant=TENANT)) == [(stays.id, "submitted")]
 
 
 def test_whoever_sees_the_last_event_reads_state_result_and_logs_at_once(store: SqlStore) -> None:
@@ -178,6 +178,7 @@ def test_whoever_sees_the_last_event_reads_state_result_and_logs_at_once(store: 
     try:
         for _ in attempts:
             event = next(feed)
+            assert event.job is not None
             job = record(store, event.job)
             assert (job.state, job.result) == (JobState.COMPLETED, f'"{event.job}"')
             assert store.attempts(TENANT, event.job)[-1].output == f"said by {event.job}\n"

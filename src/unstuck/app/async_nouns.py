@@ -45,6 +45,7 @@ from unstuck.views.flow import (
     ChildView,
     FeedEventView,
     PartialView,
+    PublishedView,
     SentView,
     StepView,
     UsageView,
@@ -264,7 +265,7 @@ class AsyncBulksNoun(AsyncNoun):
 
 
 class AsyncEventsNoun(AsyncNoun):
-    """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+    """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
     __slots__ = ()
 
@@ -330,6 +331,23 @@ class AsyncEventsNoun(AsyncNoun):
         the next that begins within 24 hours. The payload may be what a result may be. Sent again under the same
         `id` it counts once. NotWaiting for a job that has ended."""
         return await self._engine.aask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
+
+    async def publish(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        topic: str | None = None,
+        job: str | None = None,
+        ttl: Duration | None = None,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> PublishedView:
+        """Tell everybody who follows the feed. `kind` is a word of yours, `data` an object of up to 16 KiB of
+        JSON; both may be about a job. It is kept for `ttl`, or as long as the feed. Published again under the
+        same `id` it counts once."""
+        return await self._engine.aask(events.publish, tenant, by, kind, data, topic=topic, job=job, ttl=ttl, id=id)
 
 
 class AsyncHealthNoun(AsyncNoun):

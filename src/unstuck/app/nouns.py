@@ -45,6 +45,7 @@ from unstuck.views.flow import (
     ChildView,
     FeedEventView,
     PartialView,
+    PublishedView,
     SentView,
     StepView,
     UsageView,
@@ -411,7 +412,7 @@ class BulksNoun(Noun):
 
 
 class EventsNoun(Noun):
-    """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+    """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
     __slots__ = ()
 
@@ -535,6 +536,38 @@ class EventsNoun(Noun):
     ) -> SentView:
         """`send` for coroutines."""
         return await self._engine.aask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
+
+    def publish(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        topic: str | None = None,
+        job: str | None = None,
+        ttl: Duration | None = None,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> PublishedView:
+        """Tell everybody who follows the feed. `kind` is a word of yours, `data` an object of up to 16 KiB of
+        JSON; both may be about a job. It is kept for `ttl`, or as long as the feed. Published again under the
+        same `id` it counts once."""
+        return self._engine.ask(events.publish, tenant, by, kind, data, topic=topic, job=job, ttl=ttl, id=id)
+
+    async def apublish(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        topic: str | None = None,
+        job: str | None = None,
+        ttl: Duration | None = None,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> PublishedView:
+        """`publish` for coroutines."""
+        return await self._engine.aask(events.publish, tenant, by, kind, data, topic=topic, job=job, ttl=ttl, id=id)
 
 
 class HealthNoun(Noun):

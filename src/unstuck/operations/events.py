@@ -1,9 +1,10 @@
-"""Events: what happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+"""Events: what happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -21,11 +22,11 @@ from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
 from unstuck.observe.stream import Source, Stream
 from unstuck.observe.wait import Watch
-from unstuck.operations.kinds import Duration, patience, whole_number
-from unstuck.operations.table import OPERATOR, READER, Caller, operation
+from unstuck.operations.kinds import Duration, patience, seconds, whole_number
+from unstuck.operations.table import OPERATOR, READER, SUBMITTER, Caller, operation
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
-from unstuck.views.flow import FeedEventView, SentView, WaitView
+from unstuck.views.flow import FeedEventView, PublishedView, SentView, WaitView
 
 MOST_LISTED = 100_000
 
@@ -45,12 +46,12 @@ def list_(
 ) -> Page[FeedEventView]:
     """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
     also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until it does."""
-    most, seconds = check_limit(limit), patience(wait, "wait")
+    most, longest = check_limit(limit), patience(wait, "wait")
     stream = Stream(
         _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic)), follow=False
     )
     clock, never = MachineClock(), threading.Event()
-    items, watch = tuple(islice(stream, most)), Watch(seconds, clock)
+    items, watch = tuple(islice(stream, most)), Watch(longest, clock)
     while not items and (pause := watch.pause()) is not None:
         clock.wait(never, pause)
         items = tuple(islice(stream, most))
@@ -110,6 +111,41 @@ def send(
     )
 
 
+@operation(
+    role=SUBMITTER,
+    limited="kept",
+    effect="change",
+    repeat="key",
+    errors=(UnknownJob, AmbiguousJob),
+)
+def publish(
+    caller: Caller,
+    kind: str,
+    data: Any = None,
+    *,
+    topic: str | None = None,
+    job: str | None = None,
+    ttl: Duration | None = None,
+    id: str | None = None,
+) -> PublishedView:
+    """Tell everybody who follows the feed. `kind` is a word of yours, `data` an object of up to 16 KiB of JSON; both
+    may be about a job. It is kept for `ttl`, or as long as the feed. Published again under the same `id` it
+    counts once."""
+    if job is None and caller.within is not None:
+        raise NotPermitted(f"the key of {caller.by} names queues or workflows: name the job that it is about")
+    ident = None if job is None else caller.lookup.job(job).id
+    until = None if ttl is None else seconds(ttl, "ttl")
+    done = caller.flow.publish(kind, data, topic=topic, ttl=until, job=ident, id=id)
+    return PublishedView(
+        kind=kind,
+        tenant=caller.one,
+        topic=topic,
+        job=ident,
+        expires_at=done.expires_at,
+        repeated=done.is_repeat,
+    )
+
+
 def check_limit(limit: Any) -> int:
     return whole_number(limit, "limit", 1, MOST_LISTED)
 
@@ -141,4 +177,5 @@ def wanted(
 
 
 def _reader(caller: Caller, after: str, wanted: FeedFilter) -> Source[FeedEventView]:
-    return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)
+    shape = partial(FeedEventView.of, hidden=caller.redactions)
+    return Reader(caller.store, after, wanted, shape, kept=caller.times.feed_retention)

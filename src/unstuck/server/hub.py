@@ -25,10 +25,12 @@ from typing import TypeVar
 
 from unstuck.clock import Clock
 from unstuck.model.errors import StaleCursor, StoreError, StoreUnavailable
+from unstuck.model.guard import EVERY
+from unstuck.model.redaction import Redactions
 from unstuck.observe.feed import NOW, Reader, place_of
 from unstuck.observe.stream import Found
 from unstuck.server.sse import encoded
-from unstuck.store.port import FeedEvent, FeedFilter, FeedPage, Store
+from unstuck.store.port import FeedEvent, FeedFilter, Store
 from unstuck.telemetry import logger
 from unstuck.views.flow import FeedEventView
 
@@ -55,28 +57,37 @@ _ROOM_EVERY = 0.005
 
 
 class HeardEvent:
-    """An event of the feed, and its JSON, made once for all who want it."""
+    """An event of the feed, and its JSON, made once for all who want it. `hidden`: what only admins see of it."""
 
-    __slots__ = ("_text", "event", "place")
+    __slots__ = ("_hidden", "_shown", "_whole", "event", "place")
 
-    def __init__(self, event: FeedEvent) -> None:
+    def __init__(self, event: FeedEvent, hidden: Redactions | None = None) -> None:
         self.event = event
         self.place = _place(event.cursor)
-        self._text: bytes | None = None
+        self._hidden = hidden
+        self._whole: bytes | None = None
+        self._shown: bytes | None = None
 
-    @property
-    def text(self) -> bytes:
-        if self._text is None:
-            self._text = encoded(FeedEventView.of(self.event))
-        return self._text
+    def view(self, *, sees_all: bool) -> FeedEventView:
+        return FeedEventView.of(self.event, None if sees_all else self._hidden)
+
+    def text(self, *, sees_all: bool) -> bytes:
+        if sees_all or not self._hidden:
+            if self._whole is None:
+                self._whole = encoded(self.view(sees_all=True))
+            return self._whole
+        if self._shown is None:
+            self._shown = encoded(self.view(sees_all=False))
+        return self._shown
 
 
 class FeedListener:
     """One who listens, on the loop of its desk. `wake` is set when there is something to take, or to do."""
 
-    def __init__(self, desk: Desk, wanted: FeedFilter, wake: asyncio.Event) -> None:
+    def __init__(self, desk: Desk, wanted: FeedFilter, wake: asyncio.Event, sees_all: bool) -> None:
         self.desk = desk
         self.wanted = wanted
+        self.sees_all = sees_all
         #: It is told nothing until it resumes.
         self.is_behind = True
         #: It did not take what it had in time: nobody waits for it until it has.
@@ -114,7 +125,7 @@ class FeedListener:
         if self.is_behind or heard.place <= self._place:
             return
         self._heard.append(heard)
-        self._bytes += len(heard.text)
+        self._bytes += self._size(heard)
         if self._bytes > MOST_BYTES:
             self.fall_behind()
         self._wake.set()
@@ -122,7 +133,7 @@ class FeedListener:
     def take(self, most: int) -> list[HeardEvent]:
         """The next at hand, at most so many."""
         found = [self._heard.popleft() for _ in range(min(most, len(self._heard)))]
-        self._bytes -= sum(len(heard.text) for heard in found)
+        self._bytes -= sum(map(self._size, found))
         if found:
             self._seen, self._place = found[-1].event.cursor, found[-1].place
         if not self._heard:
@@ -133,6 +144,9 @@ class FeedListener:
         self._let_go()
         self.is_behind = True
         self._wake.set()
+
+    def _size(self, heard: HeardEvent) -> int:
+        return len(heard.text(sees_all=self.sees_all))
 
     def _let_go(self) -> None:
         self._heard.clear()
@@ -220,6 +234,9 @@ class Desk:
     def _candidates(self, event: FeedEvent) -> Iterator[FeedFilter]:
         if event.job is not None:
             yield from self._by_job.get(event.job, ())
+        if event.tenant == EVERY:
+            yield from (wanted for several in self._by_tenant.values() for wanted in several)
+            return
         if event.tenant is not None:
             yield from self._by_tenant.get(event.tenant, ())
         yield from self._by_tenant.get(None, ())
@@ -247,13 +264,13 @@ class Hub:
         self._standing: dict[Desk, str] = {}
         self._is_away = False
 
-    async def join(self, wanted: FeedFilter, wake: asyncio.Event) -> FeedListener:
+    async def join(self, wanted: FeedFilter, wake: asyncio.Event, *, sees_all: bool = False) -> FeedListener:
         """StoreUnavailable if the feed cannot be looked at. Whoever joins leaves again."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if (desk := self._desks.get(loop)) is None:
                 desk = self._desks[loop] = Desk(loop)
-            listener = FeedListener(desk, wanted, wake)
+            listener = FeedListener(desk, wanted, wake, sees_all)
             desk.add(listener)
             self._start()
         try:
@@ -284,9 +301,16 @@ class Hub:
             raise StoreUnavailable("the feed cannot be read now") from None
         return listener.desk.cursor
 
-    def read(self, cursor: str, wanted: FeedFilter) -> FeedPage:
-        """What the store has behind a cursor; on a thread. StaleCursor."""
-        return self._store().feed(cursor, wanted, CHUNK)
+    def read(self, cursor: str, wanted: FeedFilter) -> tuple[list[HeardEvent], str]:
+        """What the store has behind a cursor, and how far that reaches; on a thread. StaleCursor."""
+        page = self._store().feed(cursor, wanted, CHUNK)
+        return self._heard(page.events), page.cursor
+
+    def _heard(self, events: Sequence[FeedEvent]) -> list[HeardEvent]:
+        """What is hidden of what jobs publish is asked each time: a workflow may have said so just now."""
+        hides = any(event.by is not None and event.workflow is not None for event in events)
+        hidden = self._store().redactions() if hides else None
+        return [HeardEvent(event, hidden) for event in events]
 
     def oldest(self) -> str:
         return self._store().feed_bounds().oldest
@@ -344,6 +368,7 @@ class Hub:
                 is_known = isinstance(error, StoreError)
                 logger.warning("the feed cannot be read: %s", error, exc_info=None if is_known else error)
             self._is_away = True
+            self._reader = None  # what it had read and nobody was told, everybody reads from their own cursors
             return None
         self._is_away = False
         return found
@@ -360,10 +385,10 @@ class Hub:
         found = self._reader.look()
         is_last = False
         while not is_last:
-            heard: list[HeardEvent] = []
-            while len(heard) < CHUNK and (event := self._reader.take()) is not None:
-                heard.append(HeardEvent(event))
-            is_last = len(heard) < CHUNK
+            events: list[FeedEvent] = []
+            while len(events) < CHUNK and (event := self._reader.take()) is not None:
+                events.append(event)
+            is_last, heard = len(events) < CHUNK, self._heard(events)
             for desk in desks:
                 self._tell(desk, heard, self._reader.cursor)
         return found

@@ -122,9 +122,10 @@ class EventStream:
         _, kwargs = _streamed(routes()["events.list"], caller, self._exchange, without=("limit", "wait"))
         self._after = cursor_of(self._exchange, kwargs.pop("after"), NOW)
         self._wanted = wanted(caller, kwargs)
+        self._sees_all = caller.sees_all
 
     async def serve(self, guest: Guest) -> Pieces:
-        listener = await self._live.hub.join(self._wanted, guest.wake)
+        listener = await self._live.hub.join(self._wanted, guest.wake, sees_all=self._sees_all)
         guest.at_end.append(lambda: self._live.hub.leave(listener))
         return Pieces(self._pieces(guest, listener))
 
@@ -148,21 +149,25 @@ class EventStream:
         while guest.reason is None:
             if listener.is_behind and not listener.resume(cursor, is_known=is_known):
                 try:
-                    page = await self._live.lane.run(partial(hub.read, cursor, self._wanted))
+                    heard, reached = await self._live.lane.run(partial(hub.read, cursor, self._wanted))
                 except StaleCursor as stale:
                     cursor, is_known = stale.go_on, True
                     yield sse.reset(stale.reason, cursor)
                     continue
-                yield b"".join(_frames(map(HeardEvent, page.events))) + sse.mark(page.cursor)
-                cursor, is_known = page.cursor, True
+                yield b"".join(self._frames(heard)) + sse.mark(reached)
+                cursor, is_known = reached, True
                 continue
             guest.wake.clear()
             heard = listener.take(CHUNK)
             cursor = listener.cursor
             if heard:
-                yield b"".join(_frames(heard))
+                yield b"".join(self._frames(heard))
             elif not listener.is_behind and guest.reason is None and not await guest.wait(HEARTBEAT):
                 yield sse.mark(listener.cursor)
+
+    def _frames(self, heard: Iterable[HeardEvent]) -> Iterator[bytes]:
+        for each in heard:
+            yield sse.frame(each.text(sees_all=self._sees_all), each.event.cursor)
 
 
 class EventPoll:
@@ -206,7 +211,7 @@ class EventPoll:
             cursor = listener.cursor
             left = until - asyncio.get_running_loop().time()
             if heard or guest.reason is not None or left <= 0:
-                return Page(items=tuple(FeedEventView.of(each.event) for each in heard), next=cursor)
+                return Page(items=tuple(each.view(sees_all=self._caller.sees_all) for each in heard), next=cursor)
             if not listener.is_behind:
                 await guest.wait(left)
 
@@ -328,11 +333,6 @@ def _streamed(
             raise InvalidInput(f"a stream takes no {name}")
     args, kwargs = asked_of(route, caller, exchange)
     return args, {name: value for name, value in kwargs.items() if name not in without}
-
-
-def _frames(heard: Iterable[HeardEvent]) -> Iterator[bytes]:
-    for each in heard:
-        yield sse.frame(each.text, each.event.cursor)
 
 
 def _farewell(guest: Guest) -> bytes:

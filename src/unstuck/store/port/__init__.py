@@ -12,7 +12,7 @@ from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
-from unstuck.store.port.flow import FlowPort
+from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
 from unstuck.store.port.keys import KeysPort, SeenKey
@@ -127,6 +127,7 @@ __all__ = [
     "Overdue",
     "Pause",
     "PauseKind",
+    "Published",
     "QuarantineDuty",
     "Quarantined",
     "ReadPort",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from unstuck.model.guard import EVERY
 from unstuck.model.job import WorkerRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
@@ -37,9 +38,10 @@ class FeedEvent:
     """One event of the feed: a job's move, or news. `cursor` is where to go on after it.
 
     A move is part of its job's history: it has that job, its `number`, run and token (0: before the first attempt).
-    News have no number. None in any other place: it is not about one (`tenant` None: it is the platform's). `job`:
-    the move's; of news the one that published it, asks, or blocks the target. `target`: the one of that job, or that
-    the news are about. `topic`: what a publisher named. `worker`: of news about a worker, its name.
+    News have no number. None in any other place: it is not about one. `tenant` None: the platform's; EVERY: every
+    tenant's. `job`: the move's; of news the one that published it, asks, or blocks the target. `target`: the one of
+    that job, or that the news are about. `worker`: of news about a worker, its name. `topic`: what a publisher named.
+    `by`: who published it, be it a worker for its handler; None: unstuck tells it itself.
     """
 
     cursor: str
@@ -53,6 +55,7 @@ class FeedEvent:
     target: str | None = None
     topic: str | None = None
     worker: str | None = None
+    by: str | None = None
     number: int | None = None
     run: int | None = None
     token: int | None = None
@@ -64,8 +67,8 @@ class FeedEvent:
 
 @dataclass(frozen=True, slots=True)
 class FeedFilter:
-    """What a reader of the feed wants to see; None and () mean all. News of the platform are for whoever reads all
-    tenants."""
+    """What a reader of the feed wants to see; None and () mean all. A tenant is shown its own and what is every
+    tenant's; news of the platform are for whoever reads all tenants."""
 
     tenant: str | None = None
     kinds: tuple[str, ...] = ()
@@ -79,7 +82,7 @@ class FeedFilter:
     def admits(self, event: FeedEvent) -> bool:
         """What the SQL of `feed_page` says, for one reader that reads for many."""
         return (
-            self.tenant in (None, event.tenant)
+            (self.tenant is None or event.tenant in (self.tenant, EVERY))
             and self.job in (None, event.job)
             and self.workflow in (None, event.workflow)
             and self.target in (None, event.target)

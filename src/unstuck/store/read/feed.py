@@ -125,6 +125,7 @@ def _event(reach: Row, row: Row) -> FeedEvent:
         target=row["target"],
         topic=row["topic"],
         worker=row["worker"],
+        by=row["by"],
         number=row["number"],
         run=row["run"],
         token=row["token"],

@@ -1,5 +1,6 @@
 -- What happens that is no job's move, and what programs publish. Each is an event of job 0 (unstuck_events), in the feed's one order; its row here says
--- what it is about, and until when it is kept. tenant NULL: the platform's. job: the id that people use.
+-- what it is about. tenant NULL: the platform's; '*': every tenant's. job: the id that people use. by: who published it; NULL: unstuck tells it.
+-- key: of what is published, so that it is told once however often it is sent. expires_at NULL: it is kept as long as the feed.
 CREATE TABLE unstuck_news (
     number     INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant     TEXT,
@@ -9,6 +10,12 @@ CREATE TABLE unstuck_news (
     topic      TEXT,
     worker     TEXT,
     job        TEXT,
-    expires_at INTEGER NOT NULL
+    by         TEXT,
+    key        TEXT,
+    told_at    INTEGER NOT NULL,
+    expires_at INTEGER
 );
-CREATE INDEX unstuck_news_expires ON unstuck_news (expires_at, number);
+CREATE UNIQUE INDEX unstuck_news_key ON unstuck_news (tenant, key) WHERE key IS NOT NULL;
+-- Of which the newest of each tenant are kept.
+CREATE INDEX unstuck_news_published ON unstuck_news (tenant, number) WHERE by IS NOT NULL;
+CREATE INDEX unstuck_news_expires ON unstuck_news (expires_at, number) WHERE expires_at IS NOT NULL;

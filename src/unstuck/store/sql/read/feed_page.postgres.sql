@@ -11,17 +11,17 @@ SELECT page.first + spot.place - 1 AS position, about.*, e.kind, e.at, e.data
  CROSS JOIN LATERAL (SELECT * FROM unstuck_events WHERE job = spot.job AND number = spot.number LIMIT 1) AS e
  CROSS JOIN LATERAL (
        (SELECT j.uid, j.tenant, j.queue, j.workflow, (SELECT t.name FROM unstuck_targets AS t WHERE t.id = j.target) AS target,
-               CAST(NULL AS TEXT) AS topic, CAST(NULL AS TEXT) AS worker, e.number, e.run, e.token
+               CAST(NULL AS TEXT) AS topic, CAST(NULL AS TEXT) AS worker, CAST(NULL AS TEXT) AS by, e.number, e.run, e.token
           FROM unstuck_jobs AS j
          WHERE spot.job <> 0 AND j.id = spot.job
          LIMIT 1)
         UNION ALL
-       (SELECT n.job, n.tenant, n.queue, n.workflow, n.target, n.topic, n.worker, NULL, NULLIF(e.run, 0), NULLIF(e.token, 0)
+       (SELECT n.job, n.tenant, n.queue, n.workflow, n.target, n.topic, n.worker, n.by, NULL, NULLIF(e.run, 0), NULLIF(e.token, 0)
           FROM unstuck_news AS n
-         WHERE spot.job = 0 AND n.number = spot.number AND n.expires_at > (SELECT unstuck_now())
+         WHERE spot.job = 0 AND n.number = spot.number AND (n.expires_at IS NULL OR n.expires_at > (SELECT unstuck_now()))
          LIMIT 1)) AS about
  WHERE page.first + spot.place - 1 > :after AND page.first + spot.place - 1 <= :through
-   AND (CAST(:tenant AS TEXT) IS NULL OR about.tenant = CAST(:tenant AS TEXT))
+   AND (CAST(:tenant AS TEXT) IS NULL OR about.tenant IN (CAST(:tenant AS TEXT), '*'))
    AND (CAST(:job AS TEXT) IS NULL OR about.uid = CAST(:job AS TEXT))
    AND (CAST(:workflow AS TEXT) IS NULL OR about.workflow = CAST(:workflow AS TEXT))
    AND (CAST(:target AS TEXT) IS NULL OR about.target = CAST(:target AS TEXT))
