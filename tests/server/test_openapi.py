@@ -12,7 +12,7 @@ from unstuck.model.payload import MAX_DEPTH, MAX_DIGITS
 from unstuck.operations import together
 from unstuck.operations.kinds import MOST_WAITED
 from unstuck.operations.routes import PREFIX, routes
-from unstuck.server import api, bodies, connections, exchange, lanes, openapi, submits
+from unstuck.server import api, bodies, connections, exchange, guests, hub, lanes, openapi, submits
 from unstuck.server.problems import ERRORS
 from unstuck.store.read import lookup
 
@@ -73,7 +73,11 @@ def test_the_guide_names_the_limits_that_hold() -> None:
         f"| connections | {connections.MOST_CONNECTIONS:,} |",
         f"| requests that wait for a thread | {lanes.WAITING} |",
         f"| requests of one key | {RATE:,.0f} a second",
-        f"| one wait | {MOST_WAITED:g} s, {api.PATIENT} at a time |",
+        f"| one wait or long poll | {MOST_WAITED:g} s |",
+        f"| {api.PATIENT} at a time |",
+        f"| streams, long polls and waits together | {guests.MOST_GUESTS:,} |",
+        f"| those of one key | {guests.MOST_OF_KEY:,} |",
+        f"| bytes that wait for one stream | {hub.MOST_BYTES:,} |",
         f"`, {submits.MOST:,} at most",
         f"| {together.MOST_UNTOLD:,} |",
         f"| {together.MOST:,}, or {together.MOST_CHARACTERS:,} characters",

@@ -107,11 +107,12 @@ def test_what_is_no_cursor_is_refused(store: SqlStore, cursor: str) -> None:
         store.feed(cursor, FeedFilter())
 
 
-def test_a_cursor_of_another_database_is_refused(store: SqlStore) -> None:
-    era = store.feed_bounds().newest.split("-")[0]
-    other = ("1" if era[0] == "0" else "0") + era[1:]
-    with pytest.raises(InvalidInput, match="another database's feed"):
+def test_a_cursor_of_another_database_is_told_where_the_feed_begins(store: SqlStore) -> None:
+    oldest = store.feed_bounds().oldest
+    other = ("1" if oldest[0] == "0" else "0") + oldest[1:8]
+    with pytest.raises(StaleCursor, match="another database's feed") as refused:
         store.feed(f"{other}-0", FeedFilter())
+    assert (refused.value.go_on, refused.value.reason) == (oldest, "foreign")
 
 
 def test_a_cursor_ahead_of_the_feed_is_told_where_the_feed_ends(store: SqlStore) -> None:

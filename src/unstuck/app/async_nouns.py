@@ -279,10 +279,12 @@ class AsyncEventsNoun(AsyncNoun):
         target: str | None = None,
         topic: str | None = None,
         limit: int = 100,
+        wait: Duration = 0.0,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
-        on, also where nothing follows yet."""
+        on, also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until
+        it does."""
         return await self._engine.aask(
             events.list_,
             tenant,
@@ -294,6 +296,7 @@ class AsyncEventsNoun(AsyncNoun):
             target=target,
             topic=topic,
             limit=limit,
+            wait=wait,
         )
 
     def follow(

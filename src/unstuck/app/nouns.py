@@ -426,10 +426,12 @@ class EventsNoun(Noun):
         target: str | None = None,
         topic: str | None = None,
         limit: int = 100,
+        wait: Duration = 0.0,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
-        on, also where nothing follows yet."""
+        on, also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until
+        it does."""
         return self._engine.ask(
             events.list_,
             tenant,
@@ -441,6 +443,7 @@ class EventsNoun(Noun):
             target=target,
             topic=topic,
             limit=limit,
+            wait=wait,
         )
 
     async def alist(
@@ -453,6 +456,7 @@ class EventsNoun(Noun):
         target: str | None = None,
         topic: str | None = None,
         limit: int = 100,
+        wait: Duration = 0.0,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """`list` for coroutines."""
@@ -467,6 +471,7 @@ class EventsNoun(Noun):
             target=target,
             topic=topic,
             limit=limit,
+            wait=wait,
         )
 
     def follow(

@@ -6,6 +6,7 @@ nothing. An event is seen only once it is committed, together with all that its 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ START = "start"
 NOW = "now"
 PAGE = 1000
 _MOMENT = 0.01
+_CURSOR = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})", re.ASCII)
 #: How often a new reader lets another reader sequence first, before it takes the feed as it is.
 _TURNS = 300
 
@@ -90,6 +92,14 @@ def check_cursor(after: Any) -> str:
     if cursor is not None and len(cursor) > MAX_NAME:
         raise InvalidInput(f"{quoted(cursor)} is not a cursor that a feed gave out")
     return START if cursor is None else cursor
+
+
+def place_of(cursor: str) -> tuple[str, int]:
+    """The feed that a cursor is of, and the position in it: those of one feed can be compared. InvalidInput."""
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise InvalidInput(f"{quoted(cursor)} is not a cursor that a feed gave out")
+    return found[1], int(found[2])
 
 
 def check_kinds(kinds: Any) -> tuple[str, ...]:

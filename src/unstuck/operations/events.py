@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from typing import Any
 
+from unstuck.clock import MachineClock
 from unstuck.model.errors import (
     AmbiguousJob,
     EventConflict,
-    InvalidInput,
     NotPermitted,
     NotWaiting,
     StaleCursor,
@@ -20,7 +21,8 @@ from unstuck.model.payload import check_wording
 from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
 from unstuck.observe.stream import Source, Stream
-from unstuck.operations.kinds import Duration, seconds
+from unstuck.observe.wait import Watch
+from unstuck.operations.kinds import Duration, patience, seconds, whole_number
 from unstuck.operations.table import OPERATOR, READER, SUBMITTER, Caller, operation
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
@@ -40,15 +42,19 @@ def list_(
     target: str | None = None,
     topic: str | None = None,
     limit: int = 100,
+    wait: Duration = 0.0,
 ) -> Page[FeedEventView]:
     """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
-    also where nothing follows yet."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {MOST_LISTED}")
+    also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until it does."""
+    most, longest = check_limit(limit), patience(wait, "wait")
     stream = Stream(
         _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic)), follow=False
     )
-    items = tuple(islice(stream, limit))
+    clock, never = MachineClock(), threading.Event()
+    items, watch = tuple(islice(stream, most)), Watch(longest, clock)
+    while not items and (pause := watch.pause()) is not None:
+        clock.wait(never, pause)
+        items = tuple(islice(stream, most))
     return Page(items=items, next=stream.cursor)
 
 
@@ -138,6 +144,10 @@ def publish(
         expires_at=done.expires_at,
         repeated=done.is_repeat,
     )
+
+
+def check_limit(limit: Any) -> int:
+    return whole_number(limit, "limit", 1, MOST_LISTED)
 
 
 def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:

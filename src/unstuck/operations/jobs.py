@@ -113,8 +113,10 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
 def wait(caller: Caller, job: str, *, timeout: Duration = 30.0) -> JobView:
     """A job once it has ended, or as it stands when the time is over: `state` says which. One call waits for at most
     60 seconds; ask again."""
-    ident, most = _known(caller, job), patience(timeout)
-    record = wait_for_end(lambda: caller.lookup.job(ident), most) or caller.lookup.job(ident)
+    record, most = caller.lookup.job(job), patience(timeout)
+    if most and not record.state.is_final:
+        ident = record.id
+        record = wait_for_end(lambda: caller.lookup.job(ident), most) or caller.lookup.job(ident)
     return JobView.of(record, caller.store.now(), caller.redactions[record.workflow])
 
 

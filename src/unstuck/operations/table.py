@@ -144,9 +144,14 @@ class Caller:
         return None if self.tenant == EVERY else self.tenant
 
     @property
+    def sees_all(self) -> bool:
+        """Whether nothing of the data of jobs is hidden from it, as from an admin."""
+        return TENANT_ADMIN in INCLUDED[self.role]
+
+    @property
     def redactions(self) -> Redactions:
-        """What this caller may not see of the data of jobs, by workflow. An admin sees all of it."""
-        return Redactions() if TENANT_ADMIN in INCLUDED[self.role] else self.store.redactions()
+        """What this caller may not see of the data of jobs, by workflow."""
+        return Redactions() if self.sees_all else self.store.redactions()
 
     @property
     def lookup(self) -> Lookup:

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from unstuck.chance import SystemChance
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, problem_of
 
-MOST_CONNECTIONS = 1000
+MOST_CONNECTIONS = 5000
 #: Seconds until the head of a request must be there.
 LONGEST_HEAD = 10.0
 #: Seconds for which a connection may rest between two requests.

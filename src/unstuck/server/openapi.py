@@ -12,7 +12,8 @@ import msgspec
 
 from unstuck.model import errors
 from unstuck.operations.routes import PREFIX, HttpRoute, is_told_as_json, kinds_of, routes
-from unstuck.server import seeds, submits
+from unstuck.server import seeds, sse, submits
+from unstuck.server.live import STREAMED
 from unstuck.server.problems import ERRORS, MEDIA_TYPE, REFUSALS
 from unstuck.version import __version__
 
@@ -143,7 +144,12 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(route: HttpRoute, of: dict[str, Any]) -> dict[str, Any]:
-    answer = {"description": "done", "content": {"application/json": {"schema": of[_name(route.answer)]}}}
+    answer: dict[str, Any] = {
+        "description": "done",
+        "content": {"application/json": {"schema": of[_name(route.answer)]}},
+    }
+    if route.name in STREAMED:
+        answer["content"][sse.MEDIA_TYPE] = {"schema": {"type": "string"}}
     found: dict[str, Any] = {str(route.status): answer}
     if route.name == "jobs.enqueue" and route.status == 201:
         found["200"] = answer | {"description": "its key led to a job that was there already"}

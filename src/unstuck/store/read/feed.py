@@ -89,7 +89,7 @@ def _parsed(cursor: str) -> tuple[str, int]:
 
 def _check(cursor: str, era: str, position: int, reach: Row) -> None:
     if era != reach["era"]:
-        raise InvalidInput(f"{quoted(cursor)} is a cursor of another database's feed")
+        raise StaleCursor.foreign(cursor, _cursor(reach, reach["floor"]))
     if position < reach["floor"]:
         raise StaleCursor.expired(cursor, _cursor(reach, reach["floor"]))
     if position > reach["position"]:
