@@ -106,7 +106,7 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
     attempts and events only so many."""
     most = None if last is None else whole_number(last, "last", 1)
-    return job_reads.whole(caller, caller.lookup.job(job), most)
+    return job_reads.whole(caller, job, most)
 
 
 @operation(role=READER, limited="kept", whose="any", waits=True, errors=NAMED)

@@ -31,6 +31,7 @@ from unstuck.store.port.order import (
 )
 from unstuck.store.port.read import (
     ClockStand,
+    Dossier,
     FeedBounds,
     FeedEvent,
     FeedFilter,
