@@ -3,14 +3,12 @@ answers; everything else happens on the threads of a lane."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from typing import Any
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from unstuck.operations.together import Together
@@ -26,13 +24,13 @@ from unstuck.server.submits import Submits
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
 PATIENT = 32
 
-_SAFE = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "Vary": "Authorization",
-}
+_SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"vary", b"Authorization"),
+]
 
 
 def all_endpoints(together: Together) -> list[Endpoint]:
@@ -78,8 +76,9 @@ class Api:
         if exchange.has_body and not exchange.is_read:
             answer.headers["Connection"] = "close"  # else its sender could go on for ever
         kept = "private, no-cache" if exchange.method in ("GET", "HEAD") else "no-store"
-        headers = {**_SAFE, "Cache-Control": kept, "X-Request-Id": exchange.request_id, **answer.headers}
-        await Response(answer.body, answer.status, headers, answer.media_type)(scope, receive, send)
+        headers = answer.raw_headers(_SAFE, ("Cache-Control", kept), ("X-Request-Id", exchange.request_id))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> HttpAnswer:
         exchange.check()
@@ -94,8 +93,7 @@ class Api:
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")
         lane = self._patient if endpoint.waits else self._lane
-        answer = await lane.run(lambda: self._ask(endpoint, exchange))
-        return answer if isinstance(answer, HttpAnswer) else await asyncio.wrap_future(answer)
+        return await lane.run(lambda: self._ask(endpoint, exchange))
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
         admitted = self._door.admit(exchange)
@@ -115,7 +113,7 @@ class Api:
         if path == "/openapi.json":
             return await self._lane.run(lambda: self._document(exchange))
         if path.startswith("/problems/") and (text := page_of(path.removeprefix("/problems/"))) is not None:
-            return HttpAnswer(200, text.encode(), "text/plain")
+            return HttpAnswer(200, text.encode(), "text/plain; charset=utf-8")
         return None
 
     def _document(self, exchange: Exchange) -> HttpAnswer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,24 +10,23 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from unstuck.chance import SystemChance
+from unstuck.chance import Labels
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
-from unstuck.views import plain
+from unstuck.views import as_json
 
 MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32 << 10
 MOST_PARAMETERS = 200
 MOST_PATH = 4096
 #: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
-_ONCE = (
-    "host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site",
-)  # fmt: skip
+_ONCE = frozenset(
+    {"host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site"}
+)
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
-_CHANCE = SystemChance()
+_LABELS = Labels()
 
 
 class Exchange:
@@ -37,7 +35,13 @@ class Exchange:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.method: str = scope["method"]
-        self.headers = Headers(scope=scope)
+        #: The first of each name, which is in lower case.
+        self.headers: dict[str, str] = {}
+        self._repeated: set[str] = set()
+        for name, value in scope["headers"]:
+            known = self.headers.setdefault(key := name.decode("latin-1"), text := value.decode("latin-1"))
+            if known is not text:
+                self._repeated.add(key)
         client = scope.get("client")
         self.address: str | None = client[0] if client else None
         self.scheme: str = scope.get("scheme", "http")
@@ -47,7 +51,7 @@ class Exchange:
         self.raw_path = raw.decode("latin-1").partition("?")[0]
         self._query: bytes = scope.get("query_string", b"")
         asked = self.headers.get("x-request-id", "")
-        self.request_id = asked if _SANE_ID.fullmatch(asked) else _CHANCE.nonce()
+        self.request_id = asked if asked and _SANE_ID.fullmatch(asked) else _LABELS.next()
         #: The names in the path, still quoted.
         self.path: Mapping[str, str] = {}
         self.body = b""
@@ -64,14 +68,14 @@ class Exchange:
 
     def check(self) -> None:
         """What no request of a decent client has."""
-        if len(self.headers) > MOST_HEADERS or sum(len(k) + len(v) for k, v in self.headers.raw) > MOST_HEADER_BYTES:
+        raw = self.scope["headers"]
+        if len(raw) > MOST_HEADERS or sum(len(k) + len(v) for k, v in raw) > MOST_HEADER_BYTES:
             limit = f"the limit is {MOST_HEADERS} headers, {MOST_HEADER_BYTES:,} bytes in all"
             raise HttpProblem("TooManyHeaders", limit, Connection="close")
         if "transfer-encoding" in self.headers and "content-length" in self.headers:
             raise HttpProblem("BadRequest", "its length is told in two ways", Connection="close")
-        for name in _ONCE:
-            if len(self.headers.getlist(name)) > 1:
-                raise HttpProblem("BadRequest", f"there is more than one {name} header", Connection="close")
+        if twice := sorted(self._repeated & _ONCE):
+            raise HttpProblem("BadRequest", f"there is more than one {twice[0]} header", Connection="close")
         if len(self.raw_path) > MOST_PATH or not self.raw_path.isascii() or "\0" in unquote(self.raw_path):
             raise HttpProblem("BadRequest", "the path is not one that can be read")
 
@@ -109,10 +113,20 @@ class HttpAnswer:
     @classmethod
     def of(cls, value: Any, status: int = 200, **headers: str) -> HttpAnswer:
         """A view, or what JSON can say."""
-        text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
-        return cls(
-            status, text.encode(errors="replace"), headers={k.replace("_", "-"): v for k, v in headers.items()}
-        )
+        told = {name.replace("_", "-"): text for name, text in headers.items()} if headers else {}
+        return cls(status, as_json(value).encode(errors="replace"), headers=told)
+
+    def raw_headers(self, always: Sequence[tuple[bytes, bytes]], *more: tuple[str, str]) -> list[tuple[bytes, bytes]]:
+        """As ASGI sends them; what this answer says itself counts more than what `always` is said."""
+        said = {
+            name.lower().encode("latin-1"): text.encode("latin-1") for name, text in (*more, *self.headers.items())
+        }
+        found = [pair for pair in always if pair[0] not in said]
+        found += said.items()
+        if self.status not in (204, 304):
+            found.append((b"content-length", b"%d" % len(self.body)))
+        found.append((b"content-type", self.media_type.encode("latin-1")))
+        return found
 
     def unless_known(self, exchange: Exchange) -> HttpAnswer:
         """With its tag; without its body for whoever has it already."""

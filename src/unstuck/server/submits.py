@@ -22,7 +22,7 @@ from unstuck.operations.together import Together
 from unstuck.server.endpoints import Endpoint, about, answer_of, asked_of, idempotency_key, with_key
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import problem_of
-from unstuck.views import View, plain
+from unstuck.views import View
 from unstuck.views.jobs import NewJobView
 
 MOST = 1000
@@ -138,7 +138,7 @@ class _Items:
 
     def _item(self, number: int, outcome: NewJobView | Exception) -> dict[str, Any]:
         if not isinstance(outcome, Exception):
-            return {"status": 201 if outcome.created else 200, "job": plain(outcome), "problem": None}
+            return {"status": 201 if outcome.created else 200, "job": outcome, "problem": None}
         place = f"/jobs/{number}"
         if isinstance(outcome, WrongArguments):
             said = outcome.problems

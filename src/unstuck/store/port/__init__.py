@@ -95,6 +95,7 @@ __all__ = [
     "BulksPort",
     "Claimed",
     "ClockStand",
+    "Dossier",
     "Due",
     "Ended",
     "Enough",
