@@ -117,8 +117,8 @@ class Api:
         return None
 
     def _document(self, exchange: Exchange) -> HttpAnswer:
-        self._door.admit(exchange)
-        return HttpAnswer(200, openapi.text().encode()).unless_known(exchange)
+        role = self._door.admit(exchange).caller.role
+        return HttpAnswer(200, openapi.text(role).encode()).unless_known(exchange)
 
 
 def _refusal(error: Exception, exchange: Exchange) -> HttpAnswer:
