@@ -27,6 +27,8 @@ _ONCE = frozenset(
 )
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _LABELS = Labels()
+#: A target as proxies write it.
+_ABSOLUTE = re.compile(r"https?://([^/?#]*)(/.*)?", re.IGNORECASE)
 
 
 class Exchange:
@@ -45,10 +47,12 @@ class Exchange:
         client = scope.get("client")
         self.address: str | None = client[0] if client else None
         self.scheme: str = scope.get("scheme", "http")
-        #: What stands before our own paths where we are mounted.
-        self.root = quote(scope.get("root_path", ""))
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
-        self.raw_path = raw.decode("latin-1").partition("?")[0]
+        self.raw_path, self._authority = raw.decode("latin-1").partition("?")[0], None
+        if not self.raw_path.startswith("/") and (absolute := _ABSOLUTE.fullmatch(self.raw_path)):
+            self._authority, self.raw_path = absolute[1], absolute[2] or "/"
+        #: What stands before our own paths where we are mounted, and our own path.
+        self.root, self.own_path = _split(scope.get("root_path", "").rstrip("/"), self.raw_path)
         self._query: bytes = scope.get("query_string", b"")
         asked = self.headers.get("x-request-id", "")
         self.request_id = asked if asked and _SANE_ID.fullmatch(asked) else _LABELS.next()
@@ -56,11 +60,6 @@ class Exchange:
         self.path: Mapping[str, str] = {}
         self.body = b""
         self.is_read = False
-
-    @property
-    def own_path(self) -> str:
-        """Behind the place where we are mounted."""
-        return self.raw_path.removeprefix(self.root) if self.root else self.raw_path
 
     @property
     def has_body(self) -> bool:
@@ -74,6 +73,8 @@ class Exchange:
             raise HttpProblem("TooManyHeaders", limit, Connection="close")
         if "transfer-encoding" in self.headers and "content-length" in self.headers:
             raise HttpProblem("BadRequest", "its length is told in two ways", Connection="close")
+        if self._authority is not None and self._authority.lower() != self.headers.get("host", "").lower():
+            raise HttpProblem("BadRequest", "for which host it is, is told in two ways", Connection="close")
         if twice := sorted(self._repeated & _ONCE):
             raise HttpProblem("BadRequest", f"there is more than one {twice[0]} header", Connection="close")
         if len(self.raw_path) > MOST_PATH or not self.raw_path.isascii() or "\0" in unquote(self.raw_path):
@@ -101,6 +102,18 @@ class Exchange:
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise HttpProblem("NotAsJson", "a change needs Content-Type: application/json")
+
+
+def _split(root: str, raw_path: str) -> tuple[str, str]:
+    """As it is quoted in the path itself. A server that took the root off, as some do, has left ours alone."""
+    if not root:
+        return "", raw_path
+    parts = raw_path.split("/")
+    length = root.count("/") + 1
+    begin = "/".join(parts[:length])
+    if unquote(begin) != root:
+        return quote(root), raw_path
+    return begin, raw_path[len(begin) :] or "/"
 
 
 @dataclass(frozen=True, slots=True)

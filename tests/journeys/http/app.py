@@ -44,11 +44,12 @@ def asks(ctx: unstuck.Context) -> str | None:
 
 
 @app.workflow(retries=0, budget={"tokens": 10}, budget_scope="tree")
-def spends(ctx: unstuck.Context, amount: float, below: int) -> float:
-    """So much itself, and as much in each generation below it."""
-    ctx.spend(tokens=amount)
-    if below:
-        ctx.gather(ctx.spawn(spends, amount, below - 1), timeout=60)
+def spends(ctx: unstuck.Context, amount: float, children: int = 0) -> float:
+    """So much, or as much in each of its children."""
+    if children:
+        ctx.gather(*[ctx.spawn(spends, amount) for _ in range(children)], timeout=60)
+    else:
+        ctx.spend(tokens=amount)
     return amount
 
 

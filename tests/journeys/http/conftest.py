@@ -69,7 +69,7 @@ class Person:
 
 
 def told(response: httpx2.Response) -> Any:
-    assert response.status_code in (200, 201), response.text
+    assert response.is_success, response.text
     return response.json()
 
 
