@@ -135,7 +135,10 @@ def house(store_url: str) -> Iterator[House]:
             return person(name, root.post("keys", {"name": name, "role": role, "tenant": tenant})["key"])
 
         def tenancy(name: str) -> Tenancy:
-            return Tenancy(name, *(made(name, role) for role in ("tenant-admin", "operator", "submitter", "reader")))
+            roles = ("tenant-admin", "operator", "submitter", "reader")
+            people = Tenancy(name, *(made(name, role) for role in roles))
+            people.operator.post(f"jobs/{people.submit('greet', delay=60)}/cancel")  # a tenant is there by its jobs
+            return people
 
         yield House(site, root, tenancy("acme"), tenancy("beta"), made("acme", "worker"))
         for client in clients:
@@ -159,7 +162,7 @@ def start_worker(
 
 @pytest.fixture(scope="module")
 def worker(start_worker: Callable[..., Worker]) -> Worker:
-    return start_worker("ada", concurrency=6, processes=2)
+    return start_worker("ada", concurrency=6, processes=2, queues=["default", "gated"])
 
 
 def seen(house: House) -> list[Any]:
