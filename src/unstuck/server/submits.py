@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from unstuck.model.errors import WrongArguments
 from unstuck.operations import submitting
-from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
+from unstuck.operations.routes import PREFIX, HttpRoute, arguments, check_query, routes
 from unstuck.operations.submitting import AskedJob
 from unstuck.operations.table import Caller
 from unstuck.operations.together import Together
@@ -84,6 +84,7 @@ class Submits:
             raise WrongArguments([("body", "/jobs", "it is not a list of submits, and nothing else is taken")])
         if len(bodies) > MOST:
             raise WrongArguments([("body", "/jobs", f"there are {len(bodies):,}; the limit is {MOST:,}")])
+        check_query(route, exchange.query)
         key = idempotency_key(route, exchange)
         items, joined, ids = _Items(exchange, len(bodies)), [], set[str]()
         for number, one in enumerate(bodies):
