@@ -231,13 +231,17 @@ class Operation(Generic[P, V]):
         return f"<Operation {self.name}>"
 
     def __call__(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> V:
+        return self.function(self.asking(caller, *args, **kwargs), *args, **kwargs)
+
+    def asking(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> Caller:
+        """Who asks exactly this: admitted, and about the one tenant whose job it is."""
         admitted = self.admitted(caller)
         if self._is_about_a_job and admitted.tenant == EVERY:
             admitted = admitted.of_job(args[0] if args else kwargs.get("job"))
         if self.entry.limited in ("queue", "workflow") and admitted.within is not None:
             named = inspect.signature(self.function).bind(admitted, *args, **kwargs).arguments
             admitted.check_within(**{self.entry.limited: named[self.entry.limited]})
-        return self.function(admitted, *args, **kwargs)
+        return admitted
 
     def admitted(self, caller: Caller) -> Caller:
         """The caller with the tenant that is meant, if it may ask this at all."""

@@ -11,7 +11,6 @@ from contextlib import aclosing
 from typing import Any
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from unstuck.clock import Clock
@@ -36,13 +35,13 @@ LIVE = 4
 #: Seconds in which a piece of a stream must have been taken where connections are not ours to cut.
 LONGEST_PIECE = LONGEST_ANSWER + 15
 
-_SAFE = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "Vary": "Authorization",
-}
+_SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"vary", b"Authorization"),
+]
 
 
 def all_endpoints(together: Together, live: Live) -> list[Endpoint]:
@@ -102,8 +101,9 @@ class Api:
         if exchange.has_body and not exchange.is_read:
             answer.headers["Connection"] = "close"  # else its sender could go on for ever
         kept = "private, no-cache" if exchange.method in ("GET", "HEAD") else "no-store"
-        headers = {**_SAFE, "Cache-Control": kept, "X-Request-Id": exchange.request_id, **answer.headers}
-        await Response(answer.body, answer.status, headers, answer.media_type)(exchange.scope, receive, send)
+        headers = answer.raw_headers(_SAFE, ("Cache-Control", kept), ("X-Request-Id", exchange.request_id))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
     async def _answer(self, exchange: Exchange, receive: Receive, send: Send) -> HttpAnswer | None:
         """None: it was given bit by bit."""
@@ -122,10 +122,9 @@ class Api:
             return await self._stay(stay, exchange, receive, send)
         lane = self._patient if endpoint.waits else self._lane
         answer = await lane.run(lambda: self._ask(endpoint, exchange))
-        found = answer if isinstance(answer, HttpAnswer) else await asyncio.wrap_future(answer)
         if exchange.method not in ("GET", "HEAD"):
             self._hub.hurry()
-        return found
+        return answer
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
         return endpoint.ask(self._admitted(exchange).caller, exchange)
@@ -154,11 +153,13 @@ class Api:
                 return None
 
     async def _flow(self, answer: Pieces, exchange: Exchange, guest: Guest, send: Send) -> None:
-        headers = {
-            **_SAFE, "Cache-Control": "no-store", "X-Request-Id": exchange.request_id,
-            "X-Accel-Buffering": "no", "Content-Type": f"{answer.media_type}; charset=utf-8",
-        }  # fmt: skip
-        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        raw = [
+            *_SAFE,
+            (b"cache-control", b"no-store"),
+            (b"x-request-id", exchange.request_id.encode()),
+            (b"x-accel-buffering", b"no"),
+            (b"content-type", f"{answer.media_type}; charset=utf-8".encode()),
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
         async with aclosing(answer.pieces) as pieces:
             async for piece in pieces:
@@ -180,12 +181,12 @@ class Api:
         if path == "/openapi.json":
             return await self._lane.run(lambda: self._document(exchange))
         if path.startswith("/problems/") and (text := page_of(path.removeprefix("/problems/"))) is not None:
-            return HttpAnswer(200, text.encode(), "text/plain")
+            return HttpAnswer(200, text.encode(), "text/plain; charset=utf-8")
         return None
 
     def _document(self, exchange: Exchange) -> HttpAnswer:
-        self._door.admit(exchange)
-        return HttpAnswer(200, openapi.text().encode()).unless_known(exchange)
+        role = self._door.admit(exchange).caller.role
+        return HttpAnswer(200, openapi.text(role).encode()).unless_known(exchange)
 
 
 def _refusal(error: Exception, exchange: Exchange) -> HttpAnswer:

@@ -162,5 +162,5 @@ def _headers(route: HttpRoute, exchange: Exchange, view: Any) -> dict[str, str]:
     cursor = route.operation.entry.paged
     if cursor is not None and isinstance(view, Page) and view.next is not None:
         query = [(name, text) for name, text in exchange.query if name != cursor] + [(cursor, view.next)]
-        return {"Link": f'<{exchange.raw_path}?{urlencode(query)}>; rel="next"'}
+        return {"Link": f'<{exchange.root}{exchange.own_path}?{urlencode(query)}>; rel="next"'}
     return {}

@@ -379,6 +379,11 @@ def begin_run(t: Transaction, row: Row, run: int) -> None:
 
 def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
     job_row(t, tenant, uid)
+    return by_id(t, tenant, uid)
+
+
+def by_id(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
+    """The same of a job that is there."""
     return [wait_of(row) for row in t.all("job_waits", tenant=tenant, uid=uid)]
 
 

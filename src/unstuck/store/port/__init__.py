@@ -14,7 +14,16 @@ from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
-from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
+from unstuck.store.port.jobs import (
+    ATTEMPTS_PAGE,
+    HISTORY_PAGE,
+    Holder,
+    JobFilter,
+    JobPage,
+    JobsPort,
+    SeenJob,
+    Submitted,
+)
 from unstuck.store.port.keys import KeysPort, SeenKey
 from unstuck.store.port.order import (
     BY_CODE,
@@ -31,6 +40,7 @@ from unstuck.store.port.order import (
 )
 from unstuck.store.port.read import (
     ClockStand,
+    Dossier,
     FeedBounds,
     FeedEvent,
     FeedFilter,
@@ -94,6 +104,7 @@ __all__ = [
     "BulksPort",
     "Claimed",
     "ClockStand",
+    "Dossier",
     "Due",
     "Ended",
     "Enough",
@@ -134,6 +145,7 @@ __all__ = [
     "Recovered",
     "Report",
     "Route",
+    "SeenJob",
     "SeenKey",
     "SeriesPage",
     "SeriesPer",

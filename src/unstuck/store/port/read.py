@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from unstuck.model.guard import EVERY
-from unstuck.model.job import WorkerRecord
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
+from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import Facts, Locker
 
 TallyBy = Literal["tenant", "queue", "workflow"]
@@ -31,6 +32,25 @@ class Tally:
     oldest_due_at: datetime | None = None
     at_least: frozenset[JobState] = frozenset()
     ceiling: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """Everything about one job. Of events and attempts one page each: who wants all of many asks on behind them."""
+
+    at: datetime
+    job: JobRecord
+    events: list[EventRecord]
+    attempts: list[AttemptRecord]
+    progress: str | None
+    steps: list[StepRecord]
+    waits: list[WaitRecord]
+    usage: Spent
+    children: list[Child]
+    parent: str | None
+    parts: int
+    #: Something of its data is hidden from most.
+    is_redacted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +207,11 @@ class ReadPort(Protocol):
 
     def live_workers(self, host: tuple[str, str] | None = None) -> list[WorkerRecord]:
         """Those whose lease holds; of one host (boot id, pid namespace) if it is named."""
+        ...
+
+    def dossier(self, tenant: str, job: str, last: int | None = None) -> Dossier | None:
+        """Everything about a job, with its `last` events and attempts; None: with the first ones. One question, and
+        one more for each kind of thing that it has."""
         ...
 
     def gate_facts(self, tenant: str, job: str) -> Facts | None:

@@ -96,9 +96,6 @@ class SqlFlow(SqlVerbs):
     def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         return self._read_job(tenant, job, lambda t: parts.parts_of(t, tenant, job, after, limit))
 
-    def count_parts(self, tenant: str, job: str) -> int:
-        return self._read_job(tenant, job, lambda t: parts.count(t, tenant, job))
-
     def usage_of(self, tenant: str, job: str) -> Spent:
         return self._read_job(tenant, job, lambda t: usage.usage_of(t, self._name_ids, tenant, job))
 

@@ -9,6 +9,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.why.facts import Facts
 from unstuck.store.port import (
     ClockStand,
+    Dossier,
     FeedBounds,
     FeedFilter,
     FeedPage,
@@ -18,7 +19,7 @@ from unstuck.store.port import (
     Tally,
     TallyBy,
 )
-from unstuck.store.read import feed, locks, lookup, tally, why
+from unstuck.store.read import dossier, feed, locks, lookup, tally, why
 from unstuck.store.rows import instant, instant_or_none, span, worker_of
 from unstuck.store.sql_store.verbs import SqlVerbs
 
@@ -60,6 +61,11 @@ class SqlRead(SqlVerbs):
         boot_id, pid_namespace = host or (None, None)
         facts = {"boot_id": boot_id, "pid_namespace": pid_namespace}
         return [worker_of(row) for row in self._database.read(lambda t: t.all("live_workers", **facts))]
+
+    def dossier(self, tenant: str, job: str, last: int | None = None) -> Dossier | None:
+        if not lookup.can_exist(tenant, job):
+            return None
+        return self._database.read(lambda t: dossier.of(t, self._name_ids, tenant, job, last))
 
     def gate_facts(self, tenant: str, job: str) -> Facts | None:
         if not lookup.can_exist(tenant, job):
