@@ -33,13 +33,14 @@ from tests.tiers import in_tiers, slow
 from unstuck import App
 from unstuck.assembly import ServerOptions, open_store
 from unstuck.model.job import WorkflowRecord
+from unstuck.model.news import Publication
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
 from unstuck.server import connections, guests, hub, live
-from unstuck.store.port import AttemptOutput, Report
+from unstuck.store.port import EVERY, AttemptOutput, Pause, Report
 from unstuck.store.sql_store import SqlStore
 
 SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -271,10 +272,13 @@ def test_what_is_told_cannot_break_out_of_its_frame(stage: Stage) -> None:
         reader.begun()
         job = stage.site.post("/api/v1/jobs", {"workflow": "greet"}).json()["id"]
         assert stage.site.post(f"/api/v1/jobs/{job}/cancel", {"reason": evil}).status_code == 200
-        frames = [*islice(reader.frames(), 2)]
-    assert [frame.name for frame in frames] == ["message", "message"]
+        said = {"data": {evil: evil}, "topic": "orders"}
+        assert stage.site.post("/api/v1/events/order.paid/publish", said).status_code == 200
+        frames = [*islice(reader.frames(), 3)]
+    assert {frame.name for frame in frames} == {"message"}
     assert [frame.id for frame in frames] == [frame.data["cursor"] for frame in frames]
     assert frames[1].data["data"]["reason"] == evil
+    assert (frames[2].data["kind"], frames[2].data["data"]) == ("order.paid", {evil: evil})
 
 
 # --- who may stay ---------------------------------------------------------------------------------------------------
@@ -318,6 +322,32 @@ def test_a_stream_tells_a_key_what_it_may_see_and_nothing_else(
             problem(site.get(f"/api/v1/jobs/{foreign}/{name}", headers=shown(acme) | more), 404, "UnknownJob")
     assert "canary" not in site.get("/api/v1/events?wait=1&after=start", headers=shown(acme)).text
     problem(site.get("/api/v1/events", headers={"accept": "text/event-stream"}), 401, "Unauthenticated")
+
+
+@SQLITE
+def test_a_stream_hides_what_only_admins_see_and_tells_what_is_everybodys(
+    guarded: tuple[Site, Callable[..., str]], store: SqlStore
+) -> None:
+    site, make = guarded
+    store.register_workflows([WorkflowRecord("pay", "v1", "default", Policy(), {}, redact=("card",))])
+    attempt = claimed(store, a_worker(store), tenant="acme", workflow="pay")
+    whole, part = (make(role, tenant="acme") for role in ("tenant-admin", "reader"))
+    start = site.get("/api/v1/events?after=now", headers=shown(part)).json()["next"]
+    with ExitStack() as stack:
+        readers = {key: stack.enter_context(SseReader(site.url, headers=shown(key))) for key in (whole, part)}
+        assert all(reader.begun() for reader in readers.values())
+        store.publish_from(attempt.ref, 1, Publication("paid", '{"card": "canary", "sum": 7}'))
+        store.pause(Pause("workflow", "greet", EVERY, "ada", store.now(), None))
+        told = {key: [*islice(reader.events(), 2)] for key, reader in readers.items()}
+    assert [told[whole][0]["data"]["card"], told[whole][0]["data"]["sum"]] == ["canary", 7]
+    assert "canary" not in str(told[part])
+    assert told[part][0]["data"]["sum"] == 7
+    assert [event["tenant"] for event in told[part]] == ["acme", "*"]
+    for query in (f"after={start}&wait=5", f"after={start}"):
+        assert site.get(f"/api/v1/events?{query}", headers=shown(part)).json()["items"] == told[part]
+        assert site.get(f"/api/v1/events?{query}", headers=shown(whole)).json()["items"] == told[whole]
+    with SseReader(site.url, headers=shown(part), last=start) as reader:
+        assert [*islice(reader.events(), 2)] == told[part]
 
 
 @SQLITE

@@ -48,7 +48,7 @@ class SseReader:
         self._connection.close()
 
     def begun(self) -> SseReader:
-        """Once it stands somewhere: what is committed from then on, it is told."""
+        """Once it stands somewhere: what is committed from then on, it is told. To be asked inside its `with`."""
         while not self.last:
             self._field(self.answer.readline().decode())
         return self
