@@ -26,7 +26,7 @@ from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
-from unstuck.store.port import EVERY, Store
+from unstuck.store.port import EVERY, Store, asking_from
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -94,6 +94,8 @@ class Caller:
     queues: frozenset[str] | None = None
     workflows: frozenset[str] | None = None
     scopes: frozenset[str] = frozenset()
+    #: From where it asks, if that is over HTTP.
+    address: str | None = None
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
@@ -232,7 +234,10 @@ class Operation(Generic[P, V]):
         if self.entry.limited in ("queue", "workflow") and admitted.within is not None:
             named = inspect.signature(self.function).bind(admitted, *args, **kwargs).arguments
             admitted.check_within(**{self.entry.limited: named[self.entry.limited]})
-        return self.function(admitted, *args, **kwargs)
+        if self.entry.effect != "change":
+            return self.function(admitted, *args, **kwargs)
+        with asking_from(admitted.key, admitted.address):
+            return self.function(admitted, *args, **kwargs)
 
     def admitted(self, caller: Caller) -> Caller:
         """The caller with the tenant that is meant, if it may ask this at all."""

@@ -15,12 +15,14 @@ from starlette.types import Receive, Scope, Send
 
 from unstuck.operations.together import Together
 from unstuck.server import bodies, endpoints, openapi, seeds
+from unstuck.server.browsers import Browsers
 from unstuck.server.door import HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.lanes import Lane
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
+from unstuck.server.sessions import Sessions
 from unstuck.server.submits import Submits
 
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
@@ -31,12 +33,13 @@ _SAFE = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
-    "Vary": "Authorization",
+    "Vary": "Authorization, Cookie",
 }
 
 
-def all_endpoints(together: Together) -> list[Endpoint]:
-    return [*endpoints.of_routes(), *Submits(together).endpoints(), *seeds.endpoints()]
+def all_endpoints(together: Together, browsers: Browsers | None) -> list[Endpoint]:
+    own = Sessions(browsers).endpoints()
+    return [*endpoints.of_routes(), *Submits(together).endpoints(), *seeds.endpoints(), *own]
 
 
 class Api:
@@ -47,7 +50,7 @@ class Api:
         self._rates = rates
         self._is_ready = is_ready
         self._together = Together()
-        self._endpoints = Endpoints(all_endpoints(self._together))
+        self._endpoints = Endpoints(all_endpoints(self._together, door.browsers))
         self._lane = Lane("http")
         self._patient = Lane("http-waits", PATIENT, waiting=0)
         self.is_leaving = False
@@ -98,7 +101,7 @@ class Api:
         return answer if isinstance(answer, HttpAnswer) else await asyncio.wrap_future(answer)
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
-        admitted = self._door.admit(exchange)
+        admitted = self._door.admit_to_log_in(exchange) if endpoint.logs_in else self._door.admit(exchange)
         if self._rates is not None and admitted.counted_as is not None:
             self._rates.take(admitted.counted_as)
         return endpoint.ask(admitted.caller, exchange)

@@ -29,6 +29,8 @@ class Endpoint:
     path: str
     ask: Callable[[Caller, Exchange], HttpAnswer | Future[HttpAnswer]]
     waits: bool = False
+    #: Who asks is not known before: the body says it.
+    logs_in: bool = False
 
     @property
     def takes_body(self) -> bool:

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from unstuck.chance import SystemChance
+from unstuck.operations.browser_sessions import KnownBrowser
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
 from unstuck.views import plain
@@ -26,6 +27,7 @@ MOST_PATH = 4096
 #: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
 _ONCE = (
     "host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site",
+    "x-csrf-token",
 )  # fmt: skip
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _CHANCE = SystemChance()
@@ -52,6 +54,8 @@ class Exchange:
         self.path: Mapping[str, str] = {}
         self.body = b""
         self.is_read = False
+        #: The browser that asks, if it is known by its cookie.
+        self.browser: KnownBrowser | None = None
 
     @property
     def own_path(self) -> str:

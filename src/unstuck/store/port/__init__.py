@@ -29,6 +29,7 @@ from unstuck.store.port.order import (
     TargetRecord,
     TenantRecord,
 )
+from unstuck.store.port.origin import Origin, asked_from, asking_from
 from unstuck.store.port.read import (
     ClockStand,
     FeedBounds,
@@ -124,6 +125,7 @@ __all__ = [
     "OpenRoutes",
     "OrderKind",
     "OrderPort",
+    "Origin",
     "Overdue",
     "Pause",
     "PauseKind",
@@ -153,6 +155,8 @@ __all__ = [
     "WaitingRoutes",
     "WorkerOrder",
     "WorkerPort",
+    "asked_from",
+    "asking_from",
     "never",
 ]
 
