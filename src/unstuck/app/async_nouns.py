@@ -374,7 +374,8 @@ class AsyncJobsNoun(AsyncNoun):
 
     async def get(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
         """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
-        attempts and events only so many."""
+        attempts and events only so many. It has the last 100 attempts and 1,000 events at most; `attempts` and
+        `history` have all."""
         return await self._engine.aask(jobs.get, tenant, None, job, last=last)
 
     async def wait(self, job: str, *, timeout: Duration = 30.0, tenant: str | None = None) -> JobView:

@@ -602,7 +602,8 @@ class JobsNoun(Noun):
 
     def get(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
         """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
-        attempts and events only so many."""
+        attempts and events only so many. It has the last 100 attempts and 1,000 events at most; `attempts` and
+        `history` have all."""
         return self._engine.ask(jobs.get, tenant, None, job, last=last)
 
     async def aget(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:

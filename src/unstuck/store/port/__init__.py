@@ -14,7 +14,16 @@ from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
 from unstuck.store.port.flow import FlowPort
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
-from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
+from unstuck.store.port.jobs import (
+    ATTEMPTS_PAGE,
+    HISTORY_PAGE,
+    MOST_CHARACTERS,
+    Holder,
+    JobFilter,
+    JobPage,
+    JobsPort,
+    Submitted,
+)
 from unstuck.store.port.keys import KeysPort, SeenKey
 from unstuck.store.port.order import (
     BY_CODE,
@@ -87,6 +96,7 @@ __all__ = [
     "FIRST_ENDED",
     "HELD",
     "HISTORY_PAGE",
+    "MOST_CHARACTERS",
     "TARGET_CEILING",
     "Asked",
     "AttemptOutput",
