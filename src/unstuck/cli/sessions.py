@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from unstuck.cli import options, output
+from unstuck.cli import gates, options, output
 from unstuck.cli.parser import Argument
 from unstuck.cli.session import opened
 from unstuck.operations import sessions
@@ -50,14 +50,15 @@ def list_(
 
 @app.command()
 def end(
-    number: Annotated[int, Argument(metavar="SESSION", help="its number, as `unstuck sessions` shows it")],
+    number: Annotated[str, Argument(metavar="SESSION", help="its number, as `unstuck sessions` shows it")],
     by: options.By = None,
     *,
     common: options.CommonOneTenant,
 ) -> None:
     """Log a browser out, everywhere within 5 seconds. Its key goes on working."""
+    wanted = gates.whole_number(number, "the session")
     with opened(common) as session:
-        view = sessions.end(session.caller.about(by=by), number)
+        view = sessions.end(session.caller.about(by=by), wanted)
     if common.json:
         output.emit_view(view)
         return
