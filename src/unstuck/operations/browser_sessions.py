@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -38,7 +38,7 @@ LASTING: Final = 12 * 3600.0
 class KnownBrowser:
     """A session that goes on. `secret`: what the browser keeps; it is told to nobody else."""
 
-    secret: str
+    secret: str = field(repr=False)
     number: int
     identity: Identity
     began_at: datetime

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from urllib.parse import urlsplit
 
-from unstuck.model.errors import InvalidInput, Unauthenticated, quoted
+from unstuck.model.errors import InvalidInput, StoreError, Unauthenticated, quoted
 from unstuck.operations.browser_sessions import BrowserSessions, KnownBrowser
 from unstuck.server.exchange import Exchange
 from unstuck.server.local import is_from_here
@@ -113,9 +113,9 @@ class Browsers:
     def _end_quietly(self, secret: str, exchange: Exchange) -> None:
         try:
             browser = self._sessions().known(secret, is_use=False)
-        except Unauthenticated:
+            self._sessions().end(browser, browser.identity.name, exchange.address)
+        except (Unauthenticated, StoreError):
             return
-        self._sessions().end(browser, browser.identity.name, exchange.address)
 
     def _place(self, exchange: Exchange) -> Place | None:
         """None: neither https nor this machine itself, as far as can be known."""

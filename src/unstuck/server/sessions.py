@@ -72,7 +72,8 @@ class Sessions:
         return HttpAnswer.of(AskerView.of(caller, browser), 201, Set_Cookie=cookie)
 
     def get(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
-        return HttpAnswer.of(AskerView.of(caller, exchange.browser))
+        """Kept by no cache: it holds the token."""
+        return HttpAnswer.of(AskerView.of(caller, exchange.browser), Cache_Control="no-store")
 
     def log_out(self, caller: Caller, exchange: Exchange) -> HttpAnswer:
         if self._browsers is None or exchange.browser is None:
