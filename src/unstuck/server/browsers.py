@@ -39,7 +39,7 @@ class Place:
 
     @property
     def cookie(self) -> str:
-        """Its name. What browsers take it for no other site and no http can set."""
+        """Its name. One with these prefixes no other site of our domain can set for us, nor anything over http."""
         if not self.is_secure:
             return _NAME
         return f"__Host-{_NAME}" if self.path == "/" else f"__Secure-{_NAME}"
