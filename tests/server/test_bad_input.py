@@ -120,10 +120,15 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(shared_site: Site) -> N
     head = POST + b"content-type: application/json\r\n"
     declared = shared_site.raw(head + b"content-length: 104857600\r\n\r\n" + b"x" * 1000)
     assert (declared.status, declared.problem["code"]) == (413, "TooLarge")
-    # 100 MiB in chunks, without a length: as many as it takes.
+    # In chunks, without a length: it is told as soon as it is too much, though its end is not there.
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    with connected(shared_site) as connection:
+        connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n" + chunk * (bodies.MOST_BYTES // 0x10000 + 1))
+        answer = Raw.read(connection)
+        assert (answer.status, answer.problem["code"]) == (413, "TooLarge")
+    # 100 MiB: as many as it takes.
     with connected(shared_site) as connection:
         connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n")
-        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
         sent = 0
         try:
             for _ in range(1600):
