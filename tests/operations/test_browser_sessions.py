@@ -14,6 +14,7 @@ from unstuck.model.errors import NotPermitted, Unauthenticated, UnknownSession
 from unstuck.operations import keys, sessions
 from unstuck.operations.browser_sessions import IDLE, LASTING, BrowserSessions
 from unstuck.operations.keyring import FRESH, USES_EVERY, Keyring
+from unstuck.operations.table import Role
 from unstuck.store.sql_store import SqlStore
 
 
@@ -122,11 +123,11 @@ def test_admins_end_sessions_of_roles_that_they_have(browsers: BrowserSessions, 
     """Check 3."""
     key = keys.create(ask(tenant="acme"), "remote", role="worker")
     number = browsers.begin(key.id, "remote", None).number
-    admin = ask(tenant="acme", role=keys.Role.TENANT_ADMIN, bound="acme")
+    admin = ask(tenant="acme", role=Role.TENANT_ADMIN, bound="acme")
     with pytest.raises(NotPermitted):
         sessions.end(admin, number)
     with pytest.raises(UnknownSession):
-        sessions.end(ask(tenant="beta", role=keys.Role.TENANT_ADMIN, bound="beta"), number)
+        sessions.end(ask(tenant="beta", role=Role.TENANT_ADMIN, bound="beta"), number)
     assert sessions.end(ask(), number).by == "remote"
     for wrong in (number, 0, 10**30):
         with pytest.raises(UnknownSession):

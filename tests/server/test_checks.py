@@ -140,7 +140,7 @@ def test_a_foreign_id_takes_as_long_as_an_unknown_one(site: Site, store: SqlStor
     for method, path in (("GET", ""), ("GET", "/history"), ("POST", "/cancel"), ("GET", "/why")):
 
         def ask(job: str, method: str = method, path: str = path) -> Callable[[], object]:
-            body = {} if method == "POST" else None
+            body: dict[str, Any] | None = {} if method == "POST" else None
             return lambda: problem(
                 site.client.request(method, f"/api/v1/jobs/{job}{path}", headers=headers, json=body),
                 404,
@@ -273,7 +273,7 @@ def test_each_role_may_ask_what_the_document_says_and_nothing_else(site: Site, s
                 assert needed or one["operationId"] in _OPEN
                 continue  # they would end each other; `test_keys` has them
             assert needed is not None, path
-            body = {} if method in ("POST", "PUT") else None
+            body: dict[str, Any] | None = {} if method in ("POST", "PUT") else None
             answer = site.client.request(method, re.sub(r"{\w+}", "1", path), json=body, headers=headers)
             if Role(needed[1]) in INCLUDED[role]:
                 assert "needs the role" not in answer.text, f"{role} {path}: {answer.text}"
@@ -413,7 +413,7 @@ def test_anybody_is_told_that_it_lives_and_nothing_else(site: Site, store: SqlSt
     document = json.loads(openapi.text())
     for path in [*document["paths"], *SCANNED]:
         for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
-            body = {} if method in ("POST", "PUT", "PATCH") else None
+            body: dict[str, Any] | None = {} if method in ("POST", "PUT", "PATCH") else None
             answer = site.client.request(method, re.sub(r"{\w+}", "1", path), json=body)
             expected = {401, 404, 405, 422} if path == "/api/v1/session" else {401, 404, 405}
             assert answer.status_code in expected, f"{method} {path}: {answer.status_code} {answer.text}"
@@ -514,11 +514,11 @@ def test_every_privileged_verb_is_written_down_with_its_key_and_its_address(site
     queues.unpause(Caller(store, "ada"), "q")
     line = store.audit(limit=1)[0]
     assert (line.by, line.key, line.address) == ("ada", None, None), "whoever has the database is not over HTTP"
-    lines = [
+    told = [
         site.get("/api/v1/audit?limit=1&verb=tenants", headers=shown(a_key(store, role, "acme"))).json()["items"][0]
         for role in ("operator", "tenant-admin")
     ]
-    assert [(line["key"], line["address"]) for line in lines] == [(admin.id, None), (admin.id, "127.0.0.1")]
+    assert [(line["key"], line["address"]) for line in told] == [(admin.id, None), (admin.id, "127.0.0.1")]
 
 
 @SQLITE
@@ -526,7 +526,7 @@ def test_no_operation_that_is_asked_over_http_changes_the_audit_or_takes_from_it
     """Check 27: it is only added to."""
     admin = shown(a_key(store, "platform-admin"))
     for method in ("POST", "PUT", "PATCH", "DELETE"):
-        body = None if method == "DELETE" else {}
+        body: dict[str, Any] | None = None if method == "DELETE" else {}
         for path in ("/api/v1/audit", "/api/v1/audit/1"):
             answer = site.client.request(method, path, json=body, headers=admin)
             assert answer.status_code in (404, 405)

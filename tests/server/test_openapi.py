@@ -14,7 +14,7 @@ from unstuck.operations.kinds import MOST_WAITED
 from unstuck.operations.routes import PREFIX, routes
 from unstuck.server import api, bodies, connections, exchange, lanes, openapi, submits
 from unstuck.server.problems import ERRORS
-from unstuck.store.read import lookup
+from unstuck.store.port import MOST_CHARACTERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -68,7 +68,7 @@ def test_the_guide_names_the_limits_that_hold() -> None:
         f"| time until the head is there | {connections.LONGEST_HEAD:g} s |",
         f"between two requests | {connections.LONGEST_REST} s |",
         f"| time in which an answer must be taken | {connections.LONGEST_ANSWER:g} s |",
-        f"| arguments and results of one page of jobs | {lookup.MOST_CHARACTERS:,} characters |",
+        f"| arguments and results of one page of jobs | {MOST_CHARACTERS:,} characters |",
         f"| connections | {connections.MOST_CONNECTIONS:,} |",
         f"| requests that wait for a thread | {lanes.WAITING} |",
         f"| requests of one key | {RATE:,.0f} a second",

@@ -188,7 +188,7 @@ def test_nobody_can_plant_a_session(desk: Desk) -> None:
 )
 def test_what_is_no_session_is_none(desk: Desk, value: str) -> None:
     cookie = f"{PLAIN}={value}".encode()
-    problem(desk.site.get("/api/v1/jobs", headers=[(b"cookie", cookie)]), 401, "Unauthenticated")  # type: ignore[arg-type]
+    problem(desk.site.get("/api/v1/jobs", headers=[(b"cookie", cookie)]), 401, "Unauthenticated")
 
 
 @pytest.mark.parametrize(

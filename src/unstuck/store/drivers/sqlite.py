@@ -23,7 +23,6 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextvars import copy_context
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +191,7 @@ class SqliteDatabase:
     def _hand_over(self, work: Callable[[Any], T], within: float, *limits: float) -> T:
         """`limits`: of the seconds that it may have the write lock."""
         context = copy_context()  # the writer is another thread: it must know who asks, for the audit
-        task = Task(partial(context.run, work), boot() + within, min([within * LOCK_SHARE, *limits]))
+        task = Task(lambda t: context.run(work, t), boot() + within, min([within * LOCK_SHARE, *limits]))
         with self._lock:
             self._refuse_closed()
             if self._writer is None:
