@@ -63,6 +63,7 @@ from unstuck.model.errors import UnknownKey as UnknownKey
 from unstuck.model.errors import UnknownNotification as UnknownNotification
 from unstuck.model.errors import UnknownOrder as UnknownOrder
 from unstuck.model.errors import UnknownProcess as UnknownProcess
+from unstuck.model.errors import UnknownSession as UnknownSession
 from unstuck.model.errors import UnknownSetting as UnknownSetting
 from unstuck.model.errors import UnknownTarget as UnknownTarget
 from unstuck.model.errors import UnknownTenant as UnknownTenant
@@ -137,6 +138,7 @@ from unstuck.views.jobs import NewJobView as NewJobView
 from unstuck.views.jobs import StackView as StackView
 from unstuck.views.keys import KeyView as KeyView
 from unstuck.views.keys import NewKeyView as NewKeyView
+from unstuck.views.keys import SessionView as SessionView
 from unstuck.views.series import PointView as PointView
 from unstuck.views.series import SeriesView as SeriesView
 from unstuck.views.stats import StatsView as StatsView
@@ -248,6 +250,7 @@ __all__ = [
     "SchemaMismatch",
     "SentView",
     "SeriesView",
+    "SessionView",
     "SettingView",
     "Shown",
     "Spent",
@@ -279,6 +282,7 @@ __all__ = [
     "UnknownNotification",
     "UnknownOrder",
     "UnknownProcess",
+    "UnknownSession",
     "UnknownSetting",
     "UnknownTarget",
     "UnknownTenant",

@@ -65,6 +65,8 @@ class ServerOptions:
     times: Times = field(default_factory=Times)
     #: The database as people may see it.
     shown: str = "the database"
+    #: Where browsers find it: "https://jobs.example"; None: where they say.
+    public_url: str | None = None
 
 
 def open_store(
@@ -198,9 +200,10 @@ def build_server(options: ServerOptions) -> HttpServer:
     from unstuck.clock import MachineClock
     from unstuck.operations.keyring import Keyring
     from unstuck.operations.table import Caller
-    from unstuck.server.door import is_loopback
+    from unstuck.server.browsers import public_origin
+    from unstuck.server.local import is_loopback
 
-    clock = MachineClock()
+    clock, public = MachineClock(), public_origin(options.public_url)
     store = open_store(options.database, options.times, application="unstuck server")
     # A store of its own: requests that hold every connection must not keep it from recovering jobs.
     keeping = open_store(options.database, options.times, application="unstuck server janitor")
@@ -219,7 +222,9 @@ def build_server(options: ServerOptions) -> HttpServer:
     keyring = Keyring(store, clock)
     base = Caller(store, "http", times=options.times, database=options.shown)
     local = base if is_loopback(options.host) else None
-    api = _api(lambda: base, lambda: keyring, clock, local=local, rate=options.rate, feed=lambda: feeding)
+    api = _api(
+        lambda: base, lambda: keyring, clock, local=local, rate=options.rate, feed=lambda: feeding, public=public
+    )
 
     def close() -> None:
         keyring.close()
@@ -257,9 +262,12 @@ def _api(
     rate: float,
     feed: Callable[[], Store],
     auth: Auth | None = None,
+    public: str | None = None,
 ) -> Api:
     """`feed`: the store whose feed is told to those who stay."""
+    from unstuck.operations.browser_sessions import BrowserSessions
     from unstuck.server.api import Api
+    from unstuck.server.browsers import Browsers
     from unstuck.server.door import HttpDoor
     from unstuck.server.hub import Hub
     from unstuck.server.rates import Rates
@@ -267,7 +275,20 @@ def _api(
     def by_key(key: str, address: str) -> Caller:
         return keyring().authenticate(key, address).caller(base())
 
-    door = HttpDoor(by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth)
+    known: dict[Keyring, BrowserSessions] = {}
+
+    def sessions() -> BrowserSessions:
+        ring = keyring()
+        if ring not in known:
+            known.clear()
+            known[ring] = BrowserSessions(base().store, ring, clock)
+        return known[ring]
+
+    # Where a program says who asks, it knows its browsers by itself.
+    browsers = Browsers(sessions, public) if auth is None else None
+    door = HttpDoor(
+        by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth, browsers=browsers
+    )
     hub = Hub(feed, lambda: base().times.feed_retention, clock)
     return Api(door, hub, rates=Rates(rate, clock), clock=clock, is_ready=lambda: _is_ready(base().store))
 

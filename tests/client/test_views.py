@@ -13,6 +13,7 @@ import unstuck
 from tests.app.hand import Hand
 from tests.client.code import deploy, with_code
 from tests.support.parking import Stage
+from unstuck.model.keys import NewBrowserSession
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.routes import routes
@@ -54,6 +55,7 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
     here.keys.revoke(key.id)
     # Once there was a key, the server asks for one.
     admin = here.keys.create("root", role="platform-admin")
+    stage.store.open_browser_session(NewBrowserSession("0" * 64, admin.id, 600.0, 600.0), "root")
     order = here.workers.drain("hand").items[0]
     return {
         "job": [done.id, failed.id, waiting.id, held.id],

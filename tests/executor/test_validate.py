@@ -55,6 +55,7 @@ def test_frames_arrive_whole_however_they_are_cut(cuts: list[int]) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_messages_or_a_bad_frame(data: bytes) -> None:
+    """Check 11."""
     framed = len(data).to_bytes(4, "little") + data
     try:
         heard = FrameReader(from_executor).take(framed)

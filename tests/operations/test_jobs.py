@@ -27,8 +27,8 @@ from unstuck.model.errors import (
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.observe.stream import Stream
-from unstuck.operations import events, jobs, stats
-from unstuck.operations.table import Operation
+from unstuck.operations import bounds, events, jobs, stats
+from unstuck.operations.table import Caller, Operation
 from unstuck.store.port import AttemptOutput
 from unstuck.store.sql_store import SqlStore
 from unstuck.views import plain
@@ -211,6 +211,30 @@ def test_attempts_and_what_they_said_are_pages_too(ask: Ask, store: SqlStore) ->
     assert not jobs.logs(ask(), ident, level="info").items
     with pytest.raises(InvalidInput, match="has no attempt 4"):
         jobs.logs(ask(), ident, attempt=4)
+
+
+def test_a_page_of_what_is_large_is_short_and_says_how_to_go_on(
+    ask: Ask, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check 9: what attempts printed, their stacks and what events hold is never told without bound."""
+    ident = retried(store, 3)
+    whole = {operation: read_all(operation, ask(), ident) for operation in (jobs.attempts, jobs.logs, jobs.history)}
+    assert [len(pages) for pages in whole.values()] == [1, 1, 1]
+    monkeypatch.setattr(bounds, "MOST_CHARACTERS", len("attempt 1\nline 1"))
+    for operation, [full] in whole.items():
+        pages = read_all(operation, ask(), ident)
+        assert [item for page in pages for item in page] == full, operation
+        assert len(pages) >= 3, operation
+        assert len(pages[0]) < len(full), operation
+
+
+def read_all(operation: Any, caller: Caller, ident: str) -> list[list[Any]]:
+    pages, after = [], None
+    while True:
+        page = operation(caller, ident, after=after)
+        pages.append([*page])
+        if (after := page.next) is None:
+            return [each for each in pages if each]
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def outside(**facts: Any) -> NewJob:
 def test_a_job_outside_looks_like_one_that_is_not_there(
     store: SqlStore, limited: Any, ask: Ask, limits: dict[str, Any]
 ) -> None:
-    """RELIABILITY 1: whatever is asked of it, whole id or the beginning of one."""
+    """Check 1: whatever is asked of it, whole id or the beginning of one."""
     ours, theirs, foreign = inside(), outside(), inside(tenant="other")
     store.submit([ours, theirs, foreign])
     caller = limited(**limits)
@@ -121,7 +121,7 @@ def test_the_beginning_of_an_id_names_no_job_outside(store: SqlStore, limited: A
 
 
 def test_lists_hold_what_is_inside_alone_page_by_page(store: SqlStore, limited: Any, limits: dict[str, Any]) -> None:
-    """RELIABILITY 2: filtered in the query, so pages stay full."""
+    """Check 2: filtered in the query, so pages stay full."""
     made = [job for _ in range(10) for job in (inside(tags=("x",)), outside(tags=("x",)))]
     store.submit(made)
     wanted = {job.id for job in made if job.queue == "io"}
@@ -264,7 +264,7 @@ def test_workflows_outside_are_not_told(store: SqlStore, limited: Any) -> None:
 
 
 def test_a_tenant_takes_note_of_its_own_notifications_alone(store: SqlStore, limited: Any, ask: Ask) -> None:
-    """RELIABILITY 1: it read the text of any notification by its number, and hid it from those it was for."""
+    """Check 1: it read the text of any notification by its number, and hid it from those it was for."""
     for tenant in ("acme", "other", "*"):
         notice(store, tenant)
     ours, theirs, platform = (found.number for found in reversed([*notifications.list_(ask())]))
@@ -286,7 +286,7 @@ def notice(store: SqlStore, tenant: str) -> None:
 
 
 def test_a_tenant_does_not_read_what_was_done_to_the_platform(limited: Any, ask: Ask) -> None:
-    """RELIABILITY 3: names of the platform's keys and people among it."""
+    """Check 3: names of the platform's keys and people among it."""
     keys.create(ask(by="root"), "platform key", role="reader")
     settings.set_(ask(by="root"), "breaker_tenants", 7)
     caller = limited("tenant-admin")

@@ -1,4 +1,4 @@
-"""The keyring: which keys work, how soon they do not, and what guessing costs. RELIABILITY 5, 6, 20, 24."""
+"""The keyring: which keys work, how soon they do not, and what guessing costs. Check 5, 6, 20, 24."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_key_says_who_it_is_and_is_not_asked_about_again_for_seconds(
 def test_whatever_is_wrong_with_a_key_the_answer_is_the_same(
     ring: Keyring, still: StillClock, ask: Ask, clock: StoreClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """RELIABILITY 6, 24: and nothing of it is told or logged."""
+    """Check 6, 24: and nothing of it is told or logged."""
     good, revoked, short = (keys.create(ask(), name, role="reader", expires="1h") for name in ("a", "b", "c"))
     keys.revoke(ask(), revoked.id)
     ring.authenticate(good.key)
@@ -162,7 +162,7 @@ def test_what_the_store_cannot_say_is_not_guessed(
 def test_an_address_that_fails_too_often_has_to_wait(
     ring: Keyring, counted: CountedStore, still: StillClock, ask: Ask
 ) -> None:
-    """RELIABILITY 6."""
+    """Check 6."""
     made = keys.create(ask(), "a", role="reader")
     for n in range(FAILURES):
         said(ring, spell(n, 1), "10.0.0.1")
@@ -228,7 +228,7 @@ def test_the_memory_of_failures_is_bounded_and_a_network_of_ipv6_is_one() -> Non
 
 
 def test_an_unknown_key_takes_as_long_as_a_wrong_one(store: SqlStore, ask: Ask) -> None:
-    """RELIABILITY 6: also while the right one is known. In turns, and by the quicker quarter of each: whatever else a
+    """Check 6: also while the right one is known. In turns, and by the quicker quarter of each: whatever else a
     machine does makes some of both slower. A wrong one that is answered from memory takes a tenth."""
     made = keys.create(ask(), "a", role="reader")
     clock = StillClock()
@@ -333,7 +333,7 @@ while True:
 
 
 def test_a_revoked_key_fails_within_five_seconds_in_another_process(ask: Ask, store_url: str) -> None:
-    """RELIABILITY 5: while that process asks with it all the time."""
+    """Check 5: while that process asks with it all the time."""
     made = keys.create(ask(), "a", role="reader")
     process = subprocess.Popen(
         [sys.executable, "-c", ELSEWHERE, store_url],

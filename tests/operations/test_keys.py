@@ -1,4 +1,4 @@
-"""API keys: who hands out what, whose are seen, what the audit keeps. RELIABILITY 1, 3, 5, 27."""
+"""API keys: who hands out what, whose are seen, what the audit keeps. Check 1, 3, 5, 27."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_key_is_shown_once_and_nothing_else_tells_it(ask: Ask, store: SqlStore
 
 
 def test_a_dump_of_the_database_holds_no_key(ask: Ask, store: SqlStore, store_url: str) -> None:
-    """RELIABILITY 5."""
+    """Check 5."""
     first = keys.create(ask(), "ci", role="reader")
     second = keys.rotate(ask(), first.id)
     keys.revoke(ask(), first.id)
@@ -86,7 +86,7 @@ def dumped(url: str) -> str:
 
 
 def test_a_tenant_admin_makes_keys_of_its_tenant_up_to_its_own_role(by_key: Any, ask: Ask) -> None:
-    """RELIABILITY 3."""
+    """Check 3."""
     admin = by_key("boss", role="tenant-admin")
     for role in ("reader", "submitter", "operator", "tenant-admin"):
         assert keys.create(admin, "x", role=role).tenant == "acme"
@@ -118,7 +118,7 @@ def test_an_admin_of_tenants_has_no_say_about_keys_above_it(by_key: Any, ask: As
 
 
 def test_a_key_of_another_tenant_looks_like_an_unknown_one(by_key: Any, ask: Ask) -> None:
-    """RELIABILITY 1."""
+    """Check 1."""
     admin = by_key("boss", role="tenant-admin")
     theirs = keys.create(ask(tenant="other"), "x", role="reader")
     platform = keys.create(ask(), "x", role="reader")
@@ -193,7 +193,7 @@ def test_a_rotated_key_keeps_its_rights_and_lasts_as_long_as_it_was_to(ask: Ask,
 
 
 def test_over_a_key_its_owner_asks_and_only_act_as_may_name_another(by_key: Any, ask: Ask) -> None:
-    """RELIABILITY 27: the audit keeps both."""
+    """Check 27: the audit keeps both."""
     tenants.weigh(ask(), "acme", 1)
     deploy = by_key("deploy", role="operator")
     queues.pause(deploy, "io")
@@ -232,7 +232,7 @@ def test_a_question_for_certain_people_is_answered_for_them_by_a_key_that_may_sp
 @pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_each_role_may_ask_what_the_table_says_and_nothing_else(by_key: Any, role: Role) -> None:
-    """RELIABILITY 3, A37: deny by default, for each operation, by a key of each role; only admins change settings."""
+    """Check 3, A37: deny by default, for each operation, by a key of each role; only admins change settings."""
     caller = by_key("who", role=role, tenant=None if role is Role.PLATFORM_ADMIN else "acme")
     assert (caller.role, caller.bound) == (role, None if role is Role.PLATFORM_ADMIN else "acme")
     allowed = set()

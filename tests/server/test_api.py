@@ -247,6 +247,7 @@ def test_a_request_keeps_its_id(site: Site) -> None:
 
 
 def test_every_answer_is_safe_to_show(site: Site) -> None:
+    """Check 19."""
     for path in ("/healthz", "/api/v1/jobs", "/nowhere"):
         headers = site.get(path).headers
         assert headers["x-content-type-options"] == "nosniff"

@@ -60,7 +60,7 @@ def test_once_there_is_a_key_one_is_needed(make: Make, site: Site) -> None:
 
 @SQLITE
 def test_each_role_may_ask_what_the_table_says_and_nothing_else(make: Make, site: Site) -> None:
-    """Check 3: deny by default, every role and every route."""
+    """Deny by default, every role and every route."""
     made = {role: make(role, None if role is Role.PLATFORM_ADMIN else "acme") for role in Role}
     for role, key in made.items():
         for route in routes().values():

@@ -17,7 +17,7 @@ from unstuck.operations.routes import PREFIX, routes
 from unstuck.operations.table import INCLUDED, Caller, Role
 from unstuck.server import api, bodies, connections, exchange, guests, hub, lanes, openapi, submits
 from unstuck.server.problems import ERRORS
-from unstuck.store.read import lookup
+from unstuck.store.port import MOST_CHARACTERS
 from unstuck.store.sql_store import SqlStore
 
 PAGE = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -71,9 +71,8 @@ def test_each_key_is_served_its_own(store_url: str, store: SqlStore) -> None:
 def test_every_route_is_there_once_with_its_arguments_and_errors() -> None:
     document = json.loads(openapi.text())
     told = each(document)
-    beside = {"jobs.batch", "jobs.status", "targets.resume"} | {
-        f"platform.blacklist.{v}" for v in ("list", "add", "remove")
-    }
+    beside = {"jobs.batch", "jobs.status", "targets.resume", "session.begin", "session.get", "session.end"}
+    beside |= {f"platform.blacklist.{verb}" for verb in ("list", "add", "remove")}
     assert told.keys() == routes().keys() | beside
     for name, route in routes().items():
         one = document["paths"][PREFIX + route.path][route.method.lower()]
@@ -107,7 +106,7 @@ def test_the_guide_names_the_limits_that_hold() -> None:
         f"| time until the head is there | {connections.LONGEST_HEAD:g} s |",
         f"between two requests | {connections.LONGEST_REST} s |",
         f"| time in which an answer must be taken | {connections.LONGEST_ANSWER:g} s |",
-        f"| arguments and results of one page of jobs | {lookup.MOST_CHARACTERS:,} characters |",
+        f"| arguments and results of one page of jobs | {MOST_CHARACTERS:,} characters |",
         f"| connections | {connections.MOST_CONNECTIONS:,} |",
         f"| requests that wait for a thread | {lanes.WAITING} |",
         f"| requests of one key | {RATE:,.0f} a second",

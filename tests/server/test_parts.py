@@ -9,8 +9,8 @@ import pytest
 
 from unstuck.clock import FakeClock
 from unstuck.server import rates
-from unstuck.server.door import is_loopback
 from unstuck.server.lanes import Lane
+from unstuck.server.local import is_loopback
 from unstuck.server.problems import HttpProblem
 from unstuck.server.rates import Rates
 

@@ -186,21 +186,27 @@ def test_last_use_is_written_at_most_once_in_a_while(store: SqlStore, clock: Sto
 # --- browser sessions -----------------------------------------------------------------------------------------------
 
 
+def begin(store: SqlStore, name: str, key: KeyRecord, idle: float = 1000.0, lasting: float = 1000.0) -> int:
+    return store.open_browser_session(NewBrowserSession(name, key.id, idle, lasting, "10.0.0.1"), key.name)
+
+
 def test_a_session_ends_by_idleness_in_any_case_and_when_somebody_leaves(store: SqlStore, clock: StoreClock) -> None:
     key = add(store)
     for name in ("idle", "long", "left"):
-        store.open_browser_session(NewBrowserSession(name, key.id, "csrf", idle=60.0, lasting=100.0))
+        begin(store, name, key, idle=60.0, lasting=100.0)
     found = store.browser_session("long")
     assert found is not None
-    assert (found.key.id, found.csrf) == (key.id, "csrf")
-    store.end_browser_session("left")
+    assert (found.key.id, found.address) == (key.id, "10.0.0.1")
+    assert store.end_browser_session("ada", digest="left")
+    assert not store.end_browser_session("ada", digest="left")
     assert store.browser_session("left") is None
     assert store.browser_session("nobody") is None
     clock.advance(50)
-    assert store.touch_browser_session("long")
+    store.touch_browser_sessions(["long"])
     clock.advance(15)
     assert store.browser_session("idle") is None
-    assert not store.touch_browser_session("idle"), "what ended is not revived"
+    store.touch_browser_sessions(["idle"])
+    assert store.browser_session("idle") is None, "what ended is not revived"
     assert store.browser_session("long") is not None
     clock.advance(36)
     assert store.browser_session("long") is None, "used or not, it has lasted its time"
@@ -209,11 +215,40 @@ def test_a_session_ends_by_idleness_in_any_case_and_when_somebody_leaves(store: 
 def test_sessions_end_with_their_key(store: SqlStore, clock: StoreClock) -> None:
     revoked, expired = add(store, 1), add(store, 2, lasting=60.0)
     for key in (revoked, expired):
-        store.open_browser_session(NewBrowserSession(f"of {key.id}", key.id, "csrf", idle=1000.0, lasting=1000.0))
+        begin(store, f"of {key.id}", key)
     store.revoke_key(revoked.id, "eve")
     assert store.browser_session(f"of {revoked.id}") is None
-    assert store.browser_session(f"of {expired.id}") is not None
+    found = store.browser_session(f"of {expired.id}")
+    assert found is not None
+    assert found.ends_at == expired.expires_at
     clock.advance(61)
     assert store.browser_session(f"of {expired.id}") is None
-    store.open_browser_session(NewBrowserSession("late", revoked.id, "csrf", idle=1000.0, lasting=1000.0))
+    begin(store, "late", revoked)
     assert store.browser_session("late") is None, "a session that was begun while its key was revoked"
+
+
+def test_sessions_are_listed_by_tenant_and_ended_by_number(store: SqlStore) -> None:
+    ours, theirs = add(store, 1, tenant="acme"), add(store, 2, tenant="beta")
+    first, second, foreign = begin(store, "a", ours), begin(store, "b", ours), begin(store, "c", theirs)
+    assert [each.number for each in store.browser_sessions()] == [foreign, second, first]
+    assert [each.number for each in store.browser_sessions("acme")] == [second, first]
+    assert [each.number for each in store.browser_sessions("acme", before=second, limit=1)] == [first]
+    assert store.browser_session_numbered(foreign, "acme") is None
+    assert store.browser_session_numbered(first, "acme") is not None
+    assert store.end_browser_session("ada", number=first)
+    assert store.browser_session("a") is None
+    assert [each.number for each in store.browser_sessions("acme")] == [second]
+    assert {(line.verb, line.subject, line.tenant) for line in store.audit(verb="sessions")} == {
+        ("sessions.begin", str(first), "acme"),
+        ("sessions.begin", str(second), "acme"),
+        ("sessions.begin", str(foreign), "beta"),
+        ("sessions.end", str(first), "acme"),
+    }
+
+
+def test_of_one_key_only_the_newest_sessions_go_on(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unstuck.store.guard.keys.MOST_SESSIONS", 2)
+    key, other = add(store, 1), add(store, 2)
+    for name in ("o", "a", "b", "c"):
+        begin(store, name, other if name == "o" else key)
+    assert [name for name in "oabc" if store.browser_session(name) is not None] == ["o", "b", "c"]

@@ -193,6 +193,7 @@ def test_a_repeated_settle_answers_done_with_the_same_state(store: SqlStore) -> 
 
 
 def test_a_stale_write_changes_nothing_and_hears_fenced(store: SqlStore) -> None:
+    """Check 22."""
     worker, other = a_worker(store), a_worker(store, name="bob")
     attempt = claimed(store, worker)
     ref = attempt.ref

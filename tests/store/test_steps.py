@@ -90,6 +90,7 @@ def test_a_zombie_records_nothing_and_reads_nothing(store: SqlStore) -> None:
 
 
 def test_every_part_of_the_fence_counts(store: SqlStore) -> None:
+    """Check 22."""
     attempt = claimed(store, a_worker(store))
 
     for ref in (

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         AsyncQuarantineNoun,
         AsyncQueuesNoun,
         AsyncSeriesNoun,
+        AsyncSessionsNoun,
         AsyncSettingsNoun,
         AsyncStatsNoun,
         AsyncTargetsNoun,
@@ -135,6 +136,14 @@ class AsyncFace:
         from unstuck.app.async_nouns import AsyncSeriesNoun
 
         return AsyncSeriesNoun(self._engine)
+
+    @property
+    def sessions(self) -> AsyncSessionsNoun:
+        """The browsers that somebody has logged in with a key. They are begun over HTTP, by `server/sessions.py`;
+        here admins see and end them."""
+        from unstuck.app.async_nouns import AsyncSessionsNoun
+
+        return AsyncSessionsNoun(self._engine)
 
     @property
     def settings(self) -> AsyncSettingsNoun:

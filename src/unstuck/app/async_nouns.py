@@ -28,6 +28,7 @@ from unstuck.operations import (
     quarantine,
     queues,
     series,
+    sessions,
     settings,
     stats,
     targets,
@@ -76,7 +77,7 @@ from unstuck.views.guard import (
 )
 from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
-from unstuck.views.keys import KeyView, NewKeyView
+from unstuck.views.keys import KeyView, NewKeyView, SessionView
 from unstuck.views.series import SeriesView
 from unstuck.views.stats import StatsView, TallyView
 from unstuck.views.why import WhyAnswer
@@ -134,7 +135,8 @@ class AsyncAuditNoun(AsyncNoun):
         limit: int = 50,
         tenant: str | None = None,
     ) -> Page[ActionView]:
-        """What operators did, the newest first. `verb`: one ("jobs.cancel"), or all of a noun ("jobs")."""
+        """What operators did, the newest first; over HTTP with the key and, for admins, the address. `verb`: one
+        ("jobs.cancel"), or all of a noun ("jobs")."""
         return await self._engine.aask(
             audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit
         )
@@ -408,7 +410,8 @@ class AsyncJobsNoun(AsyncNoun):
 
     async def get(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
         """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
-        attempts and events only so many."""
+        attempts and events only so many. It has the last 100 attempts and 1,000 events at most; `attempts` and
+        `history` have all."""
         return await self._engine.aask(jobs.get, tenant, None, job, last=last)
 
     async def wait(self, job: str, *, timeout: Duration = 30.0, tenant: str | None = None) -> JobView:
@@ -815,6 +818,23 @@ class AsyncSeriesNoun(AsyncNoun):
             workflow=workflow,
             limit=limit,
         )
+
+
+class AsyncSessionsNoun(AsyncNoun):
+    """The browsers that somebody has logged in with a key. They are begun over HTTP, by `server/sessions.py`;
+    here admins see and end them."""
+
+    __slots__ = ()
+
+    async def list(
+        self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[SessionView]:
+        """The browsers that are logged in, the newest first: with whose key, from where, until when."""
+        return await self._engine.aask(sessions.list_, tenant, None, after=after, limit=limit)
+
+    async def end(self, session: int, *, tenant: str | None = None, by: str | None = None) -> SessionView:
+        """Log a browser out, by the number of its session: everywhere within 5 seconds. Its key goes on working."""
+        return await self._engine.aask(sessions.end, tenant, by, session)
 
 
 class AsyncSettingsNoun(AsyncNoun):

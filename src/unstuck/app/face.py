@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         QuarantineNoun,
         QueuesNoun,
         SeriesNoun,
+        SessionsNoun,
         SettingsNoun,
         StatsNoun,
         TargetsNoun,
@@ -137,6 +138,14 @@ class Face:
         from unstuck.app.nouns import SeriesNoun
 
         return SeriesNoun(self._engine)
+
+    @property
+    def sessions(self) -> SessionsNoun:
+        """The browsers that somebody has logged in with a key. They are begun over HTTP, by `server/sessions.py`;
+        here admins see and end them."""
+        from unstuck.app.nouns import SessionsNoun
+
+        return SessionsNoun(self._engine)
 
     @property
     def settings(self) -> SettingsNoun:

@@ -28,6 +28,7 @@ from unstuck.operations import (
     quarantine,
     queues,
     series,
+    sessions,
     settings,
     stats,
     targets,
@@ -76,7 +77,7 @@ from unstuck.views.guard import (
 )
 from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
-from unstuck.views.keys import KeyView, NewKeyView
+from unstuck.views.keys import KeyView, NewKeyView, SessionView
 from unstuck.views.series import SeriesView
 from unstuck.views.stats import StatsView, TallyView
 from unstuck.views.why import WhyAnswer
@@ -162,7 +163,8 @@ class AuditNoun(Noun):
         limit: int = 50,
         tenant: str | None = None,
     ) -> Page[ActionView]:
-        """What operators did, the newest first. `verb`: one ("jobs.cancel"), or all of a noun ("jobs")."""
+        """What operators did, the newest first; over HTTP with the key and, for admins, the address. `verb`: one
+        ("jobs.cancel"), or all of a noun ("jobs")."""
         return self._engine.ask(audit.list_, tenant, None, verb=verb, subject=subject, after=after, limit=limit)
 
     async def alist(
@@ -668,7 +670,8 @@ class JobsNoun(Noun):
 
     def get(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
         """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
-        attempts and events only so many."""
+        attempts and events only so many. It has the last 100 attempts and 1,000 events at most; `attempts` and
+        `history` have all."""
         return self._engine.ask(jobs.get, tenant, None, job, last=last)
 
     async def aget(self, job: str, *, last: int | None = None, tenant: str | None = None) -> JobWhole:
@@ -1414,6 +1417,31 @@ class SeriesNoun(Noun):
             workflow=workflow,
             limit=limit,
         )
+
+
+class SessionsNoun(Noun):
+    """The browsers that somebody has logged in with a key. They are begun over HTTP, by `server/sessions.py`;
+    here admins see and end them."""
+
+    __slots__ = ()
+
+    def list(self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None) -> Page[SessionView]:
+        """The browsers that are logged in, the newest first: with whose key, from where, until when."""
+        return self._engine.ask(sessions.list_, tenant, None, after=after, limit=limit)
+
+    async def alist(
+        self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[SessionView]:
+        """`list` for coroutines."""
+        return await self._engine.aask(sessions.list_, tenant, None, after=after, limit=limit)
+
+    def end(self, session: int, *, tenant: str | None = None, by: str | None = None) -> SessionView:
+        """Log a browser out, by the number of its session: everywhere within 5 seconds. Its key goes on working."""
+        return self._engine.ask(sessions.end, tenant, by, session)
+
+    async def aend(self, session: int, *, tenant: str | None = None, by: str | None = None) -> SessionView:
+        """`end` for coroutines."""
+        return await self._engine.aask(sessions.end, tenant, by, session)
 
 
 class SettingsNoun(Noun):

@@ -33,11 +33,13 @@ def audit(
         output.emit_page(page)
         return
     output.table(
-        ["WHEN", "BY", "VERB", "SUBJECT", "TENANT", "DETAIL"],
+        ["WHEN", "BY", "KEY", "FROM", "VERB", "SUBJECT", "TENANT", "DETAIL"],
         [
             (
                 output.age(a.at, now),
                 a.by,
+                a.key,
+                a.address,
                 a.verb,
                 a.subject,
                 "all" if a.tenant == "*" else a.tenant,

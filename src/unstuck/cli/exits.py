@@ -32,7 +32,7 @@ def code_of(error: BaseException) -> int:
     table: list[tuple[type[BaseException] | tuple[type[BaseException], ...], int]] = [
         ((errors.InvalidInput, errors.AmbiguousJob), USAGE),
         ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker, errors.UnknownProcess), NOT_FOUND),
-        ((errors.UnknownTarget, errors.UnknownTenant, errors.UnknownSetting), NOT_FOUND),
+        ((errors.UnknownTarget, errors.UnknownTenant, errors.UnknownSetting, errors.UnknownSession), NOT_FOUND),
         ((errors.UnknownNotification, errors.UnknownBulk, errors.UnknownOrder, errors.UnknownKey), NOT_FOUND),
         ((errors.NotBlacklisted, errors.NotQuarantined), NOT_FOUND),
         ((errors.Conflict, errors.TooManyQueued), CONFLICT),

@@ -19,6 +19,12 @@ def server(
     ] = "127.0.0.1",
     port: Annotated[int, option("--port", least=0, most=65535, help="0: any that is free")] = 8420,
     rate: Annotated[float, option("--rate", metavar="NUMBER", help="requests a second of one key")] = 1000.0,
+    public_url: Annotated[
+        str | None,
+        option(
+            "--public-url", metavar="URL", help="where browsers find it behind a proxy, e.g. https://jobs.example"
+        ),
+    ] = None,
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False,
     app_name: options.AppName = None,
     database: options.Database = None,
@@ -34,7 +40,7 @@ def server(
     settings = settings_of({"app": app_name, "database": database})
     prepare_database(settings)
     shown = masked(settings.database)
-    built = build_server(ServerOptions(settings.database, host, port, rate, settings.times, shown))
+    built = build_server(ServerOptions(settings.database, host, port, rate, settings.times, shown, public_url))
     from unstuck.server.run import address_of, listen
 
     listener = listen(host, port)

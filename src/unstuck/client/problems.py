@@ -18,6 +18,8 @@ from unstuck.model.errors import NotPermitted, StoreBusy, UnstuckError, told
 #: Codes of HTTP's own, and what they mean to a caller.
 _OF_HTTP: dict[str, type[UnstuckError]] = {
     "Forbidden": NotPermitted,
+    "CrossSite": NotPermitted,
+    "NotSecure": NotPermitted,
     "TooManyRequests": StoreBusy,
     "Overloaded": StoreBusy,
     "NotReady": StoreBusy,

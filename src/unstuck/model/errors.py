@@ -11,7 +11,7 @@ UnstuckError
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
-├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey
+├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey, UnknownSession
 ├── Unauthenticated        no key was shown, or one that does not work
 ├── TooManyAttempts        too many keys that do not work; `retry_after` says when to try again
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
@@ -312,6 +312,14 @@ class UnknownKey(UnstuckError):
     def __init__(self, key: object) -> None:
         super().__init__(f"there is no API key {told(key)}; `unstuck keys list` shows the ones there are")
         self.key = key
+
+
+class UnknownSession(UnstuckError):
+    def __init__(self, session: object) -> None:
+        super().__init__(
+            f"there is no browser session {told(session)}, or it has ended; `unstuck sessions` shows those that go on"
+        )
+        self.session = session
 
 
 class Unauthenticated(UnstuckError):

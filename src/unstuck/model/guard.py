@@ -97,6 +97,9 @@ class Action:
     subject: str
     tenant: str
     detail: Mapping[str, Any] = field(default_factory=dict)
+    #: The id of the API key by which it was asked, and the address from which; None: not over HTTP.
+    key: str | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ VERBS: Final = (
     "events.send",
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
     *(f"keys.{verb}" for verb in ("create", "revoke", "rotate")),
+    *(f"sessions.{verb}" for verb in ("begin", "end")),
     "settings.set",
     "notifications.ack",
     "quarantine.retry",

@@ -3,11 +3,15 @@
 A key is `usk_ID_SECRETCHECK`: a prefix that scanners of leaked secrets find, an id of 8 characters that people may
 see, a secret of 43 (256 bits), and a checksum of 6. A mistyped key is known by its checksum, before anybody is asked.
 Only the SHA-256 of the whole text is stored: a secret of 256 random bits needs no slower hash.
+
+A browser that has shown a key keeps `uss_SECRET` instead, which opens the same doors until its session ends. Its
+pages prove that a change comes from them by a token that is computed from it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_name
 
 PREFIX: Final = "usk"
+SESSION_PREFIX: Final = "uss"
 ID_LENGTH: Final = 8
 SECRET_LENGTH: Final = 43
 _CHECK_LENGTH: Final = 6
@@ -29,6 +34,7 @@ _SMALL: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 IDS: Final = len(_SMALL) ** ID_LENGTH
 SECRETS: Final = len(_DIGITS) ** SECRET_LENGTH
 _KEY = re.compile(rf"{PREFIX}_([0-9a-z]{{{ID_LENGTH}}})_[0-9A-Za-z]{{{SECRET_LENGTH + _CHECK_LENGTH}}}", re.ASCII)
+_SESSION = re.compile(rf"{SESSION_PREFIX}_[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
 _ID = re.compile(rf"[0-9a-z]{{{ID_LENGTH}}}", re.ASCII)
 #: Between the person for whom a key acts and the key's name, in histories and in the audit.
 VIA: Final = " via key "
@@ -71,6 +77,20 @@ def is_id(text: Any) -> bool:
 def digest(text: str) -> str:
     """What is stored of a secret. What no UTF-8 can say is nobody's secret."""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def spell_session(number: int) -> str:
+    """What a browser keeps; of a number below SECRETS."""
+    return f"{SESSION_PREFIX}_{_written(number, SECRET_LENGTH, _DIGITS)}"
+
+
+def is_session(text: Any) -> bool:
+    return isinstance(text, str) and _SESSION.fullmatch(text) is not None
+
+
+def csrf_token(session: str) -> str:
+    """Only who has the session can compute it, and nobody the session from it."""
+    return hmac.new(session.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
 def _check(text: str) -> str:
@@ -200,15 +220,20 @@ class NewBrowserSession:
 
     digest: str
     key: str
-    csrf: str
     idle: float
     lasting: float
+    #: From where it was begun.
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
+    """`at`: the store's time when it was read. `ends_at`: used or not, and no later than its key."""
+
+    number: int
     key: KeyRecord
-    csrf: str
+    address: str | None
     created_at: datetime
     idle_until: datetime
     ends_at: datetime
+    at: datetime

@@ -19,7 +19,6 @@ from unstuck.model.why.facts import AwaitedJob
 from unstuck.store.port import (
     ATTEMPTS_PAGE,
     EVERY,
-    HISTORY_PAGE,
     Dossier,
     JobFilter,
     JobPage,
@@ -61,18 +60,13 @@ class Lookup:
         return self.seen(self._store.get(self._tenant, self._whole_id(name)), name)
 
     def dossier(self, name: str, last: int | None = None) -> Dossier:
-        """Everything about one job, with its `last` events and attempts; None: with all of them."""
+        """Everything about one job, with its `last` events and attempts, a page of each at most."""
         found = self._store.dossier(self._tenant, self._whole_id(name), last)
         ident = self.seen(found.job if found else None, name).id
         assert found is not None
-        events, attempts = found.events, found.attempts
-        if len(events) == HISTORY_PAGE:
-            events = events + self.history(ident, events[-1].number)
-        if len(attempts) == ATTEMPTS_PAGE:
-            attempts = attempts + self.attempts(ident, attempts[-1].token)
         steps = sorted(found.steps, key=lambda step: step.at)
         children = [c for c in found.children if self._sees(c.queue, c.workflow)]
-        return replace(found, events=events, attempts=attempts, steps=steps, children=children)
+        return replace(found, steps=steps, children=children)
 
     def seen(self, record: JobRecord | None, name: str) -> JobRecord:
         """What was found under this name; UnknownJob if there is nothing, or nothing that may be seen."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
 
 from unstuck.intake import workers
 from unstuck.intake.workers import Stack
@@ -14,7 +16,9 @@ from unstuck.model.redaction import NOTHING, Redaction
 from unstuck.model.why import Why
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.why import why
+from unstuck.operations.bounds import size_of_attempt, size_of_event
 from unstuck.operations.table import Caller
+from unstuck.store.port import ATTEMPTS_PAGE
 from unstuck.views import shown
 from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
 from unstuck.views.jobs import AttemptView, AwaitedView, EventView, EventWhole, JobWhole, StackView, call_of
@@ -27,7 +31,7 @@ def why_not(caller: Caller, ident: str) -> Why:
 
 
 def whole(caller: Caller, name: str, last: int | None) -> JobWhole:
-    """With its `last` attempts and events; None: with all."""
+    """With its `last` attempts and events; None: with as many as are told at once."""
     found = caller.lookup.dossier(name, last)
     record, now = found.job, found.at
     awaited, blocked_by = _blockers(caller, record)
@@ -74,21 +78,35 @@ def _meaning(caller: Caller, record: JobRecord, now: datetime, past: Sequence[Ev
     return explain(record, now, is_skipped=is_skipped)
 
 
-def with_attempts(caller: Caller, job: JobRecord, events: Sequence[EventRecord]) -> tuple[EventWhole, ...]:
-    """Each with the attempt that it ended."""
-    if not events:
-        return ()
-    tokens = [event.token for event in events]
-    first = max(0, min(tokens) - 1)
-    attempts = {each.token: each for each in caller.lookup.attempts(job.id, first, max(tokens) - first)}
-    hide = caller.redactions[job.workflow]
-    return tuple(EventWhole.of(event, ended=_ended_by(event, attempts, hide)) for event in events)
+class EndingEvent(NamedTuple):
+    """An event with the attempt that it ended, if it did."""
+
+    event: EventRecord
+    ended: AttemptRecord | None
+
+    @property
+    def size(self) -> int:
+        return size_of_event(self.event) + size_of_attempt(self.ended)
+
+    def view(self, hide: Redaction) -> EventWhole:
+        return EventWhole.of(self.event, ended=None if self.ended is None else AttemptView.of(self.ended, hide))
 
 
-def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord], hide: Redaction) -> AttemptView | None:
+def with_attempts(caller: Caller, job: JobRecord, events: Iterable[EventRecord]) -> Iterator[EndingEvent]:
+    """Attempts are large, and some only are read at once, as far as somebody reads."""
+    coming = iter(events)
+    while some := list(islice(coming, ATTEMPTS_PAGE)):
+        tokens = [event.token for event in some]
+        first = max(0, min(tokens) - 1)
+        attempts = {each.token: each for each in caller.lookup.attempts(job.id, first, max(tokens) - first)}
+        for event in some:
+            yield EndingEvent(event, _ended_by(event, attempts))
+
+
+def _ended_by(event: EventRecord, attempts: dict[int, AttemptRecord]) -> AttemptRecord | None:
     attempt = attempts.get(event.token)
     is_end = attempt is not None and (attempt.outcome, attempt.ended_at) == (event.kind, event.at)
-    return AttemptView.of(attempt, hide) if attempt is not None and is_end else None
+    return attempt if is_end else None
 
 
 # --- stacks -------------------------------------------------------------------------------------------------------

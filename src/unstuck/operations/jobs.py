@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from unstuck.intake.arguments import encode_result
@@ -35,6 +36,7 @@ from unstuck.observe.parts import PartialsReader
 from unstuck.observe.stream import Looks, Source
 from unstuck.observe.wait import wait_for_end
 from unstuck.operations import job_reads, submitting
+from unstuck.operations.bounds import bounded, size_of_attempt
 from unstuck.operations.filters import job_filter
 from unstuck.operations.kinds import (
     UNSAID,
@@ -104,7 +106,8 @@ def list_(
 @operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")
 def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
-    attempts and events only so many."""
+    attempts and events only so many. It has the last 100 attempts and 1,000 events at most; `attempts` and `history`
+    have all."""
     most = None if last is None else whole_number(last, "last", 1)
     return job_reads.whole(caller, job, most)
 
@@ -129,9 +132,12 @@ def wait(caller: Caller, job: str, *, timeout: Duration = 30.0) -> JobView:
 def history(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = 1000) -> Page[EventWhole]:
     """What happened to a job above this event's number, in order, each with the attempt that it ended."""
     record, behind = caller.lookup.job(job), number_of(after) or 0
-    events = caller.lookup.history(record.id, behind, whole_number(limit, "limit", 1, MOST_EVENTS))
-    items = job_reads.with_attempts(caller, record, events)
-    return Page(items=items, next=str(items[-1].number) if len(items) == limit else None)
+    most = whole_number(limit, "limit", 1, MOST_EVENTS)
+    events = job_reads.with_attempts(caller, record, islice(caller.lookup.events(record.id, behind), most))
+    found, is_full = bounded(events, most, lambda each: each.size)
+    hide = caller.redactions[record.workflow]
+    items = tuple(each.view(hide) for each in found)
+    return Page(items=items, next=str(items[-1].number) if is_full else None)
 
 
 @operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED, command="jobs show")
@@ -140,10 +146,11 @@ def attempts(
 ) -> Page[AttemptView]:
     """The attempts of a job above this one's number, with what they printed and the stacks that they left."""
     record, behind = caller.lookup.job(job), number_of(after) or 0
-    found = caller.lookup.attempts(record.id, behind, whole_number(limit, "limit", 1, ATTEMPTS_PAGE))
+    most = whole_number(limit, "limit", 1, ATTEMPTS_PAGE)
+    found, is_full = bounded(caller.lookup.attempts(record.id, behind, most), most, size_of_attempt)
     hide = caller.redactions[record.workflow]
     items = tuple(AttemptView.of(each, hide) for each in found)
-    return Page(items=items, next=str(items[-1].attempt) if len(items) == limit else None)
+    return Page(items=items, next=str(items[-1].attempt) if is_full else None)
 
 
 @operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED)
@@ -163,9 +170,9 @@ def logs(
     most, hide = whole_number(limit, "limit", 1, ATTEMPTS_PAGE), caller.redactions[record.workflow]
     if attempt is not None:
         return Page(items=tuple(LogView.of(piece, hide) for piece in reader.look()[0]))
-    read = caller.lookup.attempts(record.id, behind, most)
+    read, is_full = bounded(caller.lookup.attempts(record.id, behind, most), most, size_of_attempt)
     items = tuple(LogView.of(piece, hide) for each in read for piece in reader.said_by(each))
-    return Page(items=items, next=str(read[-1].token) if len(read) == most else None)
+    return Page(items=items, next=str(read[-1].token) if is_full else None)
 
 
 @operation(role=READER, limited="kept", effect="stream", whose="any", errors=NAMED, command="jobs logs")
@@ -192,9 +199,10 @@ def partials(caller: Caller, job: str, *, after: Cursor | None = None, limit: in
     name that is given again has a new value."""
     most = whole_number(limit, "limit", 1, MOST_PARTS)
     record = caller.lookup.job(job)
-    found, hide = caller.lookup.parts(record.id, number_of(after) or 0, most), caller.redactions[record.workflow]
+    read, hide = caller.lookup.parts(record.id, number_of(after) or 0, most), caller.redactions[record.workflow]
+    found, is_full = bounded(read, most, lambda part: len(part.value))
     items = tuple(PartialView.of(part, hide) for part in found)
-    return Page(items=items, next=str(items[-1].number) if len(items) == most else None)
+    return Page(items=items, next=str(items[-1].number) if is_full else None)
 
 
 @operation(role=READER, limited="kept", effect="stream", whose="any", errors=NAMED, command="jobs partials")

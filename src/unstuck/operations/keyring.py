@@ -109,6 +109,7 @@ class Keyring:
         self._digests: frozenset[str] = frozenset()
         self._read_at: float | None = None
         self._used: set[str] = set()
+        self._sessions: set[str] = set()
         self._writer: threading.Thread | None = None
         self._closed = threading.Event()
 
@@ -143,13 +144,23 @@ class Keyring:
         """What the background does every few seconds."""
         with self._lock:
             used, self._used = self._used, set()
-        if not used:
-            return
+            sessions, self._sessions = self._sessions, set()
         try:
-            self._store.note_key_uses(used, USES_EVERY)
+            if used:
+                self._store.note_key_uses(used, USES_EVERY)
+            if sessions:
+                self._store.touch_browser_sessions(sessions)
         except StoreError:
             with self._lock:
                 self._used |= used
+                self._sessions |= sessions
+
+    def note_session(self, key: str, session: str) -> None:
+        """A browser session was used, told by what is stored of it, and with it its key."""
+        with self._lock:
+            self._used.add(key)
+            self._sessions.add(session)
+            self._start_writing()
 
     def _check_failures(self, address: str, ident: str | None, given: str) -> None:
         try:
@@ -208,9 +219,12 @@ class Keyring:
         with self._lock:
             known.noted_at = now
             self._used.add(known.identity.key)
-            if self._writer is None and not self._closed.is_set():
-                self._writer = threading.Thread(target=self._keep_writing, name="unstuck-keyring", daemon=True)
-                self._writer.start()
+            self._start_writing()
+
+    def _start_writing(self) -> None:
+        if self._writer is None and not self._closed.is_set():
+            self._writer = threading.Thread(target=self._keep_writing, name="unstuck-keyring", daemon=True)
+            self._writer.start()
 
     def _keep_writing(self) -> None:
         while not self._clock.wait(self._closed, WRITE_EVERY):

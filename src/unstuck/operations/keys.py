@@ -66,7 +66,7 @@ def create(
     )
     if new.role == PLATFORM_ADMIN and new.tenant is not None:
         raise InvalidInput(f"a {PLATFORM_ADMIN} is of no tenant: leave the tenant out, or give another role")
-    _check_grant(caller, new.role, new.scopes)
+    check_grant(caller, new.role, new.scopes)
     return _made(caller, new, caller.store.add_key)
 
 
@@ -94,7 +94,7 @@ def get(caller: Caller, key: str) -> KeyView:
 def revoke(caller: Caller, key: str) -> KeyView:
     """End a key, and the browser sessions that were begun with it: everywhere within 5 seconds, and for good."""
     known = _known(caller, key).key
-    _check_grant(caller, known.role, ())
+    check_grant(caller, known.role, ())
     revoked = caller.store.revoke_key(known.id, caller.by)
     assert revoked is not None
     return KeyView.of(revoked, caller.store.now())
@@ -108,7 +108,7 @@ def rotate(caller: Caller, key: str, *, overlap: Duration = OVERLAP, expires: Du
     """Make a key that takes the place of this one, with the same rights; the old one works for `overlap` more.
     `expires`: left out, the new one lasts as long as the old one was to last."""
     lasts, old = seconds(overlap, "overlap"), _known(caller, key).key
-    _check_grant(caller, old.role, old.scopes)
+    check_grant(caller, old.role, old.scopes)
     lasting = _lasting(expires)
     if lasting is None and old.expires_at is not None:
         lasting = (old.expires_at - old.created_at).total_seconds()
@@ -169,7 +169,7 @@ def _lasting(expires: Duration | None) -> float | None:
     return lasting
 
 
-def _check_grant(caller: Caller, role: str, scopes: Collection[str]) -> None:
+def check_grant(caller: Caller, role: str, scopes: Collection[str]) -> None:
     """Nobody hands out, takes away or renews more than they have."""
     if caller.role is PLATFORM_ADMIN:
         return

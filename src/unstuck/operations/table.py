@@ -26,7 +26,7 @@ from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
-from unstuck.store.port import EVERY, Store
+from unstuck.store.port import EVERY, Store, asking_from
 
 P = ParamSpec("P")
 V = TypeVar("V")
@@ -94,6 +94,8 @@ class Caller:
     queues: frozenset[str] | None = None
     workflows: frozenset[str] | None = None
     scopes: frozenset[str] = frozenset()
+    #: From where it asks, if that is over HTTP.
+    address: str | None = None
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
@@ -231,7 +233,11 @@ class Operation(Generic[P, V]):
         return f"<Operation {self.name}>"
 
     def __call__(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> V:
-        return self.function(self.asking(caller, *args, **kwargs), *args, **kwargs)
+        admitted = self.asking(caller, *args, **kwargs)
+        if self.entry.effect != "change":
+            return self.function(admitted, *args, **kwargs)
+        with asking_from(admitted.key, admitted.address):
+            return self.function(admitted, *args, **kwargs)
 
     def asking(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> Caller:
         """Who asks exactly this: admitted, and about the one tenant whose job it is."""

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -16,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from unstuck.clock import Clock
 from unstuck.operations.together import Together
 from unstuck.server import bodies, endpoints, openapi, seeds
+from unstuck.server.browsers import Browsers
 from unstuck.server.connections import LONGEST_ANSWER
 from unstuck.server.door import Admitted, HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
@@ -26,6 +28,7 @@ from unstuck.server.lanes import Lane
 from unstuck.server.live import Live, Pieces, Stay
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
+from unstuck.server.sessions import Sessions
 from unstuck.server.submits import Submits
 
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
@@ -40,12 +43,13 @@ _SAFE = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
-    (b"vary", b"Authorization"),
+    (b"vary", b"Authorization, Cookie"),
 ]
 
 
-def all_endpoints(together: Together, live: Live) -> list[Endpoint]:
-    return [*endpoints.of_routes(), *Submits(together).endpoints(), *live.endpoints(), *seeds.endpoints()]
+def all_endpoints(together: Together, live: Live, browsers: Browsers | None) -> list[Endpoint]:
+    others = (Submits(together), live, Sessions(browsers))
+    return [*endpoints.of_routes(), *(each for some in others for each in some.endpoints()), *seeds.endpoints()]
 
 
 class Api:
@@ -62,8 +66,8 @@ class Api:
         self._lane = Lane("http")
         self._patient = Lane("http-waits", PATIENT, waiting=0)
         self._live = Lane("http-live", LIVE, waiting=2 * MOST_GUESTS)
-        self._guests = Guests(door.admit, self._live, clock)
-        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live)))
+        self._guests = Guests(partial(door.admit, is_use=False), self._live, clock)
+        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door.browsers))
         self._is_leaving = False
 
     def leave(self) -> None:
@@ -127,10 +131,10 @@ class Api:
         return answer
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
-        return endpoint.ask(self._admitted(exchange).caller, exchange)
+        return endpoint.ask(self._admitted(exchange, logs_in=endpoint.logs_in).caller, exchange)
 
-    def _admitted(self, exchange: Exchange) -> Admitted:
-        admitted = self._door.admit(exchange)
+    def _admitted(self, exchange: Exchange, *, logs_in: bool = False) -> Admitted:
+        admitted = self._door.admit_to_log_in(exchange) if logs_in else self._door.admit(exchange)
         if self._rates is not None and admitted.counted_as is not None:
             self._rates.take(admitted.counted_as)
         return admitted

@@ -1,4 +1,6 @@
-"""The door: who asks. By a key; by what the program says in which we are mounted; or without one, from this machine.
+"""The door: who asks. By a key; by the cookie of a browser that has shown one; by what the program says in which we
+are mounted; or without any, from this machine. Of a key and a cookie the key counts: no page of another site can
+add it.
 
 A database without keys is open to this machine alone, as its command line is. A browser on this machine carries the
 requests of any page, so what a page of another site could send is refused: a Host that is not this machine's (a name
@@ -9,23 +11,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from ipaddress import ip_address
-from urllib.parse import urlsplit
+from dataclasses import dataclass, replace
+from typing import Any
 
 from unstuck.clock import Clock
-from unstuck.model.errors import Unauthenticated
+from unstuck.model.errors import Unauthenticated, WrongArguments
 from unstuck.operations.table import Caller
+from unstuck.server.browsers import Browsers
 from unstuck.server.exchange import Exchange
+from unstuck.server.local import check_local
 from unstuck.server.problems import HttpProblem
 from unstuck.server.who import Auth
 
 #: Seconds for which it is remembered that there are keys, or none.
 REMEMBERED = 5.0
-_FORWARDED = (
-    "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-port", "x-real-ip",
-    "via",
-)  # fmt: skip
 
 #: Whoever asks, by a key and the address it is shown from; Unauthenticated, TooManyAttempts.
 Authenticate = Callable[[str, str], Caller]
@@ -40,7 +39,8 @@ class Admitted:
 
 
 class HttpDoor:
-    """`local`: whoever asks from this machine while there are no keys; None: nobody does."""
+    """`local`: whoever asks from this machine while there are no keys; None: nobody does. `browsers`: who has logged
+    in; None: the program in which we are mounted knows its own."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class HttpDoor:
         base: Callable[[], Caller],
         local: Caller | None = None,
         auth: Auth | None = None,
+        browsers: Browsers | None = None,
     ) -> None:
         self._authenticate = authenticate
         self._has_keys = has_keys
@@ -58,25 +59,42 @@ class HttpDoor:
         self._base = base
         self._local = local
         self._auth = auth
+        self.browsers = browsers
         self._lock = threading.Lock()
         self._known: tuple[float, bool] | None = None
 
-    def admit(self, exchange: Exchange) -> Admitted:
+    def admit(self, exchange: Exchange, *, is_use: bool = True) -> Admitted:
+        """Who asks. With `is_use` false it is only asked whether they still may: a stream that somebody left open
+        keeps no browser logged in."""
         shown = exchange.headers.get("authorization")
         if shown is not None:
             scheme, _, key = shown.partition(" ")
             if scheme.lower() != "bearer":
                 raise Unauthenticated("show an API key: `Authorization: Bearer usk_…`")
-            caller = self._authenticate(key.strip(), exchange.address or "")
-            return Admitted(caller, caller.key or caller.by)
+            return self._by_key(key.strip(), exchange)
         if self._auth is not None:
             if (who := self._auth(exchange.scope)) is None:
                 raise Unauthenticated("you are not known here")
-            return Admitted(who.caller(self._base()), who.by)
-        if self._local is None or self._are_there_keys():
+            return Admitted(_from(exchange, who.caller(self._base())), who.by)
+        if self._local is not None and not self._are_there_keys():
+            check_local(exchange)
+            return Admitted(_from(exchange, self._local), None)
+        browser = None if self.browsers is None else self.browsers.known(exchange, is_use=is_use)
+        if browser is None:
             raise Unauthenticated("an API key is needed: `Authorization: Bearer usk_…`")
-        check_local(exchange)
-        return Admitted(self._local, None)
+        exchange.browser = browser
+        return Admitted(_from(exchange, browser.identity.caller(self._base())), browser.identity.key)
+
+    def admit_to_log_in(self, exchange: Exchange) -> Admitted:
+        """Whose key stands in the body: never in an address, which is logged and remembered."""
+        if self.browsers is None:
+            raise HttpProblem("NotFound", "the program in which this runs knows by itself who its browsers are")
+        self.browsers.check_log_in(exchange)
+        return self._by_key(key_in(exchange.json), exchange)
+
+    def _by_key(self, key: str, exchange: Exchange) -> Admitted:
+        caller = self._authenticate(key, exchange.address or "")
+        return Admitted(_from(exchange, caller), caller.key or caller.by)
 
     def _are_there_keys(self) -> bool:
         """Asked of the store, and remembered for some seconds; once there are keys, they are needed."""
@@ -90,40 +108,12 @@ class HttpDoor:
         return found
 
 
-def check_local(exchange: Exchange) -> None:
-    """Whether it can only come from this machine, and from no page of another site."""
-    if exchange.address is not None and not is_loopback(exchange.address):
-        raise HttpProblem("Forbidden", "without keys only this machine itself may ask")
-    host = exchange.headers.get("host", "")
-    if not is_loopback(_name_in(host)):
-        raise HttpProblem("Forbidden", "without keys the Host must be this machine: localhost, 127.0.0.1 or [::1]")
-    for name in _FORWARDED:
-        if name in exchange.headers:
-            raise HttpProblem("Forbidden", f"without keys nothing is taken from a proxy ({name}): make a key")
-    origin = exchange.headers.get("origin")
-    if origin is not None and origin != f"{exchange.scheme}://{host}":
-        raise HttpProblem("Forbidden", "it comes from a page of another site")
-    if exchange.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise HttpProblem("Forbidden", "it comes from a page of another site")
+def _from(exchange: Exchange, caller: Caller) -> Caller:
+    return replace(caller, address=exchange.address)
 
 
-def _name_in(host: str) -> str:
-    if not host.isprintable():
-        return ""  # `urlsplit` leaves tabs out
-    try:
-        split = urlsplit(f"//{host}")
-        _ = split.port
-    except ValueError:
-        return ""
-    return "" if split.path or split.query or split.fragment or "@" in host else split.hostname or ""
-
-
-def is_loopback(name: str) -> bool:
-    if name == "localhost":
-        return True
-    try:
-        address = ip_address(name)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
+def key_in(body: Any) -> str:
+    """Of what is wrong with it nothing is repeated: it may be a key in the wrong place."""
+    if not isinstance(body, dict) or set(body) != {"key"} or not isinstance(body["key"], str):
+        raise WrongArguments([("body", "/key", 'it is not {"key": "usk_…"} and nothing else')])
+    return body["key"].strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ class Endpoint:
     ask: Callable[[Caller, Exchange], HttpAnswer | Future[HttpAnswer]]
     waits: bool = False
     stays: Callable[[Exchange], Stay | None] | None = None
+    #: Who asks is not known before: the body says it.
+    logs_in: bool = False
 
     @property
     def takes_body(self) -> bool:
@@ -56,6 +58,9 @@ class Endpoints:
             self._by_length.setdefault(len(parts), []).append((parts, endpoint))
         for found in self._by_length.values():
             found.sort(key=lambda each: [part.startswith("{") for part in each[0]])  # words before names
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return (endpoint for several in self._by_length.values() for _, endpoint in several)
 
     def find(self, exchange: Exchange) -> Endpoint:
         """And tells the exchange the names in its path. NotFound, MethodNotAllowed."""

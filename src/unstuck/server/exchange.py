@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, quote, unquote
 from starlette.types import Scope
 
 from unstuck.chance import Labels
+from unstuck.operations.browser_sessions import KnownBrowser
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
 from unstuck.views import as_json
@@ -24,6 +25,7 @@ MOST_PATH = 4096
 #: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
 _ONCE = frozenset(
     {"host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site"}
+    | {"x-csrf-token"}
 )
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _LABELS = Labels()
@@ -61,6 +63,8 @@ class Exchange:
         self.path: Mapping[str, str] = {}
         self.body = b""
         self.is_read = False
+        #: The browser that asks, if it is known by its cookie.
+        self.browser: KnownBrowser | None = None
 
     @property
     def has_body(self) -> bool:
@@ -80,6 +84,10 @@ class Exchange:
             raise HttpProblem("BadRequest", f"there is more than one {twice[0]} header", Connection="close")
         if len(self.raw_path) > MOST_PATH or not self.raw_path.isascii() or "\0" in unquote(self.raw_path):
             raise HttpProblem("BadRequest", "the path is not one that can be read")
+
+    def all_of(self, name: str) -> list[str]:
+        """Every header of this name, in lower case."""
+        return [value.decode("latin-1") for key, value in self.scope["headers"] if key == name.encode()]
 
     @cached_property
     def query(self) -> Sequence[tuple[str, str]]:

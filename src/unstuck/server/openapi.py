@@ -13,13 +13,13 @@ import msgspec
 from unstuck.model import errors
 from unstuck.operations.routes import PREFIX, HttpRoute, is_told_as_json, kinds_of, routes
 from unstuck.operations.table import INCLUDED, PLATFORM_ADMIN, Role
-from unstuck.server import seeds, sse, submits
+from unstuck.server import seeds, sessions, sse, submits
 from unstuck.server.live import STREAMED
 from unstuck.server.problems import ERRORS, MEDIA_TYPE, REFUSALS
 from unstuck.version import __version__
 
 #: What every request may be answered with.
-_ALWAYS = ("BadRequest", "Forbidden", "TooManyRequests", "ServerError", "Overloaded")
+_ALWAYS = ("BadRequest", "Forbidden", "CrossSite", "TooManyRequests", "ServerError", "Overloaded")
 _OF_BODIES = ("NotJson", "TooSlow", "TooLarge", "NotAsJson")
 _OF_REQUESTS = (
     errors.WrongArguments, errors.InvalidInput, errors.Unauthenticated, errors.NotPermitted,
@@ -79,11 +79,13 @@ def document(role: Role = PLATFORM_ADMIN) -> dict[str, Any]:
     found = {place: route for place, route in known.items() if route.operation.entry.role in INCLUDED[role]}
     every = list(found.values())
     kinds = [each for route in every for each in (route.answer, route.query, route.body) if each is not None]
+    kinds.append(sessions.AskerView)
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     of = dict(zip(map(_name, kinds), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for (path, name), route in found.items():
         paths.setdefault(path, {})[route.method.lower()] = _operation(name, route, of, components)
+    paths[sessions.PATH] = sessions.documented(_problem)
     # Queries are told field by field.
     queries = {route.query.__name__ for route in every}
     components = {name: _mended(schema) for name, schema in components.items() if name not in queries}
@@ -93,10 +95,13 @@ def document(role: Role = PLATFORM_ADMIN) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {**components, "Problem": _PROBLEM},
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "usk_…"}},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "bearerFormat": "usk_…"},
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "__Host-unstuck-session"},
+            },
         },
-        "security": [{"key": []}],
-        "tags": [{"name": noun} for noun in sorted({route.operation.noun for route in every})],
+        "security": [{"key": []}, {"cookie": []}],
+        "tags": [{"name": noun} for noun in sorted({*(route.operation.noun for route in every), "session"})],
     }
 
 
@@ -165,9 +170,13 @@ def _responses(route: HttpRoute, of: dict[str, Any]) -> dict[str, Any]:
     for code in (*_ALWAYS, *(_OF_BODIES if route.body is not None else ())):
         codes.setdefault(REFUSALS[code].status, []).append(code)
     for status, names in sorted(codes.items()):
-        content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-        found[str(status)] = {"description": ", ".join(dict.fromkeys(names)), "content": content}
+        found[str(status)] = _problem(*names)
     return found
+
+
+def _problem(*codes: str) -> dict[str, Any]:
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {"description": ", ".join(dict.fromkeys(codes)), "content": content}
 
 
 def _mended(schema: Any) -> Any:

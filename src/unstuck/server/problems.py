@@ -55,6 +55,7 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
     errors.NotBlacklisted: Told(404, "The workflow is not on the blacklist", _LOOK),
     errors.NotQuarantined: Told(404, "Nothing of the job is set aside", _LOOK),
     errors.UnknownKey: Told(404, "There is no such API key", _LOOK),
+    errors.UnknownSession: Told(404, "There is no such browser session", _LOOK),
     errors.Unauthenticated: Told(401, "It is not known who asks", "show an API key that works"),
     errors.TooManyAttempts: Told(429, "Too many keys that do not work", _LATER),
     errors.KeyEnded: Told(409, "The API key has ended", _STATE),
@@ -95,6 +96,12 @@ REFUSALS: dict[str, Told] = {
     "BadRequest": Told(400, "The request is not one that can be read", _FIX),
     "NotJson": Told(400, "The body is not JSON that can be accepted", _FIX),
     "Forbidden": Told(403, "It comes from somewhere that may not ask", "ask from this machine itself, or with a key"),
+    "CrossSite": Told(
+        403, "It does not come from the page that logged in", "ask from our own page, with its token in X-CSRF-Token"
+    ),
+    "NotSecure": Told(
+        403, "Nobody logs in here over http", "use https; behind a proxy that ends TLS: unstuck server --public-url https://…"
+    ),
     "NotFound": Told(404, "There is nothing at this path", "see /openapi.json for the paths"),
     "MethodNotAllowed": Told(405, "Not by this method", "use a method that Allow names"),
     "TooSlow": Told(408, "The request came too slowly", "send it whole, without pauses"),

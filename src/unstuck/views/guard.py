@@ -154,7 +154,8 @@ class QuarantineRetry(View, frozen=True, kw_only=True):
 
 
 class ActionView(View, frozen=True, kw_only=True):
-    """A line of the audit: who did what, to what."""
+    """A line of the audit: who did what, to what. `key`: the id of the API key by which it was asked, `address`: from
+    where, which admins are told; both null where it was not over HTTP."""
 
     number: int
     at: datetime
@@ -163,9 +164,11 @@ class ActionView(View, frozen=True, kw_only=True):
     subject: str
     tenant: str
     detail: Mapping[str, Any]
+    key: str | None
+    address: str | None
 
     @classmethod
-    def of(cls, record: Action, hidden: Redactions) -> ActionView:
+    def of(cls, record: Action, hidden: Redactions, *, is_located: bool) -> ActionView:
         return cls(
             number=record.number,
             at=record.at,
@@ -174,6 +177,8 @@ class ActionView(View, frozen=True, kw_only=True):
             subject=record.subject,
             tenant=record.tenant,
             detail=_detail(record.detail, hidden),
+            key=record.key,
+            address=record.address if is_located else None,
         )
 
 

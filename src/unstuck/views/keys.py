@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from unstuck.model.keys import KeyRecord, KeyState
+from unstuck.model.keys import BrowserSession, KeyRecord, KeyState
 from unstuck.views import View
 
 
@@ -43,6 +43,35 @@ class NewKeyView(KeyView, frozen=True, kw_only=True):
     @classmethod
     def made(cls, record: KeyRecord, now: datetime, key: str) -> NewKeyView:
         return cls(**facts_of(record, now), key=key)
+
+
+class SessionView(View, frozen=True, kw_only=True):
+    """A browser that somebody has logged in with the key `key`, of the name `by`. It ends at `idle_until` if it is
+    not used before, and at `ends_at` in any case. `address`: from where it was begun."""
+
+    number: int
+    key: str
+    by: str
+    tenant: str | None
+    role: str
+    address: str | None
+    began_at: datetime
+    idle_until: datetime
+    ends_at: datetime
+
+    @classmethod
+    def of(cls, session: BrowserSession) -> SessionView:
+        return cls(
+            number=session.number,
+            key=session.key.id,
+            by=session.key.name,
+            tenant=session.key.tenant,
+            role=session.key.role,
+            address=session.address,
+            began_at=session.created_at,
+            idle_until=session.idle_until,
+            ends_at=session.ends_at,
+        )
 
 
 def facts_of(record: KeyRecord, now: datetime) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +190,8 @@ class SqliteDatabase:
 
     def _hand_over(self, work: Callable[[Any], T], within: float, *limits: float) -> T:
         """`limits`: of the seconds that it may have the write lock."""
-        task = Task(work, boot() + within, min([within * LOCK_SHARE, *limits]))
+        context = copy_context()  # the writer is another thread: it must know who asks, for the audit
+        task = Task(lambda t: context.run(work, t), boot() + within, min([within * LOCK_SHARE, *limits]))
         with self._lock:
             self._refuse_closed()
             if self._writer is None:

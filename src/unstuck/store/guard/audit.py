@@ -13,6 +13,7 @@ from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE
+from unstuck.store.port import asked_from
 from unstuck.store.rows import instant, instant_or_none, packed
 
 _LAST = 1 << 62
@@ -24,7 +25,17 @@ def note(
     """One line; what it says about the action is cut to what both databases can keep."""
     told = {name: _storable(value) for name, value in (detail or {}).items() if value is not None}
     who = clean_text(by or "?", 200)
-    t.run("add_audit", by=who, verb=verb, subject=clean_text(subject, 400), tenant=tenant, detail=packed(told))
+    origin = asked_from()
+    t.run(
+        "add_audit",
+        by=who,
+        verb=verb,
+        subject=clean_text(subject, 400),
+        tenant=tenant,
+        detail=packed(told),
+        key=origin.key,
+        address=origin.address,
+    )
 
 
 def _storable(value: Any) -> Any:
@@ -61,6 +72,8 @@ def _action_of(row: Row) -> Action:
         subject=row["subject"],
         tenant=row["tenant"],
         detail=json.loads(row["detail"]),
+        key=row["key"],
+        address=row["address"],
     )
 
 

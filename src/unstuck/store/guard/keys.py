@@ -14,9 +14,11 @@ from unstuck.store.guard import audit
 from unstuck.store.port import SeenKey
 from unstuck.store.rows import instant, instant_or_none, listed, packed, span
 
-_LAST = 1 << 62
+LAST = 1 << 62
 #: Browser sessions that ended: whoever begins one takes so many of them away.
 FORGOTTEN_AT_ONCE = 100
+#: Of one key as many browser sessions go on: the next one ends the oldest.
+MOST_SESSIONS = 100
 
 
 def add(t: Transaction, new: NewKey) -> KeyRecord | None:
@@ -32,7 +34,7 @@ def one(t: Transaction, id: str, tenant: str | None = None, digest: str | None =
 
 
 def page(t: Transaction, tenant: str | None, ended: bool, before: int | None, limit: int) -> list[KeyRecord]:
-    rows = t.all("api_keys", tenant=tenant, ended=int(ended), before=before or _LAST, most=limit)
+    rows = t.all("api_keys", tenant=tenant, ended=int(ended), before=before or LAST, most=limit)
     return [_record(row) for row in rows]
 
 
@@ -125,26 +127,57 @@ def _names(text: str | None) -> frozenset[str] | None:
 # --- browser sessions ---------------------------------------------------------------------------------------------
 
 
-def open_session(t: Transaction, new: NewBrowserSession) -> None:
+def open_session(t: Transaction, new: NewBrowserSession, by: str) -> int:
     t.run("forget_browser_sessions", batch=FORGOTTEN_AT_ONCE)
-    t.run(
+    row = t.one(
         "add_browser_session",
         digest=new.digest,
         key=new.key,
-        csrf=new.csrf,
+        address=new.address,
         idle=span(new.idle),
         lasting=span(new.lasting),
     )
+    assert row is not None
+    t.run("forget_old_browser_sessions", key=new.key, kept=MOST_SESSIONS)
+    _note_session(t, by, "sessions.begin", row["number"], new.key)
+    return int(row["number"])
 
 
 def session(t: Transaction, digest: str) -> BrowserSession | None:
     row = t.one("browser_session", digest=digest)
-    if row is None:
-        return None
+    return None if row is None else _session(row)
+
+
+def sessions(
+    t: Transaction, tenant: str | None, before: int | None, limit: int, least: int = 0
+) -> list[BrowserSession]:
+    rows = t.all(
+        "browser_sessions", tenant=tenant, before=LAST if before is None else before, least=least, most=limit
+    )
+    return [_session(row) for row in rows]
+
+
+def end_session(t: Transaction, by: str, number: int | None, digest: str | None) -> bool:
+    row = t.one("end_browser_session", number=number, digest=digest)
+    if row is not None:
+        _note_session(t, by, "sessions.end", row["number"], row["key"])
+    return row is not None
+
+
+def _note_session(t: Transaction, by: str, verb: str, number: int, key: str) -> None:
+    found = one(t, key)
+    tenant = EVERY if found is None else found.key.tenant or EVERY
+    audit.note(t, by, verb, str(number), tenant, {"key": key})
+
+
+def _session(row: Row) -> BrowserSession:
+    ends = [instant(row["ends_at"]), *([instant(row["expires_at"])] if row["expires_at"] is not None else [])]
     return BrowserSession(
+        number=row["session"],
         key=_record(row),
-        csrf=row["csrf"],
+        address=row["address"],
         created_at=instant(row["began_at"]),
-        idle_until=min(instant(row["idle_until"]), instant(row["ends_at"])),
-        ends_at=instant(row["ends_at"]),
+        idle_until=min(instant(row["idle_until"]), *ends),
+        ends_at=min(ends),
+        at=instant(row["now"]),
     )

@@ -17,6 +17,7 @@ from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import (
     ATTEMPTS_PAGE,
     HISTORY_PAGE,
+    MOST_CHARACTERS,
     Holder,
     JobFilter,
     JobPage,
@@ -38,6 +39,7 @@ from unstuck.store.port.order import (
     TargetRecord,
     TenantRecord,
 )
+from unstuck.store.port.origin import Origin, asked_from, asking_from
 from unstuck.store.port.read import (
     ClockStand,
     Dossier,
@@ -96,6 +98,7 @@ __all__ = [
     "FIRST_ENDED",
     "HELD",
     "HISTORY_PAGE",
+    "MOST_CHARACTERS",
     "TARGET_CEILING",
     "Asked",
     "AttemptOutput",
@@ -135,6 +138,7 @@ __all__ = [
     "OpenRoutes",
     "OrderKind",
     "OrderPort",
+    "Origin",
     "Overdue",
     "Pause",
     "PauseKind",
@@ -166,6 +170,8 @@ __all__ = [
     "WaitingRoutes",
     "WorkerOrder",
     "WorkerPort",
+    "asked_from",
+    "asking_from",
     "never",
 ]
 

@@ -33,6 +33,10 @@ class SeenJob(NamedTuple):
 #: A job that is retried for days has thousands of both; an attempt may have printed 64 KiB and left a stack as long.
 HISTORY_PAGE: Final = 1000
 ATTEMPTS_PAGE: Final = 100
+#: A page comes back short once what it tells has so many characters: arguments and results of jobs, what attempts
+#: printed, their stacks, the data of events. A hundred thousand jobs of a megabyte each are no answer that anybody
+#: can hold.
+MOST_CHARACTERS: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)

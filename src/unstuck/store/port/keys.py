@@ -52,14 +52,26 @@ class KeysPort(Protocol):
         """They were used now; what was written less than `every` seconds ago is not written again."""
         ...
 
-    def open_browser_session(self, new: NewBrowserSession) -> None: ...
+    def open_browser_session(self, new: NewBrowserSession, by: str) -> int:
+        """Its number. Of one key only the newest are kept."""
+        ...
 
     def browser_session(self, digest: str) -> BrowserSession | None:
         """None: there is none, or it has ended, or its key has."""
         ...
 
-    def touch_browser_session(self, digest: str) -> bool:
-        """It is used: its idle time begins anew. False: it has ended."""
+    def browser_sessions(
+        self, tenant: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[BrowserSession]:
+        """Those that have not ended, of the keys of a tenant; the newest first."""
         ...
 
-    def end_browser_session(self, digest: str) -> None: ...
+    def browser_session_numbered(self, number: int, tenant: str | None = None) -> BrowserSession | None: ...
+
+    def touch_browser_sessions(self, digests: Collection[str]) -> None:
+        """They are used: their idle time begins anew. What has ended stays so."""
+        ...
+
+    def end_browser_session(self, by: str, *, number: int | None = None, digest: str | None = None) -> bool:
+        """False: there is none."""
+        ...

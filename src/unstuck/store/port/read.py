@@ -210,7 +210,7 @@ class ReadPort(Protocol):
         ...
 
     def dossier(self, tenant: str, job: str, last: int | None = None) -> Dossier | None:
-        """Everything about a job, with its `last` events and attempts; None: with the first ones. One question, and
+        """Everything about a job, with its `last` events and attempts, a page of each at most. One question, and
         one more for each kind of thing that it has."""
         ...
 

@@ -13,7 +13,7 @@ from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.order.name_ids import NameIds
-from unstuck.store.port import JobFilter, JobPage
+from unstuck.store.port import MOST_CHARACTERS, JobFilter, JobPage
 from unstuck.store.read.arguments import ArgumentSearch
 from unstuck.store.read.sources import Search, merged
 from unstuck.store.rows import job_of, microseconds, span, terms_of, worker_of
@@ -21,10 +21,8 @@ from unstuck.store.rows import job_of, microseconds, span, terms_of, worker_of
 #: The number of jobs that are looked at for one page; a page that found too few comes back short, with a cursor.
 BUDGET = 20_000
 BATCH = 1000
-#: Of jobs with all that they hold: so many rows are read at once, and a page whose arguments and results have so many
-#: characters comes back short too. A hundred thousand jobs of a megabyte each are no answer that anybody can hold.
+#: Of jobs with all that they hold so many rows are read at once.
 ROWS = 100
-MOST_CHARACTERS = 8 << 20
 #: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little.
 SLACK = timedelta(seconds=60)
 BEYOND = 1 << 62

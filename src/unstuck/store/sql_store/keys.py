@@ -41,14 +41,27 @@ class SqlKeys(SqlVerbs):
     def note_key_uses(self, ids: Collection[str], every: float) -> None:
         self._database.write(lambda t: t.run("note_api_key_uses", ids=sorted(ids), every=span(every)))
 
-    def open_browser_session(self, new: NewBrowserSession) -> None:
-        self._database.write(lambda t: keys.open_session(t, new))
+    def open_browser_session(self, new: NewBrowserSession, by: str) -> int:
+        return self._database.write(lambda t: keys.open_session(t, new, by))
 
     def browser_session(self, digest: str) -> BrowserSession | None:
         return self._database.read(lambda t: keys.session(t, digest))
 
-    def touch_browser_session(self, digest: str) -> bool:
-        return self._database.write(lambda t: t.run("touch_browser_session", digest=digest)) == 1
+    def browser_sessions(
+        self, tenant: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> list[BrowserSession]:
+        if not lookup.can_exist(tenant):
+            return []
+        return self._database.read(lambda t: keys.sessions(t, tenant, before, limit))
 
-    def end_browser_session(self, digest: str) -> None:
-        self._database.write(lambda t: t.run("end_browser_session", digest=digest))
+    def browser_session_numbered(self, number: int, tenant: str | None = None) -> BrowserSession | None:
+        if not lookup.can_exist(tenant) or not 0 < number < keys.LAST:
+            return None
+        found = self._database.read(lambda t: keys.sessions(t, tenant, number + 1, 1, least=number))
+        return found[0] if found else None
+
+    def touch_browser_sessions(self, digests: Collection[str]) -> None:
+        self._database.write(lambda t: t.run("touch_browser_sessions", digests=sorted(digests)))
+
+    def end_browser_session(self, by: str, *, number: int | None = None, digest: str | None = None) -> bool:
+        return self._database.write(lambda t: keys.end_session(t, by, number, digest))

@@ -51,25 +51,46 @@ UPDATE unstuck_api_keys
        {end}
 
 -- name: add_browser_session
-INSERT INTO unstuck_browser_sessions (digest, key, csrf, created_at, idle_us, idle_until, ends_at)
-VALUES (:digest, :key, :csrf, unstuck_now(), :idle, unstuck_now() + CAST(:idle AS BIGINT), unstuck_now() + CAST(:lasting AS BIGINT))
+INSERT INTO unstuck_browser_sessions (digest, key, address, created_at, idle_us, idle_until, ends_at)
+VALUES (:digest, :key, :address, unstuck_now(), :idle, unstuck_now() + CAST(:idle AS BIGINT), unstuck_now() + CAST(:lasting AS BIGINT))
+RETURNING number
 
 -- name: browser_session
 -- One that has not ended, with its key, if that has not.
 SELECT k.*, (SELECT later.id FROM unstuck_api_keys later WHERE later.rotated_from = k.id) AS rotated_to,
-       s.csrf, s.created_at AS began_at, s.idle_until, s.ends_at, unstuck_now() AS now
+       s.number AS session, s.address, s.created_at AS began_at, s.idle_until, s.ends_at, unstuck_now() AS now
   FROM unstuck_browser_sessions s
   JOIN unstuck_api_keys k ON k.id = s.key
  WHERE s.digest = :digest AND s.idle_until > unstuck_now() AND s.ends_at > unstuck_now()
    AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > unstuck_now())
 
--- name: touch_browser_session
+-- name: browser_sessions
+-- Of the keys of one tenant (NULL: of all keys), those that have not ended, the newest first.
+SELECT k.*, (SELECT later.id FROM unstuck_api_keys later WHERE later.rotated_from = k.id) AS rotated_to,
+       s.number AS session, s.address, s.created_at AS began_at, s.idle_until, s.ends_at, unstuck_now() AS now
+  FROM unstuck_browser_sessions s
+  JOIN unstuck_api_keys k ON k.id = s.key
+ WHERE s.number < :before AND s.number >= :least AND s.idle_until > unstuck_now() AND s.ends_at > unstuck_now()
+   AND (CAST(:tenant AS TEXT) IS NULL OR k.tenant = CAST(:tenant AS TEXT))
+   AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > unstuck_now())
+ ORDER BY s.number DESC
+ LIMIT :most
+
+-- name: touch_browser_sessions
+-- What ended is not revived; one that somebody else writes at this moment is left to them.
 UPDATE unstuck_browser_sessions
    SET idle_until = unstuck_now() + idle_us
- WHERE digest = :digest AND idle_until > unstuck_now() AND ends_at > unstuck_now()
+ WHERE number {among}
+       SELECT number FROM unstuck_browser_sessions
+        WHERE digest {in :digests TEXT} AND idle_until > unstuck_now() AND ends_at > unstuck_now()
+          {lock FOR UPDATE SKIP LOCKED}
+       {end}
 
 -- name: end_browser_session
-DELETE FROM unstuck_browser_sessions WHERE digest = :digest
+-- By its number, or by what is stored of it.
+DELETE FROM unstuck_browser_sessions
+ WHERE number = CAST(:number AS BIGINT) OR digest = CAST(:digest AS TEXT)
+RETURNING number, key
 
 -- name: end_browser_sessions_of_key
 DELETE FROM unstuck_browser_sessions WHERE key = :key
@@ -77,7 +98,12 @@ DELETE FROM unstuck_browser_sessions WHERE key = :key
 -- name: forget_browser_sessions
 -- Those that ended, whoever began another.
 DELETE FROM unstuck_browser_sessions
- WHERE digest {among}
-       SELECT digest FROM unstuck_browser_sessions WHERE idle_until <= unstuck_now() ORDER BY idle_until LIMIT :batch
+ WHERE number {among}
+       SELECT number FROM unstuck_browser_sessions WHERE idle_until <= unstuck_now() ORDER BY idle_until LIMIT :batch
           {lock FOR UPDATE SKIP LOCKED}
        {end}
+
+-- name: forget_old_browser_sessions
+-- Of one key, all but the newest.
+DELETE FROM unstuck_browser_sessions
+ WHERE key = :key AND number <= (SELECT number FROM unstuck_browser_sessions WHERE key = :key ORDER BY number DESC LIMIT 1 OFFSET :kept)

@@ -1,8 +1,8 @@
 -- What people did.
 
 -- name: add_audit
-INSERT INTO unstuck_audit (at, by, verb, subject, tenant, detail)
-VALUES (unstuck_now(), :by, :verb, :subject, :tenant, :detail)
+INSERT INTO unstuck_audit (at, by, verb, subject, tenant, detail, key, address)
+VALUES (unstuck_now(), :by, :verb, :subject, :tenant, :detail, :key, :address)
 
 -- name: audit
 SELECT * FROM unstuck_audit
