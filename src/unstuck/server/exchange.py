@@ -14,7 +14,9 @@ from urllib.parse import parse_qsl, quote, unquote
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from unstuck import tracing
 from unstuck.chance import SystemChance
+from unstuck.model.trace import HEADERS, TraceContext
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
 from unstuck.views import plain
@@ -52,6 +54,16 @@ class Exchange:
         self.path: Mapping[str, str] = {}
         self.body = b""
         self.is_read = False
+        #: Where we are mounted into a program that traces its requests, its own span.
+        self._around = tracing.current()
+
+    @cached_property
+    def trace(self) -> str | None:
+        """The trace that it is asked in, as `model.trace` writes it."""
+        parents, states, baggage = (self.headers.getlist(name) for name in HEADERS)
+        asked = TraceContext.of(parents[0], ",".join(states), ",".join(baggage)) if len(parents) == 1 else None
+        known = self._around or asked
+        return None if known is None else known.text
 
     @property
     def own_path(self) -> str:

@@ -148,7 +148,7 @@ class ActionRunner:
         error = ErrorInfo(ErrorType.EXECUTION_STUCK, did_not_respond(holding), stack)
         outcome = Stuck(error, pid=post.pid if post else None)
         duration = None if holding.started_at is None else round((now - holding.started_at) * 1000)
-        self._state.reports.append(Report(holding.ref, outcome, duration_ms=duration))
+        self._state.reports.append(Report(holding.ref, outcome, duration_ms=duration, span=holding.span))
 
     def _stack_of(self, post: Post, holding: HeldAttempt) -> str | None:
         """What a process wrote must not keep us from ending it."""

@@ -60,6 +60,8 @@ class HeldAttempt(msgspec.Struct):
     #: When it was interrupted because it kept others from their loop, without a request of its own.
     stalled_at: float | None = None
     start_reported: bool = False
+    #: The traceparent of its handler, if it is traced: what its next attempt links to, however this one ends.
+    span: str | None = None
 
     @property
     def ref(self) -> AttemptRef:
