@@ -212,7 +212,7 @@ class FleetEventHandler:
         for report in reports_on_death(event, post, ours):
             if (holding := state.ledger.end(report.ref)) is not None:
                 if isinstance(report.outcome, Stuck):
-                    emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
+                    emit("stuck", level=logging.WARNING, **holding.facts)
                 self._report(report)
         for holding in post.holdings.values():
             if holding.stage in (Stage.STUCK, Stage.REVOKED):

@@ -20,6 +20,7 @@ import msgspec
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
+from unstuck.model.trace import TraceContext
 from unstuck.worker.shares import FreeRoom
 
 
@@ -66,6 +67,20 @@ class HeldAttempt(msgspec.Struct):
     @property
     def ref(self) -> AttemptRef:
         return self.job.ref
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Which attempt it is, for the log. `trace_id` is of the trace that it was submitted in, else its own."""
+        job, span = self.job, TraceContext.read(self.span)
+        trace = span or TraceContext.read(job.trace)
+        return {
+            "job": job.id,
+            "workflow": job.workflow,
+            "tenant": job.tenant,
+            "attempt": job.attempt,
+            **({"trace_id": trace.trace_id} if trace is not None else {}),
+            **({"span_id": span.span_id} if span is not None else {}),
+        }
 
     def begin(self, at: float, now: float) -> None:
         """Its handler runs, since `at` if that can be true: the executor's word is not trusted."""
