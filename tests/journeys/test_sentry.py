@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-
 from examples.sentry_app import app as sentry_app
+
 from tests.journeys.conftest import Jobs, only_sqlite
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
