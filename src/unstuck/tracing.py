@@ -125,9 +125,12 @@ class TracedSubmit:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if self._span is not None:
+        if self._span is None:
+            return
+        try:
             if kind is not None:
                 self._span.fail(kind.__name__, str(error), None)
+        finally:
             self._span.end()
 
 

@@ -82,7 +82,7 @@ def test_what_is_not_sampled_is_not_recorded_and_carried_on_all_the_same(watch: 
 
 def test_fifty_at_once_do_not_mix(watch: Watch, shared: int) -> None:
     recorded(watch, shared)
-    for workflow in ("nested", "nested_on_thread"):
+    for workflow in ("traced_nested", "traced_nested_on_thread"):
         for begin in range(0, 50, 8):
             many = range(begin, min(begin + 8, 50))
             jobs = [watch.job(workflow, n)._replace(trace=f"00-{n + 1:032x}-{7:016x}-01") for n in many]
@@ -102,9 +102,9 @@ def test_fifty_at_once_do_not_mix(watch: Watch, shared: int) -> None:
 def test_an_error_is_the_status_and_an_event(watch: Watch, shared: int) -> None:
     recorded(watch, shared)
     for workflow, kind, message in (
-        ("breaks", "ValueError", "no such order"),
-        ("breaks_async", "Fail", "not again"),
-        ("breaks_unspeakably", "Unspeakable", "<Unspeakable: its own message could not be made>"),
+        ("traced_breaks", "ValueError", "no such order"),
+        ("traced_breaks_async", "Fail", "not again"),
+        ("traced_breaks_unspeakably", "Unspeakable", "<Unspeakable: its own message could not be made>"),
     ):
         finished = run(watch, shared, workflow, trace=PARENT)
         assert isinstance(finished.outcome, Raised)
@@ -113,7 +113,7 @@ def test_an_error_is_the_status_and_an_event(watch: Watch, shared: int) -> None:
         assert span["attributes"]["unstuck.outcome"] == "raised"
         [event] = span["events"]
         assert (event["name"], event["exception.type"], event["exception.message"]) == ("exception", kind, message)
-        if workflow == "breaks":
+        if workflow == "traced_breaks":
             assert "raise ValueError" in event["exception.stacktrace"]
         # The supervisor knows it, for the attempt that comes next.
         told = [e.text for e in watch.events if isinstance(e, HandlerOutput) and e.ref == finished.ref]
@@ -122,21 +122,21 @@ def test_an_error_is_the_status_and_an_event(watch: Watch, shared: int) -> None:
 
 def test_the_supervisor_knows_the_span_of_a_handler_that_hangs(watch: Watch) -> None:
     executor = watch.executor()
-    job = watch.job("hangs")._replace(trace=PARENT)
+    job = watch.job("traced_hangs")._replace(trace=PARENT)
     watch.fleet.feed(executor, [job])
-    told = watch.hear_one(HandlerOutput, ref=job.ref, kind="span")
-    assert told.text.startswith(f"00-{TRACE}-")
+    told = watch.hear_one(HandlerOutput, ref=job.ref)
+    assert (told.kind, told.text[:36]) == ("span", f"00-{TRACE}-")
     watch.fleet.kill(executor, "the test is over")
     watch.died(executor)
 
 
 def test_records_of_loggers_say_whose_they_are(watch: Watch, shared: int) -> None:
-    [said] = result(watch, shared, "logs", trace=PARENT, tenant="acme")
+    [said] = result(watch, shared, "traced_logs", trace=PARENT, tenant="acme")
     job, span = said.pop("unstuck_job"), said.pop("unstuck_span")
     assert job.startswith("job-")
     assert len(span) == 16
     assert said == {
-        "unstuck_workflow": "logs",
+        "unstuck_workflow": "traced_logs",
         "unstuck_tenant": "acme",
         "unstuck_attempt": 3,
         "unstuck_trace": TRACE,
@@ -144,11 +144,11 @@ def test_records_of_loggers_say_whose_they_are(watch: Watch, shared: int) -> Non
         "job": "mine",
         "trace_id": "mine too",
     }
-    assert result(watch, shared, "logs_of_nobody") is None
+    assert result(watch, shared, "traced_logs_of_nobody") is None
 
 
 def test_a_provider_that_fails_costs_its_spans_and_no_job(watch: Watch) -> None:
     executor = watch.executor()
     run(watch, executor, "sabotage")
-    assert result(watch, executor, "nested_on_thread", 1, trace=PARENT) is not None
-    assert isinstance(run(watch, executor, "breaks").outcome, Raised)
+    assert result(watch, executor, "traced_nested_on_thread", 1, trace=PARENT) is not None
+    assert isinstance(run(watch, executor, "traced_breaks").outcome, Raised)

@@ -75,7 +75,7 @@ def what_is_current() -> dict[str, Any]:
 
 
 @workflow()
-async def nested(number: int) -> str:
+async def traced_nested(number: int) -> str:
     """Its own trace id, after others have run in between."""
     tracer = trace.get_tracer("app")
     with tracer.start_as_current_span(f"own {number}"):
@@ -84,7 +84,7 @@ async def nested(number: int) -> str:
 
 
 @workflow()
-def nested_on_thread(number: int) -> str:
+def traced_nested_on_thread(number: int) -> str:
     threading.Event().wait(0.001 * (number % 7))
     return f"{trace.get_current_span().get_span_context().trace_id:032x}"
 
@@ -95,12 +95,12 @@ async def _trace_id() -> str:
 
 
 @workflow()
-def breaks() -> None:
+def traced_breaks() -> None:
     raise ValueError("no such order")
 
 
 @workflow()
-async def breaks_async() -> None:
+async def traced_breaks_async() -> None:
     raise Fail("not again")
 
 
@@ -110,12 +110,12 @@ class Unspeakable(Exception):
 
 
 @workflow()
-def breaks_unspeakably() -> None:
+def traced_breaks_unspeakably() -> None:
     raise Unspeakable
 
 
 @workflow()
-def logs() -> list[dict[str, Any]]:
+def traced_logs() -> list[dict[str, Any]]:
     heard.clear()
     logging.getLogger("shop").info("sold", extra={"job": "mine", "trace_id": "mine too"})
     names = ("unstuck_job", "unstuck_workflow", "unstuck_tenant", "unstuck_attempt", "unstuck_trace", "unstuck_span")
@@ -123,7 +123,7 @@ def logs() -> list[dict[str, Any]]:
 
 
 @workflow()
-def logs_of_nobody() -> Any:
+def traced_logs_of_nobody() -> Any:
     """From a thread that has no contextvars of ours."""
     made: list[logging.LogRecord] = []
     thread = threading.Thread(target=lambda: made.append(logging.makeLogRecord({})))
@@ -133,7 +133,7 @@ def logs_of_nobody() -> Any:
 
 
 @workflow()
-def hangs(ctx: Context) -> None:
+def traced_hangs(ctx: Context) -> None:
     os.write(2, b"")
     threading.Event().wait(60)
 
