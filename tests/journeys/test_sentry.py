@@ -15,6 +15,7 @@ from examples.sentry_app import app as sentry_app
 from tests.journeys.conftest import Jobs, only_sqlite
 from tests.support.eventually import eventually
 from tests.support.workers import Worker
+from unstuck.executor.leftovers import ALLOWED
 from unstuck.model.lifecycle import JobState
 from unstuck.store.port import Store
 
@@ -79,6 +80,9 @@ def test_errors_arrive_with_their_job(
         [thrown] = event["exception"]["values"]
         assert (thrown["type"], thrown["value"][:11]) == ("ValueError", "order 7 has")
         assert thrown["stacktrace"]["frames"][-1]["function"] == workflow
+    # A second job of the same process, after the look at what the first have left.
+    threading.Event().wait(2 * ALLOWED)
+    jobs.until(jobs.enqueue("charge", 8), JobState.FAILED, within=30)
     worker.terminate()
     assert worker.wait() == 0
     assert "left_behind" not in worker.log.read_text()

@@ -124,7 +124,7 @@ class ActionRunner:
     # --- attempts -----------------------------------------------------------------------------------------------
     def tell(self, holding: HeldAttempt, reason: str, now: float) -> None:
         holding.told_at = holding.told_at if holding.told_at is not None else now
-        emit("cancellation_requested", **holding.facts, kind=holding.asked, reason=reason)
+        emit("cancellation_requested", level=logging.INFO, **holding.facts, kind=holding.asked, reason=reason)
         self._fleet.cancel(holding.executor or 0, holding.ref, holding.asked, reason)
 
     def _interrupt(self, holding: HeldAttempt, stalls: bool, now: float) -> None:
@@ -134,7 +134,7 @@ class ActionRunner:
                 holding.stack = self._stack_of(post, holding)
         holding.interrupted_at = now
         holding.interrupts += 1
-        emit("interrupted", **holding.facts, stalls=stalls)
+        emit("interrupted", level=logging.INFO, **holding.facts, stalls=stalls)
         self._fleet.interrupt(holding.executor or 0, holding.ref)
 
     def _convict(self, holding: HeldAttempt, now: float) -> None:
