@@ -48,6 +48,8 @@ class WorkerOptions:
     fork: bool | None = None
     #: What jobs get that say nothing themselves; None: what the app's own settings have.
     policy: Policy | None = None
+    #: What processes say past everybody is passed on as JSON too.
+    log_json: bool = False
 
 
 #: Requests a second of one key, on average.
@@ -165,6 +167,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             fork=options.fork,
             policy=options.policy,
             max_timeout=times.max_timeout,
+            log_json=options.log_json,
             clock=clock,
         )
         parts = WorkerParts(

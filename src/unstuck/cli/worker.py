@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unstuck import telemetry
+from unstuck import clock, telemetry
 from unstuck.cli import options, output
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
@@ -110,22 +110,24 @@ def worker(flags: WorkerFlags) -> int:
     # Only here: what was imported before its app was asked, the start of a worker waited for.
     from unstuck.cli.eventlog import human_log, json_log
     from unstuck.cli.job_lines import JobLines
+    from unstuck.cli.library_log import LibraryLog
 
     supervisor = build_worker(chosen, prepare=False)
-    as_json = _wants_json(settings.log_format)
+    as_json = wants_json(settings.log_format)
     if not as_json:
         _introduce(chosen)
-    _prepare(settings)
-    writer = LogWriter(sys.stderr)
+    _prepare(settings, as_json=as_json)
+    writer = LogWriter(sys.stderr, as_json=as_json)
     if not sys.stderr.isatty():  # at a terminal there is no service manager that could cut the drain short
         for warning in settings.warnings():
-            writer.say(f"unstuck: {warning}")
+            writer.say(_json_warning(warning) if as_json else f"unstuck: {warning}")
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
     log = json_log(writer.say, writer.mention) if as_json else human
     telemetry.subscribe(log, every_job=flags.verbose)
+    LibraryLog.install(writer.say, as_json=as_json)
     only_failed = as_json or not sys.stderr.isatty()
     lines = JobLines(writer.mention, colour=colour, as_json=as_json, only_failed=only_failed)
     if not flags.verbose:  # then the log has a line of every job
@@ -156,10 +158,11 @@ def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
         times=settings.times,
         fork=flags.fork,
         policy=settings.policy,
+        log_json=wants_json(settings.log_format),
     )
 
 
-def _prepare(settings: Any) -> None:
+def _prepare(settings: Any, *, as_json: bool) -> None:
     """A server that restarts, or comes up after us, is waited for; a file that cannot be used is told at once."""
     try:
         prepare_database(settings)
@@ -168,10 +171,17 @@ def _prepare(settings: Any) -> None:
     except StoreError as error:
         if isinstance(error, StoreUnavailable) and not is_postgres(settings.database):
             raise
-        output.note(f"unstuck: {error}; waiting for it")
+        told = f"{error}; waiting for it"
+        output.note(_json_warning(told) if as_json else f"unstuck: {told}")
 
 
-def _wants_json(choice: str) -> bool:
+def _json_warning(message: str) -> str:
+    from unstuck.cli.job_lines import json_line
+
+    return json_line(clock.wall(), "log", {"level": "warning", "message": message})
+
+
+def wants_json(choice: str) -> bool:
     return choice == "json" or (choice == "auto" and not sys.stderr.isatty())
 
 

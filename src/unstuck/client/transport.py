@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 
+from unstuck import tracing
 from unstuck.client.address import ApiKey
 from unstuck.client.wire import Heard, NoAnswerHeard, Sending, ServerAnswer
 from unstuck.version import __version__
@@ -114,6 +115,8 @@ def _request(address: str, key: ApiKey | None, sending: Sending) -> dict[str, An
         headers["Content-Type"] = "application/json"
     if key is not None:
         headers["Authorization"] = key.authorization
+    if (trace := tracing.current()) is not None:
+        headers |= trace.headers
     return {
         "method": sending.method,
         "url": address + sending.path,

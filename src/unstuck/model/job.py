@@ -151,6 +151,9 @@ class ClaimedJob(NamedTuple):
     rank: int = 0
     route: int = 0
     has_target: bool = False
+    #: The trace that it belongs to, and the span of the attempt before, as `model.trace` writes them.
+    trace: str | None = None
+    span: str | None = None
 
 
 @dataclass(slots=True)
@@ -186,6 +189,8 @@ class NewJob:
     max_timeout: float | None = None
     #: The caller chose the id: then a job that has it already must be the same call.
     has_given_id: bool = False
+    #: The trace that it is submitted in, as `model.trace` writes it.
+    trace: str | None = None
 
 
 class Alike(Sequence[NewJob]):
@@ -218,6 +223,14 @@ def ids_of(jobs: Sequence[NewJob]) -> Sequence[str]:
 
 def payloads_of(jobs: Sequence[NewJob]) -> Sequence[str]:
     return jobs.payloads if isinstance(jobs, Alike) else [job.payload for job in jobs]
+
+
+def traces_of(jobs: Sequence[NewJob]) -> Sequence[str | None] | None:
+    """None: nobody traces them."""
+    if isinstance(jobs, Alike):
+        return None if jobs.pattern.trace is None else [jobs.pattern.trace] * len(jobs)
+    traces = [job.trace for job in jobs]
+    return traces if any(traces) else None
 
 
 def patterns_of(jobs: Sequence[NewJob]) -> Sequence[NewJob]:

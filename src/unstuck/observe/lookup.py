@@ -62,7 +62,7 @@ class Lookup:
     def dossier(self, name: str, last: int | None = None) -> Dossier:
         """Everything about one job, with its `last` events and attempts, a page of each at most."""
         found = self._store.dossier(self._tenant, self._whole_id(name), last)
-        ident = self.seen(found.job if found else None, name).id
+        self.seen(found.job if found else None, name)
         assert found is not None
         steps = sorted(found.steps, key=lambda step: step.at)
         children = [c for c in found.children if self._sees(c.queue, c.workflow)]

@@ -12,7 +12,9 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.types import Scope
 
+from unstuck import tracing
 from unstuck.chance import Labels
+from unstuck.model.trace import HEADERS, TraceContext
 from unstuck.operations.browser_sessions import KnownBrowser
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
@@ -65,6 +67,18 @@ class Exchange:
         self.is_read = False
         #: The browser that asks, if it is known by its cookie.
         self.browser: KnownBrowser | None = None
+        #: Where we are mounted into a program that traces its requests, its own span.
+        self._around = tracing.current()
+
+    @cached_property
+    def trace(self) -> str | None:
+        """The trace that it is asked in, as `model.trace` writes it."""
+        if "traceparent" not in self.headers:
+            return None if self._around is None else self._around.text
+        parents, states, baggage = (self.all_of(name) for name in HEADERS)
+        asked = TraceContext.of(parents[0], ",".join(states), ",".join(baggage)) if len(parents) == 1 else None
+        known = self._around or asked
+        return None if known is None else known.text
 
     @property
     def has_body(self) -> bool:

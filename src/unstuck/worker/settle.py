@@ -277,8 +277,7 @@ class Settler:
         holding = self._ledger.settling(answer.ref)
         error: ErrorInfo | None = getattr(report.outcome, "error", None)
         return {
-            "job": self._id_of(answer.ref),
-            "workflow": holding.job.workflow if holding else None,
+            **(holding.facts if holding else {"job": self._id_of(answer.ref), "workflow": None}),
             "state": str(answer.state),
             "duration_ms": report.duration_ms,
             "error_type": error.type if error else None,
