@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from socket import socket
 from typing import Annotated
 
 from unstuck.cli import options, output
@@ -20,6 +21,7 @@ def server(
     port: Annotated[int, option("--port", least=0, most=65535, help="0: any that is free")] = 8420,
     rate: Annotated[float, option("--rate", metavar="NUMBER", help="requests a second of one key")] = 1000.0,
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False,
+    listener_fd: Annotated[int | None, option("--listener-fd")] = None,
     app_name: options.AppName = None,
     database: options.Database = None,
 ) -> int:
@@ -35,9 +37,10 @@ def server(
     prepare_database(settings)
     shown = masked(settings.database)
     built = build_server(ServerOptions(settings.database, host, port, rate, settings.times, shown))
-    from unstuck.server.run import address_of, listen
+    from unstuck.server.listening import address_of, listen
 
-    listener = listen(host, port)
+    # Who starts servers one after the other holds their socket: nobody who asks meanwhile is refused.
+    listener = listen(host, port) if listener_fd is None else socket(fileno=listener_fd)
     output.say(f"unstuck server on {address_of(listener)}  ({shown})")
     if stop_with_stdin:
         stop_when_stdin_ends(built.stop)
