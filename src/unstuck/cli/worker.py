@@ -121,15 +121,17 @@ def worker(flags: WorkerFlags) -> int:
         _introduce(chosen)
     _prepare(settings)
     writer = LogWriter(sys.stderr)
-    if not sys.stderr.isatty():  # at a terminal there is no service manager that could cut the drain short
+    if (
+        not sys.stderr.isatty() and not flags.for_dev
+    ):  # at a terminal there is no service manager that could cut the drain short
         for warning in settings.warnings():
             writer.say(f"unstuck: {warning}")
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
-    log = json_log(writer.say, writer.mention) if as_json else human
-    telemetry.subscribe(calm(log) if flags.for_dev else log, every_job=flags.verbose)
+    log = json_log(writer.say, writer.mention) if as_json else calm(human) if flags.for_dev else human
+    telemetry.subscribe(log, every_job=flags.verbose)
     if flags.for_dev:
         telemetry.subscribe(_tell_imports)
     only_failed = not flags.for_dev and (as_json or not sys.stderr.isatty())

@@ -35,6 +35,8 @@ _BUSY, _CALM = 0.05, 0.5
 _AGAIN, _AGAIN_MOST = 1.0, 30.0
 #: So many old workers may still drain; with the next save the oldest hands back at once.
 _DRAINING = 2
+#: As many lines of a traceback as are shown.
+_TRACEBACK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +206,17 @@ class DevRun:
             self._start_server(self._settings, now)
 
     def _mourn(self, name: str, code: int, now: float) -> None:
-        """It ended by itself. What its own code or settings are the reason of, another start would not mend."""
-        if self._watch is None or name == "server" or code != exits.USAGE:
+        """It ended by itself."""
+        if name == "worker" and code == exits.USAGE:  # it has said why; another start would end the same way
+            self._code = code if self._watch is None else None
+            then = "it starts again when a file is saved"
+        else:
             self._again[name] = now + self._pause
             then = f"it starts again in {duration(self._pause)}"
             self._pause = min(2 * self._pause, _AGAIN_MOST)
-        else:
-            then = "it starts again when a file is saved"
-        if self._watch is None and code == exits.USAGE:
-            self._code = code
-        how = f"with code {code}" if code >= 0 else f"by signal {-code}"
-        self._lines.say(f"{name}_died", f"the {name} ended by itself {how}; {then}", is_loud=True, code=code)
+        if self._code is None:
+            how = f"with code {code}" if code >= 0 else f"by signal {-code}"
+            self._lines.say(f"{name}_died", f"the {name} ended by itself {how}; {then}", is_loud=True, code=code)
 
     def _is_due(self, name: str, now: float) -> bool:
         if self._again.get(name, float("inf")) > now:
@@ -276,5 +278,14 @@ class DevRun:
     def _tell_refusal(self, error: UnstuckError) -> None:
         what = f"{self._changes.text(self._options.folder)}: " if self._changes else ""
         goes_on = "the code from before goes on; " if self._worker is not None else ""
-        text = f"{what}{error}\n{goes_on}waiting for a fix to be saved"
+        text = f"{what}{_end_of(str(error))}\n{goes_on}waiting for a fix to be saved"
         self._lines.say("code_refused", text, is_loud=True, changed=self._changes.paths, error=str(error))
+
+
+def _end_of(error: str) -> str:
+    """What happened and the end of its traceback, where the reason is."""
+    first, *rest = error.splitlines()
+    left_out = len(rest) - _TRACEBACK
+    if left_out > 1:
+        rest = [f"  … {left_out} lines before", *rest[-_TRACEBACK:]]
+    return "\n".join([first, *rest])
