@@ -12,6 +12,8 @@ import trustme
 import unstuck
 from tests.client.tls import TlsFront
 from unstuck.model.errors import InvalidInput, StoreUnavailable
+from unstuck.model.job import WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
 from unstuck.store.sql_store import SqlStore
@@ -38,6 +40,7 @@ def test_a_ca_that_the_environment_names_is_trusted_by_all_three(
     url: str, store: SqlStore, trusted: trustme.CA
 ) -> None:
     key = keys.create(Caller(store, "ada"), "shop", role="operator").key
+    store.register_workflows([WorkflowRecord("greet", "v1", "default", Policy(), {})])
     with TlsFront(url, trusted.issue_cert("localhost", "127.0.0.1")) as front:
         app = unstuck.App(f"https://localhost:{front.port}", key=key)
 
@@ -45,7 +48,7 @@ def test_a_ca_that_the_environment_names_is_trusted_by_all_three(
         def greet(name: str) -> str:
             return name
 
-        job = greet.using(queue="nobody").enqueue("Ada")
+        job = greet.enqueue("Ada")
         assert job.state() == "QUEUED"
         with unstuck.Client(f"https://127.0.0.1:{front.port}", key=key) as client:
             assert [found.id for found in client.jobs.list().items] == [job.id]
