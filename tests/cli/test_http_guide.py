@@ -29,6 +29,7 @@ from tests.cli.command import ROOT, Command
 from tests.cli.test_dev import developing
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
+from unstuck.server.bodies import MOST_BYTES
 from unstuck.store.sql_store import SqlStore
 
 GUIDE = (ROOT / "docs" / "http.md").read_text()
@@ -92,6 +93,17 @@ def test_the_first_job_with_curl_python_and_javascript(unstuck: Command, tmp_pat
 
 def _with_key(key: str) -> dict[str, str]:
     return {**os.environ, "KEY": key}
+
+
+def test_the_lines_for_nginx_say_that_a_proxy_is_there_and_let_every_body_through() -> None:
+    """Without the first, a server that has no key takes everybody for this machine. They were run by hand: nginx is
+    not to be had from PyPI."""
+    said = dict(
+        line.strip(" ;").split(" ", 1) for line in block("proxy_pass").splitlines()[1:-1] if "Host" not in line
+    )
+    assert said["proxy_set_header"].split()[0] == "X-Forwarded-For"
+    assert int(said["client_max_body_size"].removesuffix("m")) << 20 == MOST_BYTES
+    assert said["proxy_pass"].count("/") == 2, "a path would be unquoted"
 
 
 # --- mounted ------------------------------------------------------------------------------------------------------
