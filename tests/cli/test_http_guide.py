@@ -83,16 +83,16 @@ def test_the_first_job_with_curl_python_and_javascript(unstuck: Command, tmp_pat
         script = tmp_path / "ask.mjs"
         asked = block("await fetch").replace("https://jobs.example", url)
         script.write_text(f"const key = process.env.KEY;\n{asked}\nconsole.log(job.id, job.workflow);\n")
-        told = node([str(script)], return_completed_process=True, capture_output=True, env=_with_key(made["key"]))
+        told = by_node(script, made["key"])
         assert told.returncode == 0, told.stderr
-        assert told.stdout.decode().split()[1] == "greet"
-        refused = node([str(script)], return_completed_process=True, capture_output=True, env=_with_key("usk_a_b"))
+        assert told.stdout.split()[1] == b"greet"
+        refused = by_node(script, "usk_a_b")
         assert refused.returncode != 0
         assert b"Error: " in refused.stderr
 
 
-def _with_key(key: str) -> dict[str, str]:
-    return {**os.environ, "KEY": key}
+def by_node(script: Path, key: str) -> Any:
+    return node([str(script)], return_completed_process=True, capture_output=True, env={**os.environ, "KEY": key})
 
 
 def test_the_lines_for_nginx_say_that_a_proxy_is_there_and_let_every_body_through() -> None:
