@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from socket import socket
 from typing import Annotated
 
 from unstuck import telemetry
@@ -34,6 +35,7 @@ def server(
         str | None, option("--log-format", metavar="auto|human|json", help="on stderr; json without a terminal")
     ] = None,
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False,
+    listener_fd: Annotated[int | None, option("--listener-fd")] = None,
     app_name: options.AppName = None,
     database: options.Database = None,
 ) -> int:
@@ -49,9 +51,10 @@ def server(
     prepare_database(settings)
     shown = masked(settings.database)
     built = build_server(ServerOptions(settings.database, host, port, rate, settings.times, shown, public_url))
-    from unstuck.server.run import address_of, listen
+    from unstuck.server.listening import address_of, listen
 
-    listener = listen(host, port)
+    # Who starts servers one after the other holds their socket: nobody who asks meanwhile is refused.
+    listener = listen(host, port) if listener_fd is None else socket(fileno=listener_fd)
     output.say(f"unstuck server on {address_of(listener)}  ({shown})")
     writer = _log(settings.log_format)
     if stop_with_stdin:
