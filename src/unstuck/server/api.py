@@ -19,6 +19,7 @@ from unstuck.server.door import HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.lanes import Lane
+from unstuck.server.metrics import ServerMetrics
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
 from unstuck.server.submits import Submits
@@ -42,8 +43,11 @@ def all_endpoints(together: Together) -> list[Endpoint]:
 class Api:
     """`is_ready`: asks the database; it runs on a thread."""
 
-    def __init__(self, door: HttpDoor, *, rates: Rates | None, is_ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, door: HttpDoor, metrics: ServerMetrics, *, rates: Rates | None, is_ready: Callable[[], bool]
+    ) -> None:
         self._door = door
+        self._metrics = metrics
         self._rates = rates
         self._is_ready = is_ready
         self._together = Together()
@@ -57,6 +61,7 @@ class Api:
         self.is_leaving = True
         self._lane.close()
         self._patient.close()
+        self._metrics.close()
         self._together.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,8 +113,10 @@ class Api:
         path = exchange.own_path
         if path == "/healthz":
             return HttpAnswer.of({"alive": True})
+        if path == "/metrics":
+            return await self._metrics.answer((await self._lane.run(lambda: self._door.admit(exchange))).caller)
         if path == "/readyz":
-            if self.is_leaving or not await self._lane.run(self._is_ready):
+            if not await self._lane.run(lambda: self._can_serve(exchange)):
                 raise HttpProblem("NotReady", "it is leaving, or the database cannot be used now")
             return HttpAnswer.of({"ready": True})
         if path == "/openapi.json":
@@ -117,6 +124,10 @@ class Api:
         if path.startswith("/problems/") and (text := page_of(path.removeprefix("/problems/"))) is not None:
             return HttpAnswer(200, text.encode(), "text/plain")
         return None
+
+    def _can_serve(self, exchange: Exchange) -> bool:
+        self._door.admit_probe(exchange)
+        return not self.is_leaving and self._is_ready()
 
     def _document(self, exchange: Exchange) -> HttpAnswer:
         self._door.admit(exchange)

@@ -16,6 +16,7 @@ from unstuck.store.port.flow import FlowPort
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
 from unstuck.store.port.keys import KeysPort, SeenKey
+from unstuck.store.port.metrics import JobStand, JobStands, MetricsPort, TroubleStand
 from unstuck.store.port.order import (
     BY_CODE,
     EVERY,
@@ -109,12 +110,15 @@ __all__ = [
     "Ingested",
     "JobFilter",
     "JobPage",
+    "JobStand",
+    "JobStands",
     "JobsPort",
     "KeysPort",
     "Limit",
     "LimitKind",
     "LimitPart",
     "LockHolder",
+    "MetricsPort",
     "NameKind",
     "NewBulk",
     "NewChild",
@@ -148,6 +152,7 @@ __all__ = [
     "TallyBy",
     "TargetRecord",
     "TenantRecord",
+    "TroubleStand",
     "Verdict",
     "Waiting",
     "WaitingRoutes",
@@ -168,6 +173,7 @@ class Store(
     SweepsPort,
     ReadPort,
     SeriesPort,
+    MetricsPort,
     Protocol,
 ):
     """All the verbs."""
