@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
 from tests.cli.command import APP, Command
+from tests.cli.test_worker import running
 from tests.support.eventually import eventually
 from tests.support.metrics_text import samples, value
 from tests.tiers import slow
+
+
+def figures(url: str, are_there: Callable[[Any], bool]) -> Any:
+    """What it tells, once that is so."""
+    told: list[Any] = []
+
+    def look() -> bool:
+        told.append(samples(httpx2.get(f"{url}/metrics").text))
+        return are_there(told[-1])
+
+    eventually(look, timeout=30)
+    return told[-1]
 
 
 @slow
@@ -34,11 +49,16 @@ def test_a_worker_tells_its_health_and_its_figures(unstuck: Command, tmp_path: P
         assert httpx2.get(f"{url}/healthz").json() == {"alive": True}
         eventually(lambda: httpx2.get(f"{url}/readyz").status_code == 200, timeout=30)
         job = unstuck.enqueue("last_until", str(tmp_path / "end"))
-        eventually(lambda: value(samples(httpx2.get(f"{url}/metrics").text), "unstuck_worker_held") == 1, timeout=30)
-        told = samples(httpx2.get(f"{url}/metrics").text)
+        told = figures(url, lambda found: value(found, "unstuck_worker_held") == 1)
         assert value(told, "unstuck_worker_ready") == 1
         assert value(told, "unstuck_worker_slots") == 3
         assert value(told, "unstuck_claims_total") == 1
+        stopped = unstuck.enqueue("last_until", str(tmp_path / "never"))
+        running(unstuck, stopped)
+        unstuck("jobs", "cancel", stopped)
+        told = figures(url, lambda found: "unstuck_cancel_seconds_count" in found)
+        assert value(told, "unstuck_cancel_seconds_count", request="cancel") == 1
+        assert value(told, "unstuck_attempts_ended_total", workflow="last_until", outcome="cancelled") == 1
         process.terminate()
         eventually(lambda: httpx2.get(f"{url}/readyz").status_code == 503, timeout=10)
         assert httpx2.get(f"{url}/healthz").status_code == 200

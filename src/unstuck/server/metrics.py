@@ -18,8 +18,9 @@ from unstuck.server.exchange import HttpAnswer
 from unstuck.server.lanes import Lane
 from unstuck.server.problems import HttpProblem
 
-#: Seconds for which a reading is told again.
+#: Seconds for which a reading is told again; and so many times as long as it took, where that is longer.
 FRESH = 5.0
+TIMES_AS_LONG = 20
 #: Tenants whose readings are remembered, and as many may wait for one.
 MOST_TENANTS = 256
 
@@ -28,7 +29,7 @@ MOST_TENANTS = 256
 class _Reading:
     memory: MetricsMemory = field(default_factory=MetricsMemory)
     text: bytes = b""
-    read_at: float = float("-inf")
+    fresh_until: float = float("-inf")
     under_way: asyncio.Future[bytes] | None = None
 
 
@@ -54,7 +55,7 @@ class ServerMetrics:
         return HttpAnswer(200, await self._text(asking, reading), exposition.MEDIA_TYPE)
 
     async def _text(self, caller: Caller, reading: _Reading) -> bytes:
-        if self._clock.boot() - reading.read_at < FRESH:
+        if self._clock.boot() < reading.fresh_until:
             return reading.text
         reader = reading.under_way
         if reader is None or reader.get_loop() is not asyncio.get_running_loop():
@@ -64,6 +65,7 @@ class ServerMetrics:
         return await asyncio.shield(reader)  # whoever leaves takes it from nobody
 
     def _read(self, caller: Caller, reading: _Reading) -> bytes:
+        began = self._clock.boot()
         found = measure(caller, reading.memory)
         if caller.own is None and self._own is not None:
             found.update(self._own())
@@ -71,7 +73,8 @@ class ServerMetrics:
             text = exposition.text_of(found).encode(errors="replace")
         except InvalidInput as missing:
             raise HttpProblem("NotInstalled", str(missing)) from None
-        reading.text, reading.read_at = text, self._clock.boot()
+        now = self._clock.boot()
+        reading.text, reading.fresh_until = text, now + max(FRESH, TIMES_AS_LONG * (now - began))
         return text
 
     def _done(self, reading: _Reading) -> None:
