@@ -115,6 +115,20 @@ def test_jobs_are_told_by_state_queue_and_workflow(store: SqlStore, clock: Store
     assert set(found["unstuck_jobs_cut"].values()) == {0.0}
 
 
+def test_what_has_no_jobs_any_more_is_told_as_0(store: SqlStore, caller: Caller) -> None:
+    memory = MetricsMemory()
+    ada = a_worker(store, lease=1e6)
+    submitted(store, tenant="acme", workflow="greet")
+    asked(caller, memory)
+    (job,) = claim_all(store, ada)
+    settle(store, ada, job.ref)
+    found = asked(caller, memory)
+    assert value(found, "unstuck_jobs", state="queued", queue="default", workflow="greet") == 0
+    assert value(found, "jobs_queued_total", tenant_id="acme") == 0
+    store.submit([_job(number) for number in range(MOST_NAMES + 60)])
+    assert len(asked(caller, memory)["unstuck_jobs"]) == MOST_NAMES + 1
+
+
 def test_a_tenant_sees_itself_alone(store: SqlStore, clock: StoreClock, caller: Caller) -> None:
     """Check 2: no value of beta in what acme gets. A55"""
     ada = a_worker(store, lease=1e6)

@@ -173,6 +173,9 @@ class Measures:
     def get(self, name: str, *labels: str) -> Value:
         return self._found[name][labels]
 
+    def labels(self, name: str) -> frozenset[tuple[str, ...]]:
+        return frozenset(self._found.get(name, {}))
+
     def update(self, other: Measures) -> None:
         self._found.update(other._found)
 

@@ -34,6 +34,7 @@ BOUNDS = ("lost", "limit", "start", "expire", "wait", "claim")
 _QUEUED = frozenset({"READY", "LATER", "LINE"})
 _STATES = (*(state.lower() for state in JobState if not state.is_final), "dead")
 _WORKER_STATES = ("active", "draining", "fenced", "lost", "offline", "gone")
+_LASTING = ("jobs_queued_total", "jobs_running_total", "unstuck_jobs", "unstuck_jobs_scheduled")
 #: Workers that are looked at; a crash loop leaves thousands an hour.
 _MOST_SEEN = 1000
 
@@ -45,6 +46,22 @@ class MetricsMemory:
         self.totals = NamedTotals(MOST_NAMES)
         #: Jobs that somebody should have claimed by now.
         self.unclaimed: frozenset[str] = frozenset()
+        #: The labels that gauges of jobs were told with.
+        self._told: dict[str, dict[tuple[str, ...], None]] = {name: {} for name in _LASTING}
+
+    def keep(self, found: Measures) -> None:
+        """Where there are no jobs any more it is told that there are none: a sample that vanished would say nothing.
+        The last so many that were told are remembered."""
+        for name, told in self._told.items():
+            now = found.labels(name)
+            for labels in now:
+                told.pop(labels, None)
+                told[labels] = None
+            while len(told) > max(MOST_NAMES, len(now)):
+                del told[next(iter(told))]
+            for labels in told:
+                if labels not in now:
+                    found.put(name, 0, *labels)
 
 
 def measure(caller: Caller, memory: MetricsMemory) -> Measures:
@@ -54,6 +71,7 @@ def measure(caller: Caller, memory: MetricsMemory) -> Measures:
     found = Measures()
     now = store.now()
     _put_jobs(found, store.job_stands(own), own)
+    memory.keep(found)
     waiting = store.longest_waiting(own)
     _put_waiting(found, waiting, now)
     workers = list(islice(caller.lookup.each_worker(), _MOST_SEEN))
