@@ -44,6 +44,7 @@ SENTENCES = {
     "lease_lost": "the lease was lost: everything is stopped",
     "role_failed": "its {role} fails for good: {error}",
     "unfit": "this worker leaves, because its {role} fails for good (exit code {code}): {error}",
+    "health_port": "health, readiness and metrics: {url}",
     "begins_anew": "beginning anew with a new lease",
     "worker_left": "worker {worker} has left",
 }

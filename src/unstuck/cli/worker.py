@@ -58,6 +58,14 @@ class WorkerFlags:
     ready_file: Annotated[
         str | None, option("--ready-file", metavar="PATH", help="exists exactly while it takes jobs, for probes")
     ] = None
+    health_port: Annotated[
+        int | None,
+        option("--health-port", least=0, most=65535, help="answer /healthz, /readyz and /metrics there; 0: any free"),
+    ] = None
+    health_host: Annotated[
+        str | None,
+        option("--health-host", metavar="ADDRESS", help="where that port is; elsewhere than here only with keys"),
+    ] = None
     preset: Annotated[str | None, option("--preset", metavar="NAME", help="a named set of times")] = None
     set_: Annotated[
         list[str] | None,
@@ -96,7 +104,7 @@ class WorkerFlags:
 #: Flags that are settings of the same name.
 _SETTINGS = (
     "database", "concurrency", "processes", "max_jobs_per_process", "max_memory", "memory_limit", "ready_file",
-    "drain", "preset", "log_format",
+    "health_port", "health_host", "drain", "preset", "log_format",
 )  # fmt: skip
 
 
@@ -161,6 +169,8 @@ def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
         max_memory=settings.max_memory,
         memory_limit=settings.memory_limit,
         ready_file=settings.ready_file,
+        health_port=settings.health_port,
+        health_host=settings.health_host,
         name=flags.name,
         times=settings.times,
         fork=flags.fork,

@@ -20,7 +20,7 @@ from unstuck.janitor.budget import Budget
 from unstuck.model.batch import Batch
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.names import KEPT, LIFE
-from unstuck.model.series import SERIES_KEPT
+from unstuck.model.series import SERIES_KEPT, TOTALS_KEPT
 from unstuck.model.times import Times
 from unstuck.store.port import FIRST_ENDED, NameKind, Store
 from unstuck.telemetry import emit
@@ -61,6 +61,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "audit": Oldest(lambda *part: store.forget_audit(AUDIT_KEPT, *part)),
         "bulks": Oldest(lambda *part: store.forget_bulks(times.retention, *part)),
         "series": Oldest(lambda *part: store.forget_series(SERIES_KEPT, *part)),
+        "totals": Oldest(lambda *part: store.forget_totals(TOTALS_KEPT, *part)),
         "unclaimed_events": Oldest(store.forget_unclaimed_events),
         "event_ids": Oldest(store.forget_event_ids),
         "routes": Oldest(OldNames(store, "routes", times.retention, clock).forget),

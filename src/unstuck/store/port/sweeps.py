@@ -58,6 +58,8 @@ class Recovered:
     id: str
     worker: str
     state: JobState
+    #: Seconds since that worker's last beat.
+    silent_for: float = 0.0
 
 
 NameKind = Literal["routes", "targets"]
