@@ -120,7 +120,25 @@ class Lent:
     #: Known to the server, and nobody's now.
     idle: Driver | None = None
 
-    def is_alone(self) -> bool:
+    def empty(self) -> str | None:
+        """Make it as a fresh copy would be; or why it cannot be."""
+        try:
+            if self.uses >= MOST_USES:
+                return "it has served long enough"
+            if not self._is_alone():
+                return "a session is left"
+            row = self.keeper.execute(_EMPTY).fetchone()
+            assert row is not None
+            if row[0] is not None:
+                return str(row[0])
+            self.keeper.execute(_COUNT_ANEW)
+            self._rename_user()
+        except psycopg.Error as error:
+            return str(error)
+        self.uses += 1
+        return None
+
+    def _is_alone(self) -> bool:
         ours = 1 if self.idle is None else 2
         until = time.monotonic() + SESSIONS_END_WITHIN
         while True:
@@ -131,27 +149,12 @@ class Lent:
                 return False
             time.sleep(0.002)
 
-    def empty(self) -> bool:
-        """Whether it is now as a fresh copy would be."""
-        try:
-            if self.uses >= MOST_USES or not self.is_alone():
-                return False
-            row = self.keeper.execute(_EMPTY).fetchone()
-            if row is None or row[0] is not None:
-                return False
-            self.keeper.execute(_COUNT_ANEW)
-            self.rename()
-        except psycopg.Error:
-            return False
-        self.uses += 1
-        return True
-
     def close(self) -> None:
         self.keeper.close()
         if self.idle is not None:
             self.idle.close()
 
-    def rename(self) -> None:
+    def _rename_user(self) -> None:
         user = _new_name("u")
         rename = sql.SQL("ALTER ROLE {} RENAME TO {}").format(sql.Identifier(self.user), sql.Identifier(user))
         self.keeper.execute(rename)
@@ -173,7 +176,7 @@ class Lender:
             return self.server.create()  # its user need not be one that may make users
         while self._back:
             lent = self._back.popleft()
-            if lent.empty():
+            if lent.empty() is None:
                 break
             self._drop(lent)
         else:
