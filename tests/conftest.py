@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -40,6 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         # So does nohup with this one, and our workers rightly go by it.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # A busy machine is no failure of what is tested; what must be fast says so itself.
+    hypothesis.settings.register_profile("unstuck", deadline=None)
+    hypothesis.settings.load_profile("unstuck")
     config.addinivalue_line("markers", "sample: a short run of what the slow tier does at length (tests/tiers.py)")
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
