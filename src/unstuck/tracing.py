@@ -30,6 +30,15 @@ def is_used() -> bool:
     return "opentelemetry.trace" in sys.modules
 
 
+def has_provider() -> bool:
+    """Whether anybody wants spans that have no parent yet."""
+    trace = sys.modules.get("opentelemetry.trace")
+    try:
+        return trace is not None and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    except Exception:
+        return False
+
+
 def current() -> TraceContext | None:
     """The context that is current here, if there is one."""
     trace = sys.modules.get("opentelemetry.trace")
@@ -93,8 +102,8 @@ def begin(
     is_root: bool = False,
     is_current: bool = True,
 ) -> OpenSpan | None:
-    """Below `parent`, else below what is current here, unless it `is_root`. None: nobody wants it, and `current` says
-    what is carried on."""
+    """Below `parent`, else below what is current here, unless it `is_root`. None: there is none. Without a provider
+    it only carries its parent on."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -110,10 +119,12 @@ class TracedSubmit:
     __slots__ = ("_span", "trace")
 
     def __init__(self, queue: str | None, workflow: str, count: int = 1, *, is_current: bool = True) -> None:
-        attributes: dict[str, str | int] = {**messaging("send", queue), "unstuck.workflow": workflow}
-        if count != 1:
-            attributes["messaging.batch.message_count"] = count
-        self._span = begin(f"send {queue or workflow}", "PRODUCER", attributes, is_current=is_current)
+        self._span: OpenSpan | None = None
+        if has_provider():
+            attributes: dict[str, str | int] = {**messaging("send", queue), "unstuck.workflow": workflow}
+            if count != 1:
+                attributes["messaging.batch.message_count"] = count
+            self._span = begin(f"send {queue or workflow}", "PRODUCER", attributes, is_current=is_current)
         carried = current() if self._span is None else self._span.carried
         self.trace = None if carried is None else carried.text
 
@@ -156,9 +167,6 @@ def _begin(
     is_current: bool,
 ) -> OpenSpan | None:
     provider = trace.get_tracer_provider()
-    has_provider = not isinstance(provider, trace.ProxyTracerProvider)
-    if not has_provider and parent is None:
-        return None
     around = _around(trace, parent, is_root)
     span = _tracer_of(trace, provider).start_span(
         name,

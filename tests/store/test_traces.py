@@ -29,7 +29,7 @@ def test_of_many_at_once_each_has_its_own(store: SqlStore) -> None:
     traces = [SPAN.format(number) for number in (1, 2)]
     jobs = [a_job(said="{}", trace=traces[0]), a_job(said="{}"), a_job(said="{}", trace=traces[1])]
     store.submit(jobs)
-    store.submit(Alike(a_job(said="{}", trace=TRACE), chance.job_ids(2), ["1", "2"]))
+    store.submit(Alike(a_job(said="{}"), chance.job_ids(2), ["1", "2"], TRACE))
     store.submit(Alike(a_job(said="{}"), chance.job_ids(2), ["3", "4"]))
     found = [job.trace for job in claim_all(store, worker)]
     assert found == [traces[0], None, traces[1], TRACE, TRACE, None, None]

@@ -24,9 +24,9 @@ _OUTCOMES = {Return: "returned", Raise: "raised", Stop: "stopped", Park: "parked
 
 def begin_attempt(attempt: Attempt) -> None:
     """In the contextvars of the attempt, which end with it: the span is current until then."""
-    if not tracing.is_used():
-        return
     run = attempt.run
+    if not (tracing.has_provider() or (run.trace is not None and tracing.is_used())):
+        return
     attributes = {
         **tracing.messaging("process", run.queue),
         "messaging.message.id": run.job,
@@ -61,7 +61,7 @@ def end_attempt(attempt: Attempt, end: End) -> End:
 
 
 def begin_step(name: str) -> OpenSpan | None:
-    if not tracing.is_used():
+    if not tracing.has_provider():
         return None
     return tracing.begin(f"step {name}", "INTERNAL", {"unstuck.step": name})
 

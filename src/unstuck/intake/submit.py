@@ -289,9 +289,9 @@ class Submitter:
         )
         return Pattern(of_all, _of_each(workflow, options))
 
-    def jobs(self, pattern: Pattern, payloads: Sequence[str]) -> Sequence[NewJob]:
+    def jobs(self, pattern: Pattern, payloads: Sequence[str], trace: str | None = None) -> Sequence[NewJob]:
         """What will be stored; their ids are known before the commit."""
-        alike = Alike(pattern.of_all, self._ids(pattern.of_all, len(payloads)), payloads)
+        alike = Alike(pattern.of_all, self._ids(pattern.of_all, len(payloads)), payloads, trace)
         if not pattern.of_each:
             return alike
         return [replace(job, **{name: made(job.payload) for name, made in pattern.of_each.items()}) for job in alike]
@@ -302,8 +302,7 @@ class Submitter:
             return self.submit(self.jobs(pattern, payloads))
         of_all = pattern.of_all
         with TracedSubmit(of_all.queue, of_all.workflow, len(payloads)) as around:
-            pattern = pattern._replace(of_all=replace(of_all, trace=around.trace))
-            stored = self.submit(self.jobs(pattern, payloads))
+            stored = self.submit(self.jobs(pattern, payloads, around.trace))
             around.name_jobs([each.id for each in stored])
             return stored
 
