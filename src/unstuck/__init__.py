@@ -88,6 +88,7 @@ _ROOMS = {
         "ChildView",
         "FeedEventView",
         "PartialView",
+        "PublishedView",
         "SentView",
         "StepView",
         "TreeUsageView",

@@ -207,6 +207,8 @@ def build_server(options: ServerOptions) -> HttpServer:
     store = open_store(options.database, options.times, application="unstuck server")
     # A store of its own: requests that hold every connection must not keep it from recovering jobs.
     keeping = open_store(options.database, options.times, application="unstuck server janitor")
+    # And those who stay must hear what happens while others ask much.
+    feeding = open_store(options.database, options.times, application="unstuck server feed")
     try:
         if not is_loopback(options.host) and not store.has_keys():
             raise InvalidInput(
@@ -214,18 +216,20 @@ def build_server(options: ServerOptions) -> HttpServer:
                 "could do anything; make a key first: unstuck keys create NAME --role ROLE"
             )
     except BaseException:
-        store.close()
-        keeping.close()
+        for each in (store, keeping, feeding):
+            each.close()
         raise
     keyring = Keyring(store, clock)
     base = Caller(store, "http", times=options.times, database=options.shown)
     local = base if is_loopback(options.host) else None
-    api = _api(lambda: base, lambda: keyring, clock, local=local, rate=options.rate, public=public)
+    api = _api(
+        lambda: base, lambda: keyring, clock, local=local, rate=options.rate, feed=lambda: feeding, public=public
+    )
 
     def close() -> None:
         keyring.close()
-        store.close()
-        keeping.close()
+        for each in (store, keeping, feeding):
+            each.close()
 
     return HttpServer(api, build_janitor(keeping, options.times), clock, options.times, close)
 
@@ -246,7 +250,7 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
             known[store] = Keyring(store, clock)
         return known[store]
 
-    return _api(base, keyring, clock, local=None, rate=RATE, auth=auth)
+    return _api(base, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
 
 
 def _api(
@@ -256,13 +260,16 @@ def _api(
     *,
     local: Caller | None,
     rate: float,
+    feed: Callable[[], Store],
     auth: Auth | None = None,
     public: str | None = None,
 ) -> Api:
+    """`feed`: the store whose feed is told to those who stay."""
     from unstuck.operations.browser_sessions import BrowserSessions
     from unstuck.server.api import Api
     from unstuck.server.browsers import Browsers
     from unstuck.server.door import HttpDoor
+    from unstuck.server.hub import Hub
     from unstuck.server.rates import Rates
 
     def by_key(key: str, address: str) -> Caller:
@@ -282,7 +289,8 @@ def _api(
     door = HttpDoor(
         by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth, browsers=browsers
     )
-    return Api(door, rates=Rates(rate, clock), is_ready=lambda: _is_ready(base().store))
+    hub = Hub(feed, lambda: base().times.feed_retention, clock)
+    return Api(door, hub, rates=Rates(rate, clock), clock=clock, is_ready=lambda: _is_ready(base().store))
 
 
 def _is_ready(store: Store) -> bool:
@@ -309,6 +317,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.neighbours import NeighboursDuty
     from unstuck.janitor.orphans import OrphansDuty
     from unstuck.janitor.overdue import OverdueDuty
+    from unstuck.janitor.pauses import PausesDuty
     from unstuck.janitor.retention import retention
     from unstuck.janitor.series import SeriesDuty
     from unstuck.janitor.timers import TimersDuty
@@ -324,6 +333,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     keeping: list[Duty] = [UnreadDuty(store, times)]
     keeping += [
         TimersDuty(store, times),
+        PausesDuty(store, times),
         WaitsDuty(store, times),
         InboxDuty(store, times),
         ChildrenDuty(store, times),

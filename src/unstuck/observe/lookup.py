@@ -16,7 +16,17 @@ from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_wording
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import AwaitedJob
-from unstuck.store.port import ATTEMPTS_PAGE, EVERY, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
+from unstuck.store.port import (
+    ATTEMPTS_PAGE,
+    EVERY,
+    Dossier,
+    JobFilter,
+    JobPage,
+    Store,
+    Tally,
+    TallyBy,
+    TargetRecord,
+)
 
 CEILING = 10_000
 MOST_JOBS = 100_000
@@ -48,6 +58,15 @@ class Lookup:
     def job(self, name: str) -> JobRecord:
         """By id, or by as much of its beginning as names one job only."""
         return self.seen(self._store.get(self._tenant, self._whole_id(name)), name)
+
+    def dossier(self, name: str, last: int | None = None) -> Dossier:
+        """Everything about one job, with its `last` events and attempts; None: with as many as are told at once."""
+        found = self._store.dossier(self._tenant, self._whole_id(name), last)
+        self.seen(found.job if found else None, name)
+        assert found is not None
+        steps = sorted(found.steps, key=lambda step: step.at)
+        children = [c for c in found.children if self._sees(c.queue, c.workflow)]
+        return replace(found, steps=steps, children=children)
 
     def seen(self, record: JobRecord | None, name: str) -> JobRecord:
         """What was found under this name; UnknownJob if there is nothing, or nothing that may be seen."""
@@ -148,9 +167,6 @@ class Lookup:
     def parts(self, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         """Its partial results above this number, in the order it gave them."""
         return self._store.parts_of(self._tenant, job, after, limit)
-
-    def count_parts(self, job: str) -> int:
-        return self._store.count_parts(self._tenant, job)
 
     def waits(self, job: str) -> list[WaitRecord]:
         return self._store.waits_of(self._tenant, job)

@@ -147,7 +147,7 @@ def check_same_origin(exchange: Exchange, place: Place) -> None:
 
 
 def _check_token(exchange: Exchange, browser: KnownBrowser) -> None:
-    shown = exchange.headers.get(CSRF_HEADER, "")
+    shown = exchange.headers.get(CSRF_HEADER.lower(), "")
     if not compare_digest(shown.encode(), browser.csrf.encode()):
         raise HttpProblem(
             "CrossSite", f"a change by cookie needs the header {CSRF_HEADER}, as GET /api/v1/session has it"
@@ -156,5 +156,6 @@ def _check_token(exchange: Exchange, browser: KnownBrowser) -> None:
 
 def _cookies(exchange: Exchange, name: str) -> list[str]:
     """Every value that was sent under this name."""
-    pairs = (pair.partition("=") for line in exchange.headers.getlist("cookie") for pair in line.split(";"))
+    lines = [value.decode("latin-1") for header, value in exchange.scope["headers"] if header == b"cookie"]
+    pairs = (pair.partition("=") for line in lines for pair in line.split(";"))
     return [value.strip() for found, _, value in pairs if found.strip() == name]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
-from unstuck.store.port.flow import FlowPort
+from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import (
     ATTEMPTS_PAGE,
@@ -22,6 +22,7 @@ from unstuck.store.port.jobs import (
     JobFilter,
     JobPage,
     JobsPort,
+    SeenJob,
     Submitted,
 )
 from unstuck.store.port.keys import KeysPort, SeenKey
@@ -41,6 +42,7 @@ from unstuck.store.port.order import (
 from unstuck.store.port.origin import Origin, asked_from, asking_from
 from unstuck.store.port.read import (
     ClockStand,
+    Dossier,
     FeedBounds,
     FeedEvent,
     FeedFilter,
@@ -105,6 +107,7 @@ __all__ = [
     "BulksPort",
     "Claimed",
     "ClockStand",
+    "Dossier",
     "Due",
     "Ended",
     "Enough",
@@ -139,12 +142,14 @@ __all__ = [
     "Overdue",
     "Pause",
     "PauseKind",
+    "Published",
     "QuarantineDuty",
     "Quarantined",
     "ReadPort",
     "Recovered",
     "Report",
     "Route",
+    "SeenJob",
     "SeenKey",
     "SeriesPage",
     "SeriesPer",
