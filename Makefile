@@ -12,7 +12,7 @@ PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 # Tests start thousands of processes: where this is set, each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup demo test test-all test-rest test-again torture check fix bench lock clean
+.PHONY: promtool help setup demo test test-all test-rest test-again torture check fix bench lock clean
 
 help:  ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,14 @@ check: $(VENV)/dev.stamp  ## format, lint, types, import arrows, class names
 	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/python tests/class_names.py
 	@echo "format, lint, types, import arrows and class names are in order"
+
+# The package has the tool; the server that comes with it is not started.
+promtool: $(VENV)/dev.stamp  ## check alert rules, their tests and a server's text with Prometheus's own tool
+	@command -v promtool >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq install -y --no-install-recommends prometheus >/dev/null; } \
+	  || { echo "promtool is missing: apt-get install prometheus"; exit 1; }
+	@promtool check rules deploy/prometheus/unstuck.rules.yml
+	@promtool test rules deploy/prometheus/unstuck.rules.test.yml
+	@$(BIN)/python tests/support/promtool.py
 
 fix: $(VENV)/dev.stamp  ## format and repair what can be repaired
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

@@ -11,16 +11,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import hypothesis
 import psycopg
 import pytest
 
 from tests import tiers
 from tests.support import acceptances, postgres, standstill
+from tests.support.lending import Lender, lender
 from tests.support.postgres import PostgresServer
 from tests.support.warm import warm_process
 from unstuck.clock import wall
 from unstuck.store.database import Database
 from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.postgres import PostgresDatabase
 from unstuck.store.drivers.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
@@ -38,6 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         # So does nohup with this one, and our workers rightly go by it.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # A busy machine is no failure of what is tested; what must be fast says so itself.
+    hypothesis.settings.register_profile("unstuck", deadline=None)
+    hypothesis.settings.load_profile("unstuck")
     config.addinivalue_line("markers", "sample: a short run of what the slow tier does at length (tests/tiers.py)")
     if not hasattr(config, "workerinput") and postgres.RUN not in os.environ:
         config.stash[RUN] = postgres.Run()
@@ -78,7 +84,22 @@ def _the_warm_process_ends() -> Iterator[None]:
 def postgres_server() -> Iterator[PostgresServer]:
     server = postgres.server_of_run()
     yield server
+    lender(server, os.getpid()).close()
     server.sweep()
+
+
+@pytest.fixture(scope="session")
+def databases(postgres_server: PostgresServer) -> Lender:
+    """Lends migrated databases without rows; `postgres_server.create` makes a really new one."""
+    return lender(postgres_server, os.getpid())
+
+
+@pytest.fixture
+def postgres_url(databases: Lender) -> Iterator[str]:
+    """The URL of a fresh, migrated PostgreSQL database, for tests of PostgreSQL alone."""
+    url = databases.lend()
+    yield url
+    databases.take_back(url)
 
 
 @pytest.fixture(scope="session")
@@ -90,24 +111,25 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a fresh, migrated database; for tests with processes of their own."""
-    if request.param == "sqlite":
-        file = tmp_path / "unstuck.db"
-        shutil.copyfile(request.getfixturevalue("sqlite_template"), file)
-        yield f"sqlite:///{file}"
-        return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    url = server.create()
-    yield url
-    server.leave(url)
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    file = tmp_path / "unstuck.db"
+    shutil.copyfile(request.getfixturevalue("sqlite_template"), file)
+    return f"sqlite:///{file}"
 
 
 @pytest.fixture
-def database(store_url: str) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, store_url: str) -> Iterator[Database]:
     """A fresh, migrated database, open; the same one as `store_url`."""
     opened = open_database(store_url, application="unstuck-test", max_connections=20)
-    yield opened
+    if isinstance(opened, SqliteDatabase):
+        yield opened
+    else:
+        assert isinstance(opened, PostgresDatabase)
+        with request.getfixturevalue("databases").warm(store_url, opened):
+            yield opened
     opened.close()
 
 
@@ -153,13 +175,11 @@ class _PostgresClock:
 
 
 @pytest.fixture
-def clock(database: Database, store_url: str) -> Iterator[StoreClock]:
+def clock(request: pytest.FixtureRequest, database: Database, store_url: str) -> StoreClock:
     """The clock of this test's database: leases, timers and timestamps follow it."""
     if isinstance(database, SqliteDatabase):
-        yield _SqliteClock(database)
-        return
-    with psycopg.connect(store_url, autocommit=True) as connection:
-        yield _PostgresClock(connection)
+        return _SqliteClock(database)
+    return _PostgresClock(request.getfixturevalue("databases").keeper(store_url))
 
 
 Leap = Callable[[float], None]
@@ -174,7 +194,7 @@ def wall_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def leap(store_url: str, wall_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leap]:
+def leap(request: pytest.FixtureRequest, store_url: str, wall_file: Path, monkeypatch: pytest.MonkeyPatch) -> Leap:
     """Moves the clock of the database for everybody at once, by so many seconds from where it stands."""
     if store_url.startswith("sqlite"):
 
@@ -187,10 +207,8 @@ def leap(store_url: str, wall_file: Path, monkeypatch: pytest.MonkeyPatch) -> It
             new.rename(wall_file)
 
         monkeypatch.setattr("unstuck.store.drivers.sqlite.wall", moved_wall)
-        yield move_host
-        return
-    with psycopg.connect(store_url, autocommit=True) as connection:
-        yield _PostgresClock(connection).advance
+        return move_host
+    return _PostgresClock(request.getfixturevalue("databases").keeper(store_url)).advance
 
 
 def _instant(microseconds: int) -> datetime:

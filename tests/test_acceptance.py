@@ -69,7 +69,7 @@ BUILT = {
     53: "TERM: the running job completes",
     54: "the drain limit",
     55: "a small tenant beside a big one; nothing of one visible to the other",
-    56: "a silent worker is offline (alerts and metrics later)",
+    56: "a silent worker is offline, a job that waits long is reported with its reason, the named metrics are right",
     57: "why says runnable exactly when a claim would return it",
     58: "chaos: every job ends (ten minutes of it by hand, half a minute in test-all)",
     59: "rolling deploys",

@@ -33,6 +33,7 @@ SLOW = (
     # Real processes, as their readers start them.
     "cli/test_*_guide.py",
     "cli/test_demo.py",
+    "cli/test_dev.py",
     "cli/test_examples.py",
     "cli/test_health.py",
     "cli/test_imports.py",

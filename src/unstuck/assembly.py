@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unstuck.janitor.janitor import Duty, Janitor
     from unstuck.model.job import WorkerRecord
     from unstuck.model.policy import Policy
+    from unstuck.observe.recorder import Recorder
     from unstuck.operations.keyring import Keyring
     from unstuck.operations.table import Caller
     from unstuck.server.api import Api
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from unstuck.store.drivers.leaps import Witness
     from unstuck.store.port import Store
     from unstuck.worker.incarnation import Incarnation
+    from unstuck.worker.readiness import Readiness
     from unstuck.worker.shutdown import Shutdown
-    from unstuck.worker.supervisor import Supervisor
+    from unstuck.worker.supervisor import Beside, Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,16 @@ class WorkerOptions:
     max_memory: int | None = None
     memory_limit: int | None = None
     ready_file: str | None = None
+    #: Where it answers probes and Prometheus; None: nowhere.
+    health_port: int | None = None
+    health_host: str = "127.0.0.1"
     name: str | None = None
     times: Times = field(default_factory=Times)
     fork: bool | None = None
     #: What jobs get that say nothing themselves; None: what the app's own settings have.
     policy: Policy | None = None
+    #: What processes say past everybody is passed on as JSON too.
+    log_json: bool = False
 
 
 #: Requests a second of one key, on average.
@@ -91,9 +98,43 @@ def build_worker(options: WorkerOptions, *, prepare: bool = True) -> Supervisor:
     _check(options)
     if prepare:
         _prepare(options)
+    from unstuck.worker.notify import Notifier
+    from unstuck.worker.readiness import Readiness
     from unstuck.worker.supervisor import Supervisor
 
-    return Supervisor(_life_of(options), options.times)
+    # The service manager and the probe know one worker, however many lives it has.
+    readiness = Readiness(options.ready_file, Notifier.of(os.environ, os.getpid()))
+    beside: list[Beside] = []
+    supervisor = Supervisor(_life_of(options, readiness), options.times, beside)
+    if options.health_port is not None:
+        beside += _health_parts(options, readiness, supervisor)
+    return supervisor
+
+
+def _health_parts(options: WorkerOptions, readiness: Readiness, supervisor: Supervisor) -> list[Beside]:
+    """What counts this worker's doings, the port that tells them, and the keys by which it is asked from afar."""
+    from unstuck.clock import MachineClock
+    from unstuck.model.metrics import Measures
+    from unstuck.observe import exposition
+    from unstuck.observe.recorder import Recorder
+    from unstuck.operations.keyring import PlatformReaders
+    from unstuck.worker.health_port import HealthAnswers, HealthPort
+
+    clock, recorder = MachineClock(), Recorder(of_worker=True)
+    readers = PlatformReaders(open_store(options.database, options.times, application="unstuck health"), clock)
+
+    def measures() -> Measures:
+        found = recorder.measures()
+        found.put("unstuck_worker_ready", float(readiness.is_ready))
+        found.put("unstuck_worker_held", supervisor.held)
+        found.put("unstuck_worker_slots", options.concurrency)
+        return found
+
+    def metrics() -> tuple[str, str]:
+        return exposition.text_of(measures()), exposition.MEDIA_TYPE
+
+    answers = HealthAnswers(lambda: readiness.is_ready, metrics, readers.refusal)
+    return [recorder, readers, HealthPort(options.health_host, options.health_port or 0, answers, clock)]
 
 
 def import_parts() -> None:
@@ -131,25 +172,20 @@ def _check(options: WorkerOptions) -> None:
         raise InvalidInput(f"app {options.app!r} must name a module and an attribute, like shop.jobs:app")
 
 
-def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
+def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown], Incarnation]:
     """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.fleet import Fleet
     from unstuck.worker.incarnation import Incarnation
-    from unstuck.worker.notify import Notifier
     from unstuck.worker.parts import WorkerParts
     from unstuck.worker.placing import Seats
-    from unstuck.worker.readiness import Readiness
     from unstuck.worker.view import WearLimits
 
     times, clock, chance, witness = options.times, MachineClock(), SystemChance(), Witness()
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
-
-    # The service manager and the probe know one worker, however many lives it has.
-    readiness = Readiness(options.ready_file, Notifier.of(os.environ, os.getpid()))
 
     def begin(shutdown: Shutdown) -> Incarnation:
         incarnation = chance.nonce()
@@ -165,6 +201,7 @@ def _life_of(options: WorkerOptions) -> Callable[[Shutdown], Incarnation]:
             fork=options.fork,
             policy=options.policy,
             max_timeout=times.max_timeout,
+            log_json=options.log_json,
             clock=clock,
         )
         parts = WorkerParts(
@@ -198,6 +235,7 @@ def build_server(options: ServerOptions) -> HttpServer:
     except ImportError as missing:
         raise InvalidInput(f"the server needs `pip install unstuck[server]`: {missing}") from None
     from unstuck.clock import MachineClock
+    from unstuck.observe.recorder import Recorder
     from unstuck.operations.keyring import Keyring
     from unstuck.operations.table import Caller
     from unstuck.server.browsers import public_origin
@@ -222,11 +260,21 @@ def build_server(options: ServerOptions) -> HttpServer:
     keyring = Keyring(store, clock)
     base = Caller(store, "http", times=options.times, database=options.shown)
     local = base if is_loopback(options.host) else None
+    recorder = Recorder(of_worker=False)
     api = _api(
-        lambda: base, lambda: keyring, clock, local=local, rate=options.rate, feed=lambda: feeding, public=public
+        lambda: base,
+        lambda: keyring,
+        clock,
+        local=local,
+        rate=options.rate,
+        feed=lambda: feeding,
+        public=public,
+        recorder=recorder,
     )
+    recorder.start()
 
     def close() -> None:
+        recorder.close()
         keyring.close()
         for each in (store, keeping, feeding):
             each.close()
@@ -263,6 +311,7 @@ def _api(
     feed: Callable[[], Store],
     auth: Auth | None = None,
     public: str | None = None,
+    recorder: Recorder | None = None,
 ) -> Api:
     """`feed`: the store whose feed is told to those who stay."""
     from unstuck.operations.browser_sessions import BrowserSessions
@@ -270,6 +319,7 @@ def _api(
     from unstuck.server.browsers import Browsers
     from unstuck.server.door import HttpDoor
     from unstuck.server.hub import Hub
+    from unstuck.server.metrics import ServerMetrics
     from unstuck.server.rates import Rates
 
     def by_key(key: str, address: str) -> Caller:
@@ -290,7 +340,8 @@ def _api(
         by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth, browsers=browsers
     )
     hub = Hub(feed, lambda: base().times.feed_retention, clock)
-    return Api(door, hub, rates=Rates(rate, clock), clock=clock, is_ready=lambda: _is_ready(base().store))
+    metrics = ServerMetrics(clock, None if recorder is None else recorder.measures)
+    return Api(door, hub, metrics, rates=Rates(rate, clock), clock=clock, is_ready=lambda: _is_ready(base().store))
 
 
 def _is_ready(store: Store) -> bool:

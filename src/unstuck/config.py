@@ -74,6 +74,8 @@ class Settings:
     max_memory: int | None = None
     memory_limit: int | None = None
     ready_file: str | None = None
+    health_port: int | None = None
+    health_host: str = "127.0.0.1"
     log_format: str = "auto"
     preset: str | None = None
     token_limit: int | None = None
@@ -407,6 +409,8 @@ _READERS: dict[str, Reader] = {
     "max_memory": _perhaps(byte_count),
     "memory_limit": _perhaps(byte_count),
     "ready_file": _perhaps(_text),
+    "health_port": _perhaps(_whole),
+    "health_host": _text,
     "log_format": _one_of("auto", "human", "json"),
     "preset": _one_of(*PRESETS),
     "token_limit": _perhaps(_whole),

@@ -16,6 +16,8 @@ MEANINGS: dict[str, str] = {
     "max_memory": "bytes; a process above it is replaced once its jobs have ended; left out: no limit",
     "memory_limit": "bytes; a process above it is killed, and the job that grew is charged; left out: no limit",
     "ready_file": "a file that exists while the worker takes jobs, for probes",
+    "health_port": "where a worker answers `/healthz`, `/readyz` and `/metrics`; 0: any free port; left out: nowhere",
+    "health_host": "the address of that port; elsewhere than on this machine a key is needed for all but `/healthz`",
     "log_format": "how a worker logs: `human`, `json`, or `auto`: for people at a terminal, else JSON",
     "stop_time": "how long the service manager waits after TERM; `drain` must fit into it",
     "token_limit": "the budget of the unit `tokens` for jobs whose workflow sets none",

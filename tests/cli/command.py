@@ -1,4 +1,7 @@
-"""Runs `unstuck …` as its users do: a process of its own, another directory, its own environment."""
+"""Runs `unstuck …` as its users do: another directory, its own environment and streams; and a process of its own
+where that can make a difference. Questions and requests, which only ask the database and answer, are run in this
+one: a fork copies three thousand pages for them, which costs more than all that they do (`tests/support/inside.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support import inside
 from tests.support.warm import PATHS, warm_process
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.cli.shop:app"
+#: Commands that ask the database and answer.
+ASKING = frozenset(
+    [
+        "approvals",
+        "audit",
+        "blacklist",
+        "bulks",
+        "health",
+        "jobs",
+        "keys",
+        "limits",
+        "notifications",
+        "quarantine",
+        "queues",
+        "series",
+        "settings",
+        "stats",
+        "targets",
+        "tenants",
+        "why",
+        "workers",
+        "workflows",
+    ]
+)
 
 
 def environment(**changes: str | None) -> dict[str, str]:
@@ -72,12 +100,19 @@ class Command:
 
     def __call__(self, *words: str, **variables: str | None) -> Answer:
         around = self.environment(**variables)
-        finished = (
-            warm_process().run(["-m", "unstuck", *words], self.directory, around, 60)
-            if warm_process().can_run(around)
-            else self._start(words, around)
-        )
+        if not warm_process().can_run(around):
+            finished = self._start(words, around)
+        elif self._only_asks(words, around):
+            finished = inside.run(words, self.directory, around)
+        else:
+            finished = warm_process().run(["-m", "unstuck", *words], self.directory, around, 60)
         return Answer(finished.returncode, finished.stdout, finished.stderr)
+
+    def _only_asks(self, words: Sequence[str], around: Mapping[str, str]) -> bool:
+        """And imports no code of a user's."""
+        names_app = "UNSTUCK_APP" in around or any(word.startswith("--app") for word in words)
+        has_file = any((self.directory / name).exists() for name in ("unstuck.toml", "pyproject.toml"))
+        return bool(words) and words[0] in ASKING and not names_app and not has_file and inside.can_run()
 
     def _start(self, words: Sequence[str], around: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 
-from unstuck.cli.eventlog import human_log, is_loud, json_log, sentence
+from unstuck.cli.eventlog import calm, human_log, is_loud, json_log, sentence
 from unstuck.cli.log_writer import GATHER, LogWriter
 
 Told = dict[str, tuple[dict[str, object], str]]
@@ -160,3 +160,14 @@ def test_lines_of_the_routine_are_written_together_and_before_the_next_news() ->
         writer.mention(lambda: "last")
         writer.finish()
         assert reader.readline() == b"last\n"
+
+
+def test_a_worker_that_is_replaced_with_every_save_keeps_its_comings_and_goings_to_itself() -> None:
+    names: list[str] = []
+    write = calm(lambda name, facts: names.append(name))
+    for name in ("worker_started", "imported", "executor_died", "unserved", "shutting_down"):
+        write(name, {})
+    for name in ("cancellation_requested", "executor_killed", "executor_died", "unserved", "worker_left"):
+        write(name, {})  # what its own end does
+    write("store_trouble", {})
+    assert names == ["executor_died", "unserved", "store_trouble"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,6 @@ from tests.conftest import Leap
 from tests.store.test_why import by_hand, serve
 from tests.support.builders import TENANT, a_worker, claimed, record, submitted
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from unstuck.model.job import WorkerRecord
 from unstuck.store.drivers.connect import open_database, sqlite_path
 from unstuck.store.drivers.leaps import Witness
@@ -340,10 +338,8 @@ def test_while_nothing_can_be_written_nobody_is_said_to_take_a_job_soon(
 
 
 @pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+def server_url(postgres_url: str) -> str:
+    return postgres_url
 
 
 def test_a_session_that_holds_rows_is_a_warning_and_one_that_lets_nobody_read_is_unhealthy(

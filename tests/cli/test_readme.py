@@ -24,7 +24,7 @@ def test_the_quick_start_works_as_written(unstuck: Command) -> None:
     (folder / "shop.py").write_text(block("# shop.py"))
     (folder / "client.py").write_text(block("from shop import greet"))
     shell = block("pip install .")
-    worker_line = next(line for line in shell.splitlines() if line.startswith("unstuck worker"))
+    worker_line = next(line for line in shell.splitlines() if line.startswith("unstuck dev"))
     other_lines = [line for line in shell.splitlines() if line.startswith(("unstuck enqueue", "unstuck jobs"))]
     environment = unstuck.environment(
         PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}", PYTHONPATH=str(ROOT / "src")
@@ -48,6 +48,7 @@ def test_the_quick_start_works_as_written(unstuck: Command) -> None:
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:

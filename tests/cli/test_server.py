@@ -62,6 +62,8 @@ def test_a_server_alone_recovers_what_a_lost_worker_held(unstuck: Command, tmp_p
     assert len(claim_all(store, ada)) == 1
     with serving(unstuck, tmp_path) as (_, url):
         eventually(lambda: httpx2.get(f"{url}/api/v1/jobs/{job}").json()["state"] == "QUEUED", timeout=60)
+    log = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
+    assert [line["job"] for line in log if line["event"] == "recovered"] == [job]
 
 
 @SQLITE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +131,24 @@ def test_spill_passes_lines_on_with_their_source_and_never_waits_for_a_full_read
     output_pipe.close()
     os.close(out)
     os.close(reader)
+
+
+def test_spill_as_json_is_an_object_per_line_each_written_in_one_piece() -> None:
+    source, into = os.pipe()
+    reader, out = os.pipe()
+    output_pipe = OutputPipe(source, "executor 7", to=out, as_json=True)
+    os.write(into, b'say "hi"\x1b[31m\n' + b"\x01" * 4000 + b"\n\xff\n")
+    output_pipe.drain(1.0)
+    os.close(into)
+    output_pipe.close()
+    os.close(out)
+    with os.fdopen(reader, "rb") as stream:
+        lines = stream.read().splitlines()
+    assert max(map(len, lines)) < select.PIPE_BUF
+    found = [json.loads(line) for line in lines]
+    assert {(line["event"], line["process"]) for line in found} == {("output", "executor 7")}
+    texts = [line["text"] for line in found]
+    assert (texts[0], "".join(texts[1:-1]), texts[-1]) == ('say "hi"\x1b[31m', "\x01" * 4000, "\ufffd")
 
 
 def test_the_fleet_is_the_port() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, settle, submitted
-from tests.support.postgres import PostgresServer
 from tests.support.tables import ask
 from tests.support.troubles import allow, refuse
 from unstuck.assembly import build_janitor
@@ -81,15 +80,14 @@ def test_one_row_that_raises_keeps_only_its_own_job(store: SqlStore, store_url: 
     assert len(store.history(TENANT, bad.id)) == 3, "all of it stays, or nothing"
 
 
-def test_rows_that_somebody_holds_keep_only_their_own_jobs(postgres_server: PostgresServer) -> None:
+def test_rows_that_somebody_holds_keep_only_their_own_jobs(postgres_url: str) -> None:
     """A person in psql, say; of what no move of ours ever locks as well."""
-    url = postgres_server.create()
-    store = SqlStore(open_database(url, application="unstuck-test"))
+    store = SqlStore(open_database(postgres_url, application="unstuck-test"))
     try:
         worker = a_worker(store, lease=1e9)
         jobs = ended(store, worker, 40)
         held = sorted(jobs[place].ref.job for place in (3, 17, 31))
-        with psycopg.connect(url) as person:
+        with psycopg.connect(postgres_url) as person:
             person.execute("SELECT 1 FROM unstuck_events WHERE job = %s FOR UPDATE", (held[0],))
             person.execute("SELECT 1 FROM unstuck_done WHERE job = %s FOR UPDATE", (held[1],))
             person.execute("SELECT 1 FROM unstuck_jobs WHERE id = %s FOR UPDATE", (held[2],))
@@ -102,7 +100,6 @@ def test_rows_that_somebody_holds_keep_only_their_own_jobs(postgres_server: Post
         assert turns(duty) == 3
     finally:
         store.close()
-        postgres_server.drop(url)
 
 
 def test_what_must_stay_is_walked_over_once_in_a_round(store: SqlStore, clock: StoreClock) -> None:

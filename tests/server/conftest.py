@@ -18,7 +18,8 @@ import pytest
 from unstuck.assembly import ServerOptions, build_server
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.policy import Policy
-from unstuck.server.run import HttpServer, address_of, listen
+from unstuck.server.listening import address_of, listen
+from unstuck.server.run import HttpServer
 from unstuck.store.sql_store import SqlStore
 
 JSON = {"content-type": "application/json"}

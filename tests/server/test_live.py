@@ -592,7 +592,7 @@ def test_inside_another_program_streams_are_the_same(store_url: str, store: SqlS
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    from unstuck.server.run import address_of, listen
+    from unstuck.server.listening import address_of, listen
 
     key = keys.create(Caller(store, "ada"), "deploy", role="operator").key
     with App(store_url) as app:

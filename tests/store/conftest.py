@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from tests.support import postgres
+from tests.support.lending import Lender
 from tests.support.postgres import Postgres, PostgresServer
 from unstuck.chance import SeededChance
 from unstuck.store.drivers.connect import open_database
@@ -27,20 +27,20 @@ class NoJitter(SeededChance):
 
 @pytest.fixture
 def twins(
-    tmp_path: Path, sqlite_template: Path, postgres_server: PostgresServer
+    tmp_path: Path, sqlite_template: Path, databases: Lender
 ) -> Callable[[], AbstractContextManager[list[tuple[Store, Callable[[float], None]]]]]:
     numbers = itertools.count()
 
     @contextmanager
     def open_twins() -> Iterator[list[tuple[Store, Callable[[float], None]]]]:
-        url = postgres_server.create()
+        url = databases.lend()
         with ExitStack() as stack:
-            stack.callback(postgres_server.drop, url)
+            stack.callback(databases.take_back, url)
             copy = shutil.copyfile(sqlite_template, tmp_path / f"{next(numbers)}.db")
             file = open_database(f"sqlite:///{copy}")
             assert isinstance(file, SqliteDatabase)
             server = open_database(url, application="unstuck-test")
-            hand = stack.enter_context(psycopg.connect(url, autocommit=True))
+            hand = databases.keeper(url)
             stores = [SqlStore(file, NoJitter(1)), SqlStore(server, NoJitter(1))]
             for store in stores:
                 stack.callback(store.close)
@@ -78,11 +78,9 @@ def own_server() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def server_url(postgres_server: PostgresServer) -> Iterator[str]:
+def server_url(postgres_url: str) -> str:
     """Row locks are PostgreSQL's: SQLite has one writer, and one lock, on the file."""
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+    return postgres_url
 
 
 @pytest.fixture

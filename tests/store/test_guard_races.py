@@ -26,7 +26,6 @@ from tests.support.builders import (
     submitted,
 )
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from tests.support.troubles import waits_for_a_lock
 from tests.tiers import in_tiers, slow
 from unstuck.chance import SystemChance
@@ -236,10 +235,8 @@ def pausing(url: str, work: Callable[[Transaction], Any]) -> Iterator[Pausing]:
 
 
 @pytest.fixture
-def pg_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+def pg_url(postgres_url: str) -> str:
+    return postgres_url
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 from tests.conftest import StoreClock
 from tests.store.test_bad_rows import MANY, fifty_one, states
 from tests.support.builders import TENANT, a_job, a_worker, begin, boom, claim_all, claimed, record
-from tests.support.postgres import PostgresServer
 from unstuck.model.errors import StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState, RequestKind
@@ -22,10 +21,8 @@ from unstuck.store.sql_store import SqlStore
 
 
 @pytest.fixture
-def store_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+def store_url(postgres_url: str) -> str:
+    return postgres_url
 
 
 HELD_ROWS = {

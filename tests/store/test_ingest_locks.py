@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
@@ -17,7 +17,6 @@ from tests.store.test_pending import claim, end, state
 from tests.store.test_targets import ids, on_target, take
 from tests.support.builders import TENANT, a_job, a_worker, boom, claimed, record, settle, submitted
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from tests.support.troubles import holding
 from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.lifecycle import JobState
@@ -33,11 +32,9 @@ PAID = Wait(WaitKind.EVENT, "event:paid#1", "paid", timeout=60.0)
 
 
 @pytest.fixture
-def store_url(postgres_server: PostgresServer) -> Iterator[str]:
+def store_url(postgres_url: str) -> str:
     """SQLite has one lock, on the file: these are PostgreSQL's own troubles."""
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+    return postgres_url
 
 
 def at_once(work: Callable[[], T]) -> T:

@@ -23,7 +23,6 @@ from tests.support.builders import (
     submitted,
 )
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
 from unstuck.model.lifecycle import JobState
 from unstuck.store.database import Transaction
 from unstuck.store.drivers.connect import open_database
@@ -33,11 +32,9 @@ from unstuck.store.sql_store import SqlStore
 
 
 @pytest.fixture
-def store_url(postgres_server: PostgresServer) -> Iterator[str]:
+def store_url(postgres_url: str) -> str:
     """SQLite has one lock, on the file: these are PostgreSQL's own troubles."""
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+    return postgres_url
 
 
 @pytest.fixture

@@ -202,6 +202,9 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("count_ended", {"span": 1_000_000, "most": 100}, 1),
     ("next_ends", {"since": 500, "until": JOBS, "batch": 100}, 110),
     ("count_ends", {"since": 500, "until": 600}, 110),
+    ("add_totals", {"since": 500, "until": 600, "stuck": "ExecutionStuck"}, 110),
+    ("past_bound", {"tenant": None, "late": 20_000_000, "backstop": 35_000_000, "looked": 100}, 210),
+    ("waiting_on", {"routes": [1, 2, 3], "each": 10, "most": 10}, 70),
     ("forgettable", {"jobs": list(range(1, 101)), "retention": 1_000_000}, 110),
     ("forget_events", {"jobs": NUMBERS}, 150),
     ("forget_routes", {"before": 1 << 60, "batch": 100, "past": 0}, 210),
@@ -286,6 +289,13 @@ def test_sqlite_searches_what_it_touches_and_reads_a_batch_once(tmp_path: Path) 
             assert not re.search(r"(SEARCH|SCAN) [aej] ", before), f"{name} reads its batch once per row: {steps}"
 
 
+def test_sqlite_finds_a_page_of_the_feed_by_its_place_among_all_news_too(tmp_path: Path) -> None:
+    with migrated(tmp_path / "empty.db") as connection:
+        [steps] = [steps for name, steps in sqlite_plans(connection) if name == "feed_page"]
+        found = [step for step in steps if step.startswith("SEARCH e ")]
+        assert found == ["SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"] * 2, steps
+
+
 def test_sqlite_reads_no_whole_table_for_a_few_rows_once_it_knows_that_there_are_many(tmp_path: Path) -> None:
     """Who runs ANALYZE tells it so: then it may put all keys of a table into a filter before it looks up three."""
     with migrated(tmp_path / "full.db") as connection:
@@ -326,4 +336,4 @@ def sqlite_plans(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str
 #: The index of what is on the blacklist now, beside a history that only grows.
 _ACTIVE = "unstuck_blacklist_active"
 #: They read a table on purpose: up to a ceiling, or a narrow index of it.
-WALKS = {"counts_everywhere", "routes_everywhere"}
+WALKS = {"counts_everywhere", "routes_everywhere", "standing", "resting_since", "standing_troubles"}

@@ -10,7 +10,6 @@ import pytest
 
 from tests.store.test_pending import claim, work_off
 from tests.support.builders import a_job, a_worker
-from tests.support.postgres import PostgresServer
 from tests.support.round_trips import RoundTrips
 from unstuck.model.errors import TooManyQueued
 from unstuck.model.job import WorkerRecord
@@ -25,11 +24,9 @@ from unstuck.store.sql_store import SqlStore
 
 
 @pytest.fixture
-def store_url(postgres_server: PostgresServer) -> Iterator[str]:
+def store_url(postgres_url: str) -> str:
     """On SQLite nothing travels."""
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+    return postgres_url
 
 
 @pytest.fixture

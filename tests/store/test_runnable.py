@@ -17,7 +17,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -32,7 +31,7 @@ from hypothesis.stateful import (
 
 from tests.store.conftest import NoJitter
 from tests.support.builders import chance
-from tests.support.postgres import PostgresServer
+from tests.support.lending import Lender
 from tests.support.rehearsal import Stage
 from tests.tiers import in_tiers
 from unstuck.model.errors import UnstuckError, WorkflowBlacklisted
@@ -381,12 +380,12 @@ def open_system(
         return System(file, url, advance)
 
     def open_postgres(stack: ExitStack) -> System:
-        server: PostgresServer = request.getfixturevalue("postgres_server")
-        url = server.create()
-        stack.callback(server.drop, url)
+        databases: Lender = request.getfixturevalue("databases")
+        url = databases.lend()
+        stack.callback(databases.take_back, url)
         database = open_database(url, application="unstuck-test")
         stack.callback(database.close)
-        hand = stack.enter_context(psycopg.connect(url, autocommit=True))
+        hand = databases.keeper(url)
 
         def advance(seconds: float) -> None:
             moved = round(seconds * 1_000_000)

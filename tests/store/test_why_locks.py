@@ -13,7 +13,7 @@ from tests.conftest import StoreClock
 from tests.store.test_why import codes, only, serve, take
 from tests.support.builders import TENANT, a_worker, chance, submitted
 from tests.support.eventually import eventually
-from tests.support.postgres import PostgresServer
+from tests.support.lending import Lender
 from unstuck.model.errors import StoreBusy
 from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.why.codes import Code
@@ -25,11 +25,9 @@ from unstuck.store.sql_store import SqlStore
 
 
 @pytest.fixture
-def store_url(postgres_server: PostgresServer) -> Iterator[str]:
+def store_url(postgres_url: str) -> str:
     """SQLite has one lock, on the file: these are PostgreSQL's own troubles."""
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
+    return postgres_url
 
 
 @pytest.fixture
@@ -98,10 +96,10 @@ HOLDS: list[tuple[str, Callable[[SqlStore], NewJob], str]] = [
 
 @contextmanager
 def held(
-    server: PostgresServer, statement: str, make: Callable[[SqlStore], NewJob]
+    databases: Lender, statement: str, make: Callable[[SqlStore], NewJob]
 ) -> Iterator[tuple[SqlStore, WorkerRecord, NewJob, psycopg.Connection]]:
     """A job in a database of its own, and somebody who has just taken what its start needs."""
-    url = server.create()
+    url = databases.lend()
     with closing(SqlStore(open_database(url, application="unstuck-test"))) as store:
         ada = a_worker(store, "ada", info={"slots": 2}, lease=3600.0)
         serve(store, ada, "greet")
@@ -112,14 +110,14 @@ def held(
             if monotonic() < began + HELD_TOO_LONG:
                 assert found == (Code.CLAIMABLE,), "our own sessions hold rows for a moment, too"
             yield store, ada, job, holder
-    server.leave(url)
+    databases.take_back(url)
 
 
-def test_who_holds_what_a_start_needs_is_named_and_no_claim_takes_it_a57(postgres_server: PostgresServer) -> None:
+def test_who_holds_what_a_start_needs_is_named_and_no_claim_takes_it_a57(databases: Lender) -> None:
     """All at once, each in a database of its own: what takes long is that each must be held for long."""
     with ExitStack() as stack:
         scenes = [
-            (statement, said, stack.enter_context(held(postgres_server, statement, make)))
+            (statement, said, stack.enter_context(held(databases, statement, make)))
             for statement, make, said in HOLDS
         ]
         for statement, said, (store, worker, job, holder) in scenes:

@@ -159,10 +159,10 @@ class PostgresServer:
     dsn: str
     template: str = "unstuck_template"
 
-    def url(self, name: str) -> str:
+    def url(self, name: str, user: str | None = None) -> str:
         """As people write it, so that it can also go through environments and command lines."""
         known = conninfo_to_dict(self.dsn)
-        user = str(known.get("user") or "")
+        user = user or str(known.get("user") or "")
         secret = f":{known['password']}" if known.get("password") else ""
         host = str(known.get("host") or "")
         port = str(known.get("port") or 5432)

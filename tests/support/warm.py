@@ -31,6 +31,7 @@ from traceback import print_exc
 from typing import Any, NoReturn
 
 import unstuck
+from unstuck.store.drivers.statements import Statements
 
 _ROOT = Path(__file__).parents[2]
 #: Where every process of a test finds us and the tests.
@@ -244,6 +245,11 @@ def _import_all() -> None:
     for module in walk_packages(unstuck.__path__, "unstuck."):
         if not module.name.startswith(("unstuck.__main__", "unstuck.examples")):
             import_module(module.name)
+    for dialect in ("sqlite", "postgres"):
+        statements = Statements(dialect)
+        for name in statements.names():
+            statements[name]  # read, expanded and remembered: half of what most commands would do
+    gc.collect()
     gc.freeze()  # no collection in any of them looks at all this
 
 

@@ -101,6 +101,7 @@ def calls_block(ctx: Context) -> int:
     assert_type(ctx.spawn(plain, 1), ChildRef)
     assert_type(ctx.gather(ctx.spawn(plain, 1)), list[Any])
     assert_type(ctx.spend(tokens=5), Spent)
+    assert_type(ctx.publish("begun", {"n": 1}, topic="t", ttl=60), None)
     assert_type(ctx.wait_for("paid"), Any)
     assert_type(unstuck.current(), Context)
     return ctx.step("again", count, word="b") + 1
@@ -170,4 +171,4 @@ async def over_http() -> None:
         assert_type(await aclient.jobs.list(), JobList)
         assert_type(await aclient.jobs.enqueue("greet", kwargs={"name": "Ada"}), NewJobView)
         async for event in aclient.events.follow(kinds="failed"):
-            assert_type(event.job, str)
+            assert_type(event.job, str | None)

@@ -83,6 +83,7 @@ async def forgets_to_await(ctx: AsyncContext) -> int:
     ctx.sleep(1)  # error
     ctx.park_for(60)  # error
     ctx.partial("a", 1)  # error
+    ctx.publish("begun", topic="t")  # error
     ctx.step("count", count, "a")  # error
     if ctx.approval("Deploy?").by:  # error
         return ctx.step("count", count, "a") + 1  # error

@@ -13,7 +13,6 @@ from tests.store.test_held_rows import holding
 from tests.support.builders import TENANT, a_job, a_worker, claim_all, claimed, record
 from tests.support.eventually import eventually
 from tests.support.outage import database_away
-from tests.support.postgres import PostgresServer
 from tests.support.troubles import allow, refuse, waits_for_a_lock
 from tests.support.troubles import holding as person_holding
 from tests.worker.test_flow_calls import Desk
@@ -65,13 +64,6 @@ class Office:
 
     def state(self, job: ClaimedJob) -> JobState:
         return record(self.store, job.id).state
-
-
-@pytest.fixture
-def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    url = postgres_server.create()
-    yield url
-    postgres_server.drop(url)
 
 
 @pytest.fixture

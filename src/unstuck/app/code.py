@@ -66,10 +66,9 @@ class AppCode:
             payloads = [arguments.pack(args, kwargs) for args, kwargs in calls]
             if submitter.store is not (store := engine.store):  # opened since, or another process's
                 submitter = self._submitter(store)
-            jobs = submitter.jobs(pattern, payloads)
             return [
                 Job(engine, stored.id, tenant, returns=returns, is_new=stored.created)
-                for stored in submitter.submit(jobs)
+                for stored in submitter.traced(pattern, payloads)
             ]
 
         return submit

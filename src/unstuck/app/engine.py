@@ -8,6 +8,7 @@ asks a server.
 from __future__ import annotations
 
 import atexit
+import contextvars
 import functools
 import os
 import threading
@@ -202,10 +203,11 @@ class Engine:
 
     async def in_thread(self, function: Callable[..., T], *args: Any) -> T:
         """Run a blocking call without holding up the loop, on threads of our own: the loop's default ones may all
-        be busy with the program's own affairs."""
+        be busy with the program's own affairs. In the caller's contextvars: its trace is known by them."""
         import asyncio
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads(), functools.partial(function, *args))
+        call = functools.partial(contextvars.copy_context().run, function, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._threads(), call)
 
     def _open(self) -> Store:
         pid = os.getpid()

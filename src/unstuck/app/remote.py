@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from unstuck import tracing
 from unstuck.app.cancellable_clock import CancellableClock, longest_look
 from unstuck.app.engine import Engine
 from unstuck.app.job import Job
@@ -17,6 +19,7 @@ from unstuck.app.workflow import Calls, Submit
 from unstuck.client.address import ApiKey, check_secret_travels_safely, server_address
 from unstuck.intake.submit import UNSAID, Options
 from unstuck.model.errors import InvalidInput, UnstuckError
+from unstuck.tracing import TracedSubmit
 
 if TYPE_CHECKING:
     from unstuck.app.code import AppCode
@@ -98,6 +101,15 @@ def about(
     return {**kwargs, "tenant": None if operation.entry.whose == "platform" else tenant, "by": by}
 
 
+def traced(
+    operation: Operation[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> AbstractContextManager[object]:
+    """A span around a submit. The server makes none: what we send as headers is what the job carries."""
+    if operation.name != "jobs.enqueue" or not tracing.is_used():
+        return nullcontext()
+    return TracedSubmit(kwargs.get("queue"), str(args[0] if args else kwargs.get("workflow")))
+
+
 class RemoteEngine(Engine):
     def __init__(self, name: str | None, given: dict[str, Any], server: Server) -> None:
         super().__init__(name, given)
@@ -111,7 +123,8 @@ class RemoteEngine(Engine):
         self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
     ) -> V:
         asked = about(operation, tenant or self.own_tenant, by, kwargs)
-        return self._driven(self.asking.steps(operation, args, asked))
+        with traced(operation, args, kwargs):
+            return self._driven(self.asking.steps(operation, args, asked))
 
     def wait(self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration) -> JobView:
         """The server waits; here it is only looked, now and then, whether the caller is to stop."""
@@ -148,7 +161,8 @@ class RemoteEngine(Engine):
 
     def enqueue(self, submits: list[dict[str, Any]], tenant: str | None) -> list[Any]:
         """One answer for each, in its place: a NewJobView, or the exception that it would raise."""
-        return self._driven(self.asking.batch(submits, tenant or self.own_tenant))
+        with TracedSubmit(submits[0].get("queue"), submits[0]["workflow"], len(submits)):
+            return self._driven(self.asking.batch(submits, tenant or self.own_tenant))
 
     @property
     def asking(self) -> Asking:
@@ -313,7 +327,8 @@ class AsyncEngine:
         from unstuck.client.asking import adrive
 
         asked = about(operation, tenant or self._tenant, by, kwargs)
-        return await adrive(self._asking.steps(operation, args, asked), self._transport.asend)
+        with traced(operation, args, kwargs):
+            return await adrive(self._asking.steps(operation, args, asked), self._transport.asend)
 
     async def await_(
         self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration

@@ -25,6 +25,7 @@ class CommandEntry:
 
 COMMANDS = [
     CommandEntry("demo", "demo", "see it work: a living example on a SQLite file", "Start here"),
+    CommandEntry("dev", "dev", "worker, server and reload on code change, while you write an app", "Start here"),
     CommandEntry("worker", "worker", "run the jobs of an app", "Run"),
     CommandEntry("server", "server", "answer HTTP: everything that can be asked, under /api/v1", "Run"),
     CommandEntry("enqueue", "enqueue", "ask for a workflow to run", "Run"),

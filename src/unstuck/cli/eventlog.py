@@ -44,11 +44,17 @@ SENTENCES = {
     "lease_lost": "the lease was lost: everything is stopped",
     "role_failed": "its {role} fails for good: {error}",
     "unfit": "this worker leaves, because its {role} fails for good (exit code {code}): {error}",
+    "health_port": "health, readiness and metrics: {url}",
     "begins_anew": "beginning anew with a new lease",
     "worker_left": "worker {worker} has left",
 }
 #: Said all the time: only with --verbose, and to machines.
-ROUTINE = {"acquired", "beat", "job_ended", "duty_done", "claim_repeated", "unheld_given_back"}
+ROUTINE = frozenset({"acquired", "beat", "job_ended", "duty_done", "claim_repeated", "unheld_given_back"})
+#: How a worker and its processes come and go as they should.
+_LIFE = frozenset(
+    {"worker_started", "imported", "shutting_down", "worker_left", "executor_draining", "executor_ended"}
+    | {"executor_terminated", "executor_promoted"}
+)
 LOUD = {
     "died",
     "failed",
@@ -97,6 +103,21 @@ def human_log(say: Say, *, colour: bool, verbose: bool) -> Subscriber:
         if colour and is_loud(name):
             text = f"\x1b[31m{text}\x1b[0m"
         say(f"{at}  {text}")
+
+    return write
+
+
+def calm(log: Subscriber) -> Subscriber:
+    """The same log of a worker that is replaced with every save: not how it comes and goes, nor what that does to its
+    processes and to the jobs that it hands back."""
+    is_leaving = False
+
+    def write(name: str, facts: dict[str, object]) -> None:
+        nonlocal is_leaving
+        is_leaving = is_leaving or name == "shutting_down"
+        is_usual = is_leaving and (not is_loud(name) or name.startswith("executor_"))
+        if name not in _LIFE and not is_usual:
+            log(name, facts)
 
     return write
 

@@ -6,7 +6,6 @@ hide the other; how many were left out is said. What is left out costs no more t
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import Any
 from unstuck import clock
 from unstuck.cli.output import count, rfc3339, visible
 from unstuck.model.lifecycle import JobState
+from unstuck.model.log_lines import object_line
 from unstuck.model.wording import duration
 from unstuck.store.port import Settled
 
@@ -105,7 +105,7 @@ class JobLines:
 
 
 def json_line(at: datetime, event: str, facts: dict[str, object]) -> str:
-    return json.dumps({"at": rfc3339(at), "event": event, **facts}, ensure_ascii=False, default=str)
+    return object_line({"at": rfc3339(at), "event": event, **facts})
 
 
 def clock_text(at: datetime) -> str:

@@ -8,6 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
+from unstuck.cli.job_lines import json_line
+from unstuck.clock import wall
+
 KEPT = 10_000
 #: Seconds that a thread waits for its line to be out, so that the last words of a dying process are not lost; it does
 #: not wait again while the reader is behind.
@@ -18,12 +21,14 @@ _PAUSE = 0.1
 
 
 class LogWriter:
-    """Lines in order, none of them twice. A reader that does not read costs lines, and is told how many."""
+    """Lines in order, none of them twice. A reader that does not read costs lines, and is told how many;
+    `as_json`: by an object like all others."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
         # Not through the stream: a thread that holds its buffer's lock for ever would keep Python from ending.
         self._descriptor = stream.fileno()
         self._encoding = stream.encoding or "utf-8"
+        self._as_json = as_json
         self._lines: deque[str | Callable[[], str]] = deque()
         self._is_hurried = False
         self._dropped = 0
@@ -69,9 +74,9 @@ class LogWriter:
                     self._changed.wait_for(lambda: self._lines)
                     self._changed.wait_for(lambda: self._is_hurried, GATHER)
                 line, dropped = self._lines[0], self._dropped
-            self._put(line if isinstance(line, str) else _worded(line))
+            self._put(line if isinstance(line, str) else self._worded(line))
             if dropped:
-                self._put(f"unstuck: {dropped} lines of this log were dropped, because nobody read it")
+                self._put(self._own(f"{dropped} lines of this log were dropped, because nobody read it"))
             with self._changed:
                 self._lines.popleft()
                 self._dropped -= dropped
@@ -90,10 +95,16 @@ class LogWriter:
             except OSError:  # no reader any more, or a full disk: this line is lost, the next may not be
                 return
 
+    def _worded(self, line: Callable[[], str]) -> str:
+        """Whatever is wrong with it: without this thread there would be no log any more."""
+        try:
+            return line()
+        except Exception as error:
+            return self._own(f"a line of this log could not be put into words: {error!r}")
 
-def _worded(line: Callable[[], str]) -> str:
-    """Whatever is wrong with it: without this thread there would be no log any more."""
-    try:
-        return line()
-    except Exception as error:
-        return f"unstuck: a line of this log could not be put into words: {error!r}"
+    def _own(self, message: str) -> str:
+        return (
+            json_line(wall(), "log", {"level": "warning", "message": message})
+            if self._as_json
+            else f"unstuck: {message}"
+        )

@@ -213,16 +213,19 @@ def settings_of(
     *,
     ask_app: bool = False,
     insist: bool = False,
+    own: Mapping[str, Any] | None = None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Settings:
     """Defaults < preset < file < environment < the app's own code < these flags; a flag of None was not given.
 
     The app is asked when the command needs all of its settings, or when nothing else names a database; `insist`: one
-    that cannot be imported is an error, even if the database is known. `meanwhile` is called while its answer is
-    waited for.
+    that cannot be imported is an error, even if the database is known; `own`: what it answered when somebody asked it
+    before. `meanwhile` is called while its answer is waited for.
     """
     from unstuck.config import load
 
+    if own is not None:
+        return load(flags, app=own)
     settings = load(flags)
     is_known = "database" in settings.origins
     if not settings.app or (is_known and not ask_app):
@@ -241,22 +244,35 @@ def settings_of(
 def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: None) -> dict[str, dict[str, Any]]:
     """What `App(…)` and its decorators say in the code, asked in a process of its own: importing user code may do
     anything."""
-    from unstuck.executor.loading import NOT_AN_APP
-
-    command = [sys.executable, "-m", "unstuck.executor.loading", app]
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, **pipes) as asked:
+    with subprocess.Popen(question(app), text=True, **pipes) as asked:
         try:
             meanwhile()
             out, err = asked.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            raise InvalidInput(f"app {app} cannot be imported: it took longer than {limit:g} s") from None
+            raise took_too_long(app, limit) from None
         finally:
             asked.kill()  # of what has ended nothing is left to kill
-    if asked.returncode == NOT_AN_APP and (words := out.split()):
+    return answer(app, asked.returncode, out, err)
+
+
+def question(app: str) -> list[str]:
+    """The command that asks an app what its code says, in a process of its own."""
+    return [sys.executable, "-m", "unstuck.executor.loading", app]
+
+
+def took_too_long(app: str, limit: float) -> InvalidInput:
+    return InvalidInput(f"app {app} cannot be imported: it took longer than {limit:g} s")
+
+
+def answer(app: str, code: int, out: str, err: str) -> dict[str, dict[str, Any]]:
+    """What that process said, or why it could not."""
+    from unstuck.executor.loading import NOT_AN_APP
+
+    if code == NOT_AN_APP and (words := out.split()):
         raise NotAnApp(app, words[-1])
-    if asked.returncode != 0:
-        raise InvalidInput(told(f"app {app} cannot be imported", err or f"exit code {asked.returncode}"))
+    if code != 0:
+        raise InvalidInput(told(f"app {app} cannot be imported", err or f"exit code {code}"))
     found: dict[str, dict[str, Any]] = json.loads(out.strip().splitlines()[-1])
     return found
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unstuck import telemetry
+from unstuck import clock, telemetry
 from unstuck.cli import options, output
+from unstuck.cli.companion import heard
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import Argument, option
 from unstuck.cli.session import is_postgres, prepare_database, settings_of, told_by
@@ -57,6 +58,14 @@ class WorkerFlags:
     ready_file: Annotated[
         str | None, option("--ready-file", metavar="PATH", help="exists exactly while it takes jobs, for probes")
     ] = None
+    health_port: Annotated[
+        int | None,
+        option("--health-port", least=0, most=65535, help="answer /healthz, /readyz and /metrics there; 0: any free"),
+    ] = None
+    health_host: Annotated[
+        str | None,
+        option("--health-host", metavar="ADDRESS", help="where that port is; elsewhere than here only with keys"),
+    ] = None
     preset: Annotated[str | None, option("--preset", metavar="NAME", help="a named set of times")] = None
     set_: Annotated[
         list[str] | None,
@@ -74,6 +83,8 @@ class WorkerFlags:
     ] = False
     check: Annotated[bool, option("--check", help="say what would run, with which bounds, and stop")] = False
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False
+    #: As `unstuck dev` starts it: it is told what the app's code says, and tells when it has imported the app.
+    for_dev: Annotated[bool, option("--for-dev")] = False
     database: options.Database = None
 
     def settings(self) -> Settings:
@@ -83,7 +94,8 @@ class WorkerFlags:
         named = {name: getattr(self, name) for name in _SETTINGS}
         pairs = _pairs(self.set_ or [])
         flags = {"app": self.app_name, "queues": _names(self.queues), **named, **pairs}
-        settings = settings_of(flags, ask_app=True, insist=self.check, meanwhile=import_parts)
+        own = _told_by_dev() if self.for_dev else None
+        settings = settings_of(flags, ask_app=True, insist=self.check, own=own, meanwhile=import_parts)
         if not settings.app:
             raise InvalidInput("which app? unstuck worker MODULE:APP, or UNSTUCK_APP=MODULE:APP")
         return settings
@@ -92,7 +104,7 @@ class WorkerFlags:
 #: Flags that are settings of the same name.
 _SETTINGS = (
     "database", "concurrency", "processes", "max_jobs_per_process", "max_memory", "memory_limit", "ready_file",
-    "drain", "preset", "log_format",
+    "health_port", "health_host", "drain", "preset", "log_format",
 )  # fmt: skip
 
 
@@ -108,25 +120,30 @@ def worker(flags: WorkerFlags) -> int:
         _tell_policies(settings)
         return 0
     # Only here: what was imported before its app was asked, the start of a worker waited for.
-    from unstuck.cli.eventlog import human_log, json_log
+    from unstuck.cli.eventlog import calm, human_log, json_log
     from unstuck.cli.job_lines import JobLines
+    from unstuck.cli.library_log import LibraryLog
 
     supervisor = build_worker(chosen, prepare=False)
-    as_json = _wants_json(settings.log_format)
-    if not as_json:
+    as_json = wants_json(settings.log_format)
+    if not as_json and not flags.for_dev:
         _introduce(chosen)
-    _prepare(settings)
-    writer = LogWriter(sys.stderr)
-    if not sys.stderr.isatty():  # at a terminal there is no service manager that could cut the drain short
+    _prepare(settings, as_json=as_json)
+    writer = LogWriter(sys.stderr, as_json=as_json)
+    if not sys.stderr.isatty() and not flags.for_dev:
+        # At a terminal there is no service manager that could cut the drain short.
         for warning in settings.warnings():
-            writer.say(f"unstuck: {warning}")
+            writer.say(_json_warning(warning) if as_json else f"unstuck: {warning}")
     # For handlers that enqueue: an App() without a database of its own means this one.
     os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
-    log = json_log(writer.say, writer.mention) if as_json else human
+    log = json_log(writer.say, writer.mention) if as_json else calm(human) if flags.for_dev else human
     telemetry.subscribe(log, every_job=flags.verbose)
-    only_failed = as_json or not sys.stderr.isatty()
+    LibraryLog.install(writer.say, as_json=as_json)
+    if flags.for_dev:
+        telemetry.subscribe(_tell_imports)
+    only_failed = not flags.for_dev and (as_json or not sys.stderr.isatty())
     lines = JobLines(writer.mention, colour=colour, as_json=as_json, only_failed=only_failed)
     if not flags.verbose:  # then the log has a line of every job
         telemetry.watch_jobs(lines)
@@ -152,14 +169,17 @@ def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
         max_memory=settings.max_memory,
         memory_limit=settings.memory_limit,
         ready_file=settings.ready_file,
+        health_port=settings.health_port,
+        health_host=settings.health_host,
         name=flags.name,
         times=settings.times,
         fork=flags.fork,
         policy=settings.policy,
+        log_json=wants_json(settings.log_format),
     )
 
 
-def _prepare(settings: Any) -> None:
+def _prepare(settings: Any, *, as_json: bool) -> None:
     """A server that restarts, or comes up after us, is waited for; a file that cannot be used is told at once."""
     try:
         prepare_database(settings)
@@ -168,10 +188,34 @@ def _prepare(settings: Any) -> None:
     except StoreError as error:
         if isinstance(error, StoreUnavailable) and not is_postgres(settings.database):
             raise
-        output.note(f"unstuck: {error}; waiting for it")
+        told = f"{error}; waiting for it"
+        output.note(_json_warning(told) if as_json else f"unstuck: {told}")
 
 
-def _wants_json(choice: str) -> bool:
+def _told_by_dev() -> dict[str, Any]:
+    """It starts us while it looks at the app's code; until then we import what we are made of."""
+    from unstuck.assembly import import_parts
+
+    import_parts()
+    own = heard()
+    if own is None:
+        raise SystemExit(0)  # it needs us no more
+    return dict(own)
+
+
+def _tell_imports(name: str, facts: dict[str, object]) -> None:
+    """On stdout, for the process that started us: people read stderr."""
+    if name in ("imported", "import_failed"):
+        output.emit_json({"event": name, **facts})
+
+
+def _json_warning(message: str) -> str:
+    from unstuck.cli.job_lines import json_line
+
+    return json_line(clock.wall(), "log", {"level": "warning", "message": message})
+
+
+def wants_json(choice: str) -> bool:
     return choice == "json" or (choice == "auto" and not sys.stderr.isatty())
 
 

@@ -3,10 +3,10 @@
 It is written as a generator that sends nothing itself. It yields a Sending, and is told what came; it yields a
 PauseStep, and is called again when that is over. `drive` does that for functions, `adrive` for coroutines.
 
-What is sent again. A request that never reached a server, always. One that may have reached it, only if a repeat is
-safe: a read, an operation that leaves the same state (`repeat="same"`), or one whose `key` or `id` tells a repeat. A
-caller that gives neither gets an id that is chosen here. Of everything else the caller is told that the outcome is
-unknown, and what to do. All repeats together take `timeout` seconds at most.
+What is sent again. A request that never reached a server, unless its certificate is not to be trusted. One that may
+have reached it, only if a repeat is safe: a read, an operation that leaves the same state (`repeat="same"`), or one
+whose `key` or `id` tells a repeat. A caller that gives neither gets an id that is chosen here. Of everything else the
+caller is told that the outcome is unknown, and what to do. All repeats together take `timeout` seconds at most.
 """
 
 from __future__ import annotations
@@ -126,6 +126,8 @@ class Asking:
             if isinstance(outcome, NoAnswerHeard):
                 maybe_done |= outcome.was_sent and not is_read
                 error: UnstuckError = StoreUnavailable(f"no answer from {self.address} ({outcome.reason})")
+                if outcome.is_final:
+                    raise StoreUnavailable(f"{self.address} was not asked: {outcome.reason}")
                 may_repeat = safe or not outcome.was_sent
             elif 200 <= outcome.status < 300:
                 return outcome, maybe_done

@@ -1,20 +1,25 @@
 """Transport: sends one request and gives back what came. The only file that knows httpx2.
 
-It never raises for the network: what went wrong is an answer too, so that no exception of ours drags along a request
-with its key. It follows no redirect, so the key goes nowhere but to the address that was given.
+It never raises for the network: what went wrong there is an answer too, so that no exception of ours drags along a
+request with its key. It follows no redirect, so the key goes nowhere but to the address that was given.
 """
 
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
 
+from unstuck import tracing
 from unstuck.client.address import ApiKey
 from unstuck.client.wire import Heard, NoAnswerHeard, Sending, ServerAnswer
+from unstuck.model.errors import InvalidInput
 from unstuck.version import __version__
 
 #: Seconds in which a connection must stand, and in which a piece of a request must have gone.
@@ -55,7 +60,8 @@ class Transport:
     def _client(self) -> httpx2.Client:
         if (client := self._clients.get(os.getpid())) is not None:
             return client
-        made = httpx2.Client(**_options(self._address))
+        with _certificates_read():
+            made = httpx2.Client(**_options(self._address))
         kept = self._clients.setdefault(os.getpid(), made)
         if kept is not made:  # another thread was faster
             made.close()
@@ -77,7 +83,8 @@ class AsyncTransport:
 
     async def asend(self, sending: Sending) -> Heard:
         if self._client is None:
-            self._client = httpx2.AsyncClient(**_options(self._address))
+            with _certificates_read():
+                self._client = httpx2.AsyncClient(**_options(self._address))
         try:
             async with self._client.stream(**_request(self._address, self._key, sending)) as response:
                 read = bytearray()
@@ -108,12 +115,26 @@ def _options(address: str) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _certificates_read() -> Iterator[None]:
+    """What the environment names instead of the machine's own may not be there, or not be certificates."""
+    try:
+        yield
+    except OSError as problem:
+        named = " and ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
+        raise InvalidInput(
+            f"the certificates that {named or 'this machine'} names cannot be read: {problem}"
+        ) from None
+
+
 def _request(address: str, key: ApiKey | None, sending: Sending) -> dict[str, Any]:
     headers = {"User-Agent": _USER_AGENT, "Accept": "application/json, application/problem+json"}
     if sending.body is not None:
         headers["Content-Type"] = "application/json"
     if key is not None:
         headers["Authorization"] = key.authorization
+    if (trace := tracing.current()) is not None:
+        headers |= trace.headers
     return {
         "method": sending.method,
         "url": address + sending.path,
@@ -146,7 +167,33 @@ _NOT_SENT = (
 )
 
 
+#: What OpenSSL calls the reasons that people can do something about; anything else is a CA that is not trusted.
+_EXPIRED, _NOT_YET, _OTHER_NAME = {10}, {9}, {62, 64}
+
+
 def _no_answer(problem: Exception) -> NoAnswerHeard:
+    if (refused := _certificate_error(problem)) is not None:
+        return NoAnswerHeard(_distrust(refused), was_sent=False, is_final=True)
     said = " ".join(str(problem).split())
     reason = f"{type(problem).__name__}: {said}" if said else type(problem).__name__
     return NoAnswerHeard(reason.lstrip("_"), was_sent=not isinstance(problem, _NOT_SENT))
+
+
+def _certificate_error(problem: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    while problem is not None and not isinstance(problem, ssl.SSLCertVerificationError):
+        problem = problem.__cause__ or problem.__context__
+    return problem
+
+
+def _distrust(refused: ssl.SSLCertVerificationError) -> str:
+    """Nothing was sent, not even the key."""
+    code, said = refused.verify_code, refused.verify_message.rstrip(".")
+    if code in _EXPIRED:
+        return f"its certificate has expired: {said}; whoever runs the server must renew it"
+    if code in _NOT_YET:
+        return f"its certificate does not hold yet: {said}; is this machine's clock right?"
+    if code in _OTHER_NAME:
+        return f"its certificate is another server's: {said}; is the address right?"
+    return (
+        f"its certificate is not trusted: {said}; if it is from a CA of your own, SSL_CERT_FILE names that CA's file"
+    )

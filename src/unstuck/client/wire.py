@@ -25,10 +25,12 @@ class ServerAnswer(NamedTuple):
 
 
 class NoAnswerHeard(NamedTuple):
-    """Nothing came that could be read. `was_sent`: the request may have reached the server."""
+    """Nothing came that could be read. `was_sent`: the request may have reached the server; `is_final`: a repeat
+    would end the same way."""
 
     reason: str
     was_sent: bool
+    is_final: bool = False
 
 
 Heard = ServerAnswer | NoAnswerHeard

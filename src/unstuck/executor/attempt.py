@@ -19,6 +19,7 @@ from unstuck.executor.messages import Park, Question, Raise, Reply, Return, Run,
 from unstuck.executor.started import StartedByJob
 from unstuck.model.waits import Wait
 from unstuck.model.workflow import Handler
+from unstuck.tracing import OpenSpan
 
 End = Return | Raise | Stop | Park
 #: Hands a flow call of an attempt to the control thread, by the attempt's number and its own serial.
@@ -46,12 +47,14 @@ class Attempt:
         "post",
         "progress",
         "run",
+        "span",
         "started",
         "started_at",
         "streamed_at",
         "task",
         "tasks",
         "thread",
+        "unsaid_span",
     )
 
     def __init__(
@@ -77,6 +80,9 @@ class Attempt:
         self.task: asyncio.Task[Any] | None = None
         self.tasks: set[asyncio.Task[Any]] | None = None
         self.started: StartedByJob | None = None
+        #: The span that it is traced by, and the name of it that its supervisor does not know yet.
+        self.span: OpenSpan | None = None
+        self.unsaid_span: str | None = None
         self._context: AttemptContext | None = None
 
     @property

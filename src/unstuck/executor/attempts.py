@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from unstuck.executor.attempt import Attempt, End
-from unstuck.executor.messages import FlowCallMessage, GivenBack, Question, Say
+from unstuck.executor.messages import FlowCallMessage, GivenBack, Question, Return, Say
 from unstuck.executor.outbox import Outbox
 
 #: Output is streamed at most so often per attempt.
@@ -65,6 +65,8 @@ class Attempts:
             if attempt.number in self.here:
                 if attempt.progress is not None:
                     self._outbox.put(Say(attempt.number, "progress", attempt.progress))
+                if attempt.unsaid_span is not None and not isinstance(end, Return):
+                    self._outbox.put(Say(attempt.number, "span", attempt.unsaid_span))
                 self._outbox.drop_begin(attempt.number)
                 self._outbox.put(end)
                 del self.here[attempt.number]
@@ -73,7 +75,7 @@ class Attempts:
         """Progress and output of those that run."""
         # A copy is made in one piece; over an iterator a finalizer could let another thread in.
         for attempt in self.here.copy().values():
-            if attempt.progress is not None or attempt.output is not None:
+            if attempt.progress is not None or attempt.output is not None or attempt.unsaid_span is not None:
                 with self._lock:
                     if attempt.number in self.here:
                         self._report(attempt, now)
@@ -82,6 +84,9 @@ class Attempts:
         if attempt.progress is not None:
             text, attempt.progress = attempt.progress, None
             self._outbox.put(Say(attempt.number, "progress", text))
+        if attempt.unsaid_span is not None:
+            text, attempt.unsaid_span = attempt.unsaid_span, None
+            self._outbox.put(Say(attempt.number, "span", text))
         if attempt.output is not None and now >= attempt.streamed_at + STREAM_EVERY:
             attempt.streamed_at = now
             if text := attempt.output.stream():

@@ -22,7 +22,18 @@ from typing import TextIO
 
 from unstuck.clock import wall
 from unstuck.executor.context import running
-from unstuck.model.logs import MAX_RECORD, RS, SEVERITIES, LogRecord, as_text, frame, level_named, printed, severity
+from unstuck.model.logs import (
+    MAX_RECORD,
+    RECORD_FIELDS,
+    RS,
+    SEVERITIES,
+    LogRecord,
+    as_text,
+    frame,
+    level_named,
+    printed,
+    severity,
+)
 from unstuck.model.payload import clean_text
 
 #: In characters, all together: the store keeps no more.
@@ -224,8 +235,8 @@ class LogRecords(logging.Handler):
         return LogRecord(wall(), level, self.format(record), extra, record.name)
 
 
-#: What every record has, and what formatters leave in it.
-_NO_EXTRA = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+#: What every record has, what formatters leave in it, and what the place where it is kept says already.
+_NO_EXTRA = {*vars(logging.makeLogRecord({})), *RECORD_FIELDS, "message", "asctime", "taskName"}
 
 
 def say_past(framed: str) -> None:

@@ -27,6 +27,7 @@ from unstuck.executor.event_loop import cancel_leftovers, make_loop
 from unstuck.executor.execution import Execution
 from unstuck.executor.interrupt import Interrupter
 from unstuck.executor.leftovers import watch_threads
+from unstuck.executor.log_marks import mark_records
 from unstuck.executor.marked_coroutine import MarkedCoroutine, end_if_copied
 from unstuck.executor.messages import LeftBehindMessage
 from unstuck.executor.outbox import Outbox
@@ -95,6 +96,7 @@ class MainThread:
     def prepare(self) -> None:
         """After the app's hooks: every job is to find what all jobs share as it is now."""
         route_logging()
+        mark_records()
         self.shared = SharedState()
         self._is_serving = True
         self._interrupter.mend()

@@ -134,6 +134,8 @@ class Run(Message, tag=1):
     timeout: float | None
     max_result: int
     grace: float = 10.0
+    trace: str | None = None
+    span: str | None = None
 
 
 class Cancel(Message, tag=2):
@@ -210,7 +212,7 @@ class GivenBack(Message, tag=6):
 
 class Say(Message, tag=7):
     number: int
-    kind: Literal["output", "progress"]
+    kind: Literal["output", "progress", "span"]
     text: str
 
 

@@ -15,6 +15,7 @@ from unstuck.executor.attempt import Attempt, End
 from unstuck.executor.describe import MAX_MESSAGE, class_name, describe, last_line
 from unstuck.executor.marked_coroutine import SubtaskExited
 from unstuck.executor.messages import Park, Raise, Return, Stop
+from unstuck.executor.tracing import begin_attempt, end_attempt
 from unstuck.model.errors import (
     Cancelled,
     ChildrenFailed,
@@ -38,6 +39,7 @@ _IN_VAIN = (Fail, ChildrenFailed, InvalidInput)
 def execute(attempt: Attempt, registry: Registry) -> End:
     """Run a sync handler, here and now."""
     try:
+        begin_attempt(attempt)
         handler, args, kwargs = _prepare(attempt, registry)
         if not registry.middleware:
             value = enter_handler(attempt, handler, args, kwargs)
@@ -49,13 +51,14 @@ def execute(attempt: Attempt, registry: Registry) -> End:
         # It may have run a loop of its own.
         attempt.check_awaited()
     except BaseException as error:
-        return _parked(attempt) or _failed(attempt, _blamed(attempt, error))
-    return _parked(attempt) or _returned(attempt, handler, value)
+        return end_attempt(attempt, _parked(attempt) or _failed(attempt, _blamed(attempt, error)))
+    return end_attempt(attempt, _parked(attempt) or _returned(attempt, handler, value))
 
 
 async def execute_async(attempt: Attempt, registry: Registry) -> End:
     """Run a coroutine handler on the loop we are on."""
     try:
+        begin_attempt(attempt)
         handler, args, kwargs = _prepare(attempt, registry)
         if not registry.middleware:
             value = await enter_handler_async(attempt, handler, args, kwargs)
@@ -65,9 +68,9 @@ async def execute_async(attempt: Attempt, registry: Registry) -> End:
                     around.enter_context(middleware(attempt.context))
                 value = await enter_handler_async(attempt, handler, args, kwargs)
         attempt.check_awaited()
-        return _parked(attempt) or _returned(attempt, handler, value)
+        return end_attempt(attempt, _parked(attempt) or _returned(attempt, handler, value))
     except BaseException as error:
-        return _parked(attempt) or _failed(attempt, _blamed(attempt, error))
+        return end_attempt(attempt, _parked(attempt) or _failed(attempt, _blamed(attempt, error)))
 
 
 # What is below these two on a stack is the handler's. An interrupt is raised only there, never in a frame of

@@ -12,6 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from unstuck import tracing
 from unstuck.chance import Chance, SystemChance
 from unstuck.intake.templates import check_place, fill
 from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
@@ -19,6 +20,7 @@ from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_o
 from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy, reruns, said
 from unstuck.store.port import EVERY, Store, Submitted
+from unstuck.tracing import TracedSubmit
 
 HIGHEST_PRIORITY = 10_000
 MOST_TAGS = 20
@@ -287,12 +289,22 @@ class Submitter:
         )
         return Pattern(of_all, _of_each(workflow, options))
 
-    def jobs(self, pattern: Pattern, payloads: Sequence[str]) -> Sequence[NewJob]:
+    def jobs(self, pattern: Pattern, payloads: Sequence[str], trace: str | None = None) -> Sequence[NewJob]:
         """What will be stored; their ids are known before the commit."""
-        alike = Alike(pattern.of_all, self._ids(pattern.of_all, len(payloads)), payloads)
+        alike = Alike(pattern.of_all, self._ids(pattern.of_all, len(payloads)), payloads, trace)
         if not pattern.of_each:
             return alike
         return [replace(job, **{name: made(job.payload) for name, made in pattern.of_each.items()}) for job in alike]
+
+    def traced(self, pattern: Pattern, payloads: Sequence[str]) -> list[Submitted]:
+        """Store them, in the trace that is current here."""
+        if not tracing.is_used():
+            return self.submit(self.jobs(pattern, payloads))
+        of_all = pattern.of_all
+        with TracedSubmit(of_all.queue, of_all.workflow, len(payloads)) as around:
+            stored = self.submit(self.jobs(pattern, payloads, around.trace))
+            around.name_jobs([each.id for each in stored])
+            return stored
 
     def _ids(self, of_all: NewJob, count: int) -> list[str]:
         if not of_all.has_given_id:

@@ -19,7 +19,15 @@ class ZombiesDuty(SweepDuty):
         for recovered in budget.batches(self._batch, lambda most: self._recover(most, budget), len):
             moved += len(recovered)
             for job in recovered:
-                emit("recovered", level=logging.WARNING, job=job.id, worker=job.worker, state=job.state)
+                silent_for = round(job.silent_for, 3)
+                emit(
+                    "recovered",
+                    level=logging.WARNING,
+                    job=job.id,
+                    worker=job.worker,
+                    state=job.state,
+                    silent_for=silent_for,
+                )
         return moved
 
     def _recover(self, most: int, budget: Budget) -> list[Recovered]:

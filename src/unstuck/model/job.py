@@ -151,6 +151,9 @@ class ClaimedJob(NamedTuple):
     rank: int = 0
     route: int = 0
     has_target: bool = False
+    #: The trace that it belongs to, and the span of the attempt before, as `model.trace` writes them.
+    trace: str | None = None
+    span: str | None = None
 
 
 @dataclass(slots=True)
@@ -186,18 +189,24 @@ class NewJob:
     max_timeout: float | None = None
     #: The caller chose the id: then a job that has it already must be the same call.
     has_given_id: bool = False
+    #: The trace that it is submitted in, as `model.trace` writes it.
+    trace: str | None = None
 
 
 class Alike(Sequence[NewJob]):
     """New jobs that differ in nothing but their ids and payloads. What they share is asked of `pattern`, once for
-    all of them; each is made only for those who want to see it."""
+    all of them; each is made only for those who want to see it. `trace`: what they are submitted in, which the next
+    jobs of the same pattern are not."""
 
-    __slots__ = ("ids", "pattern", "payloads")
+    __slots__ = ("ids", "pattern", "payloads", "trace")
 
-    def __init__(self, pattern: NewJob, ids: Sequence[str], payloads: Sequence[str]) -> None:
+    def __init__(
+        self, pattern: NewJob, ids: Sequence[str], payloads: Sequence[str], trace: str | None = None
+    ) -> None:
         self.pattern = pattern
         self.ids = ids
         self.payloads = payloads
+        self.trace = trace
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -208,8 +217,8 @@ class Alike(Sequence[NewJob]):
     def __getitem__(self, place: slice) -> Alike: ...
     def __getitem__(self, place: int | slice) -> NewJob | Alike:
         if isinstance(place, slice):
-            return Alike(self.pattern, self.ids[place], self.payloads[place])
-        return replace(self.pattern, id=self.ids[place], payload=self.payloads[place])
+            return Alike(self.pattern, self.ids[place], self.payloads[place], self.trace)
+        return replace(self.pattern, id=self.ids[place], payload=self.payloads[place], trace=self.trace)
 
 
 def ids_of(jobs: Sequence[NewJob]) -> Sequence[str]:
@@ -218,6 +227,14 @@ def ids_of(jobs: Sequence[NewJob]) -> Sequence[str]:
 
 def payloads_of(jobs: Sequence[NewJob]) -> Sequence[str]:
     return jobs.payloads if isinstance(jobs, Alike) else [job.payload for job in jobs]
+
+
+def traces_of(jobs: Sequence[NewJob]) -> Sequence[str | None] | None:
+    """None: nobody traces them."""
+    if isinstance(jobs, Alike):
+        return None if jobs.trace is None else [jobs.trace] * len(jobs)
+    traces = [job.trace for job in jobs]
+    return traces if any(traces) else None
 
 
 def patterns_of(jobs: Sequence[NewJob]) -> Sequence[NewJob]:

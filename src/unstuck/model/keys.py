@@ -36,6 +36,10 @@ SECRETS: Final = len(_DIGITS) ** SECRET_LENGTH
 _KEY = re.compile(rf"{PREFIX}_([0-9a-z]{{{ID_LENGTH}}})_[0-9A-Za-z]{{{SECRET_LENGTH + _CHECK_LENGTH}}}", re.ASCII)
 _SESSION = re.compile(rf"{SESSION_PREFIX}_[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
 _ID = re.compile(rf"[0-9a-z]{{{ID_LENGTH}}}", re.ASCII)
+#: How every key begins, for a quick look.
+KEY_BEGINNING: Final = f"{PREFIX}_"
+#: Also with a letter too many or too few.
+_WRITTEN_KEY = re.compile(rf"({PREFIX}_[0-9a-z]{{{ID_LENGTH}}}_)[0-9A-Za-z]{{8,}}", re.ASCII)
 #: Between the person for whom a key acts and the key's name, in histories and in the audit.
 VIA: Final = " via key "
 #: What the audit keeps of who asked is 200 characters: both names must fit.
@@ -56,6 +60,11 @@ def spell(id_number: int, secret_number: int) -> str:
     """The key of these two numbers, below IDS and SECRETS."""
     text = f"{PREFIX}_{key_id(id_number)}_{_written(secret_number, SECRET_LENGTH, _DIGITS)}"
     return text + _check(text)
+
+
+def without_keys(text: str) -> str:
+    """A text without the secrets of keys that stand in it; their ids people may see."""
+    return _WRITTEN_KEY.sub(r"\1***", text)
 
 
 def key_id(number: int) -> str:

@@ -28,6 +28,17 @@ _MAX_DEPTH = 10
 _MAX_ITEMS = 2000
 _LONGEST_INT = 1 << 1000
 
+#: What records of the standard library say of the attempt that made them, inside executors; None elsewhere. By names
+#: of our own: what a program says by `extra=` must not be there already.
+RECORD_FIELDS = (
+    "unstuck_job",
+    "unstuck_workflow",
+    "unstuck_tenant",
+    "unstuck_attempt",
+    "unstuck_trace",
+    "unstuck_span",
+)
+
 SEVERITIES = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _OTHER_NAMES = {"warn": "warning", "fatal": "critical"} | {str(n): name for name, n in SEVERITIES.items()}
 

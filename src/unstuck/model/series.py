@@ -16,6 +16,8 @@ BEYOND_MS: Final = BOUNDS_MS[-1] + 1
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0
 SERIES_KEPT: Final = 7 * 86400.0
+#: Of what has not ended anything for so long there is no total any more.
+TOTALS_KEPT: Final = 30 * 86400.0
 
 
 def percentile(counts: Sequence[int], share: float) -> int | None:

@@ -60,7 +60,7 @@ class Lookup:
         return self.seen(self._store.get(self._tenant, self._whole_id(name)), name)
 
     def dossier(self, name: str, last: int | None = None) -> Dossier:
-        """Everything about one job, with its `last` events and attempts; None: with as many as are told at once."""
+        """Everything about one job, with its `last` events and attempts, a page of each at most."""
         found = self._store.dossier(self._tenant, self._whole_id(name), last)
         self.seen(found.job if found else None, name)
         assert found is not None

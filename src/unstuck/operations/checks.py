@@ -8,11 +8,12 @@ that no worker carries out. The rest concerns single things, and warns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from unstuck import clock
 from unstuck.model.errors import StoreError, UnknownJob
-from unstuck.model.job import JobRecord
+from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.spelling import ending_session
 from unstuck.model.times import Times
@@ -23,7 +24,7 @@ from unstuck.model.wording import age, count, duration
 from unstuck.observe.why import holding
 from unstuck.observe.why import why as ask_why
 from unstuck.operations.table import Caller
-from unstuck.store.port import ClockStand, JobFilter, Overdue
+from unstuck.store.port import ClockStand, JobFilter, Overdue, Waiting
 from unstuck.views.health import CheckView
 from unstuck.views.workers import RoleView, WorkerView
 
@@ -247,6 +248,28 @@ def queue(caller: Caller, has_room: bool, now: datetime) -> CheckView:
         return answered("queue", True, detail, fatal=False)
     found = _why(caller, first.id)
     return answered("queue", False, f"{detail}: {found.verdict if found else 'it has ended meanwhile'}", fatal=False)
+
+
+def unclaimed(
+    caller: Caller, waiting: Sequence[Waiting], workers: Sequence[WorkerRecord], now: datetime
+) -> frozenset[str]:
+    """Of the oldest of each kind, those that no gate keeps from running, or only a fault, although slots are free:
+    somebody should have claimed them by now."""
+    if not any(WorkerView.of(worker, now, whole=False).has_room for worker in workers):
+        return frozenset()
+    kinds: dict[tuple[str, str, str], Waiting] = {}
+    for job in waiting:
+        if (now - job.since).total_seconds() > late(caller.times):
+            kinds.setdefault((job.tenant, job.queue, job.workflow), job)
+    found = {
+        job.id for job in list(kinds.values())[:ASKED] if _is_unclaimed(replace(caller, tenant=job.tenant), job.id)
+    }
+    return frozenset(found)
+
+
+def _is_unclaimed(caller: Caller, job: str) -> bool:
+    why = _why(caller, job)
+    return why is not None and why.state is JobState.QUEUED and (why.is_runnable or why.codes[0] in TROUBLES)
 
 
 def _of_each_kind(due: Sequence[JobRecord]) -> list[JobRecord]:

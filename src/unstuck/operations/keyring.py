@@ -25,7 +25,7 @@ from typing import Final
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import StoreError, TooManyAttempts, Unauthenticated
 from unstuck.model.keys import KeyRecord, digest, id_in
-from unstuck.operations.table import Caller, Role
+from unstuck.operations.table import INCLUDED, Caller, Role
 from unstuck.store.port import Store
 from unstuck.telemetry import logger
 
@@ -280,3 +280,27 @@ def _origin(address: str) -> str:
     if not isinstance(found, IPv6Address):
         return address
     return str(found.ipv4_mapped or ip_network((int(found), 64), strict=False))
+
+
+class PlatformReaders:
+    """The keys by which a worker's port is asked from afar: of readers who may see the platform."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._keyring = Keyring(store, clock)
+
+    def start(self) -> None:
+        """There is nothing to do before somebody asks."""
+
+    def close(self) -> None:
+        self._keyring.close()
+        self._store.close()
+
+    def refusal(self, key: str, address: str) -> str | None:
+        """Why not; Unauthenticated, TooManyAttempts, StoreError as `Keyring.authenticate`."""
+        found = self._keyring.authenticate(key, address)
+        if Role.READER not in INCLUDED[found.role]:
+            return f"this needs the role {Role.READER}; the key of {found.name} is {found.role}"
+        if found.tenant is not None or found.queues is not None or found.workflows is not None:
+            return f"the key of {found.name} is for a part of the platform; a worker serves all of it"
+        return None

@@ -18,6 +18,7 @@ from unstuck.model.redaction import NOTHING, Redactions
 from unstuck.operations.kinds import Duration, seconds_or_none
 from unstuck.operations.table import Caller, Role
 from unstuck.store.port import Submitted
+from unstuck.tracing import TracedSubmit
 from unstuck.views.jobs import NewJobView
 
 
@@ -30,6 +31,8 @@ class AskedJob:
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     options: Options
+    #: The trace that it is asked for in, as `model.trace` writes it.
+    trace: str | None = None
 
     @classmethod
     def of(
@@ -95,7 +98,10 @@ def registered(caller: Caller, workflow: str, read: dict[str, WorkflowRecord | N
 def submit(asked: AskedJob, known: WorkflowRecord | None = None) -> NewJobView:
     """One job; `known`: the workflow, if it is known by the code of an app."""
     job = new_job(asked, known or registered(asked.caller, asked.workflow))
-    [stored] = Submitter(asked.caller.store).submit([job])
+    with TracedSubmit(job.queue, job.workflow) as around:
+        job.trace = around.trace
+        [stored] = Submitter(asked.caller.store).submit([job])
+        around.name_jobs([stored.id])
     [view] = views([asked], [stored])
     if isinstance(view, Exception):
         raise view
@@ -106,7 +112,9 @@ def new_job(asked: AskedJob, known: WorkflowRecord) -> NewJob:
     caller = asked.caller
     caller.check_within(asked.options.queue or known.queue, known.name)
     submitter = Submitter(caller.store, tenant=caller.one, max_timeout=caller.times.max_timeout)
-    return submitter.job(known, pack(known.name, known.schema, asked.args, asked.kwargs), asked.options)
+    job = submitter.job(known, pack(known.name, known.schema, asked.args, asked.kwargs), asked.options)
+    job.trace = asked.trace
+    return job
 
 
 def new_jobs(asked: Sequence[AskedJob]) -> list[NewJob | Exception]:

@@ -233,11 +233,11 @@ class Operation(Generic[P, V]):
         return f"<Operation {self.name}>"
 
     def __call__(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> V:
-        who = self.asking(caller, *args, **kwargs)
+        admitted = self.asking(caller, *args, **kwargs)
         if self.entry.effect != "change":
-            return self.function(who, *args, **kwargs)
-        with asking_from(who.key, who.address):
-            return self.function(who, *args, **kwargs)
+            return self.function(admitted, *args, **kwargs)
+        with asking_from(admitted.key, admitted.address):
+            return self.function(admitted, *args, **kwargs)
 
     def asking(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> Caller:
         """Who asks exactly this: admitted, and about the one tenant whose job it is."""

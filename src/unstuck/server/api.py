@@ -26,6 +26,7 @@ from unstuck.server.guests import GONE, MOST_GUESTS, Guest, Guests
 from unstuck.server.hub import Hub
 from unstuck.server.lanes import Lane
 from unstuck.server.live import Live, Pieces, Stay
+from unstuck.server.metrics import ServerMetrics
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
 from unstuck.server.sessions import Sessions
@@ -48,18 +49,26 @@ _SAFE = [
 
 
 def all_endpoints(together: Together, live: Live, browsers: Browsers | None) -> list[Endpoint]:
-    beside = [*Submits(together).endpoints(), *live.endpoints(), *seeds.endpoints(), *Sessions(browsers).endpoints()]
-    return [*endpoints.of_routes(), *beside]
+    others = (Submits(together), live, Sessions(browsers))
+    return [*endpoints.of_routes(), *(each for some in others for each in some.endpoints()), *seeds.endpoints()]
 
 
 class Api:
     """`is_ready`: asks the database; it runs on a thread."""
 
     def __init__(
-        self, door: HttpDoor, hub: Hub, *, rates: Rates | None, clock: Clock, is_ready: Callable[[], bool]
+        self,
+        door: HttpDoor,
+        hub: Hub,
+        metrics: ServerMetrics,
+        *,
+        rates: Rates | None,
+        clock: Clock,
+        is_ready: Callable[[], bool],
     ) -> None:
         self._door = door
         self._hub = hub
+        self._metrics = metrics
         self._rates = rates
         self._is_ready = is_ready
         self._together = Together()
@@ -82,6 +91,7 @@ class Api:
         self._lane.close()
         self._patient.close()
         self._live.close()
+        self._metrics.close()
         self._together.close()
         self._hub.close()
 
@@ -131,10 +141,10 @@ class Api:
         return answer
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
-        admit = self._door.admit_to_log_in if endpoint.logs_in else self._door.admit
-        return endpoint.ask(self._counted(admit(exchange)).caller, exchange)
+        return endpoint.ask(self._admitted(exchange, logs_in=endpoint.logs_in).caller, exchange)
 
-    def _counted(self, admitted: Admitted) -> Admitted:
+    def _admitted(self, exchange: Exchange, *, logs_in: bool = False) -> Admitted:
+        admitted = self._door.admit_to_log_in(exchange) if logs_in else self._door.admit(exchange)
         if self._rates is not None and admitted.counted_as is not None:
             self._rates.take(admitted.counted_as)
         return admitted
@@ -143,7 +153,7 @@ class Api:
 
     async def _stay(self, stay: Stay, exchange: Exchange, receive: Receive, send: Send) -> HttpAnswer | None:
         def opened() -> Admitted:
-            admitted = self._counted(self._door.admit(exchange))
+            admitted = self._admitted(exchange)
             stay.open(admitted.caller)
             return admitted
 
@@ -178,8 +188,10 @@ class Api:
         path = exchange.own_path
         if path == "/healthz":
             return HttpAnswer.of({"alive": True})
+        if path == "/metrics":
+            return await self._metrics.answer((await self._lane.run(lambda: self._door.admit(exchange))).caller)
         if path == "/readyz":
-            if self._is_leaving or not await self._lane.run(self._is_ready):
+            if not await self._lane.run(lambda: self._can_serve(exchange)):
                 raise HttpProblem("NotReady", "it is leaving, or the database cannot be used now")
             return HttpAnswer.of({"ready": True})
         if path == "/openapi.json":
@@ -187,6 +199,10 @@ class Api:
         if path.startswith("/problems/") and (text := page_of(path.removeprefix("/problems/"))) is not None:
             return HttpAnswer(200, text.encode(), "text/plain; charset=utf-8")
         return None
+
+    def _can_serve(self, exchange: Exchange) -> bool:
+        self._door.admit_probe(exchange)
+        return not self._is_leaving and self._is_ready()
 
     def _document(self, exchange: Exchange) -> HttpAnswer:
         role = self._door.admit(exchange).caller.role

@@ -156,6 +156,5 @@ def _check_token(exchange: Exchange, browser: KnownBrowser) -> None:
 
 def _cookies(exchange: Exchange, name: str) -> list[str]:
     """Every value that was sent under this name."""
-    lines = [value.decode("latin-1") for header, value in exchange.scope["headers"] if header == b"cookie"]
-    pairs = (pair.partition("=") for line in lines for pair in line.split(";"))
+    pairs = (pair.partition("=") for line in exchange.all_of("cookie") for pair in line.split(";"))
     return [value.strip() for found, _, value in pairs if found.strip() == name]

@@ -12,7 +12,9 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.types import Scope
 
+from unstuck import tracing
 from unstuck.chance import Labels
+from unstuck.model.trace import HEADERS, TraceContext
 from unstuck.operations.browser_sessions import KnownBrowser
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
@@ -24,11 +26,9 @@ MOST_PARAMETERS = 200
 MOST_PATH = 4096
 #: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
 _ONCE = frozenset(
-    {
-        "host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site",
-        "x-csrf-token",
-    }
-)  # fmt: skip
+    {"host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site"}
+    | {"x-csrf-token"}
+)
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _LABELS = Labels()
 #: A target as proxies write it.
@@ -67,6 +67,18 @@ class Exchange:
         self.is_read = False
         #: The browser that asks, if it is known by its cookie.
         self.browser: KnownBrowser | None = None
+        #: Where we are mounted into a program that traces its requests, its own span.
+        self._around = tracing.current()
+
+    @cached_property
+    def trace(self) -> str | None:
+        """The trace that it is asked in, as `model.trace` writes it."""
+        if "traceparent" not in self.headers:
+            return None if self._around is None else self._around.text
+        parents, states, baggage = (self.all_of(name) for name in HEADERS)
+        asked = TraceContext.of(parents[0], ",".join(states), ",".join(baggage)) if len(parents) == 1 else None
+        known = self._around or asked
+        return None if known is None else known.text
 
     @property
     def has_body(self) -> bool:
@@ -86,6 +98,10 @@ class Exchange:
             raise HttpProblem("BadRequest", f"there is more than one {twice[0]} header", Connection="close")
         if len(self.raw_path) > MOST_PATH or not self.raw_path.isascii() or "\0" in unquote(self.raw_path):
             raise HttpProblem("BadRequest", "the path is not one that can be read")
+
+    def all_of(self, name: str) -> list[str]:
+        """Every header of this name, in lower case."""
+        return [value.decode("latin-1") for key, value in self.scope["headers"] if key == name.encode()]
 
     @cached_property
     def query(self) -> Sequence[tuple[str, str]]:

@@ -110,6 +110,7 @@ REFUSALS: dict[str, Told] = {
     "TooManyHeaders": Told(431, "Too many headers, or too large ones", "send fewer"),
     "TooManyRequests": Told(429, "Too many requests with this key", _LATER),
     "ServerError": Told(500, "Something failed in the server", "tell who runs it the request_id; its log says more"),
+    "NotInstalled": Told(501, "The server lacks a library", "who runs it installs what the detail names"),
     "Overloaded": Told(503, "The server has no hands free", _LATER),
     "NotReady": Told(503, "The server is not ready", _LATER),
 }  # fmt: skip

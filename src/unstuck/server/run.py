@@ -18,7 +18,6 @@ import uvicorn
 
 from unstuck.clock import Clock
 from unstuck.janitor.janitor import Janitor
-from unstuck.model.errors import InvalidInput
 from unstuck.model.times import Times
 from unstuck.server.api import Api
 from unstuck.server.connections import LONGEST_REST, MOST_CONNECTIONS, MOST_HEAD, LimitedProtocol
@@ -26,7 +25,6 @@ from unstuck.worker.loops import Loop
 
 #: Seconds that requests have to end once the server is told to stop.
 LONGEST_LEAVE = 30
-_BACKLOG = 1024
 
 
 class HttpServer:
@@ -104,25 +102,3 @@ def _allow_connections() -> None:
     wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 2 * MOST_CONNECTIONS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, so that the address is known, and taken, before anything else happens."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InvalidInput(f"--host {host}: {error}") from None
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(_BACKLOG)
-    except OSError as error:
-        made.close()
-        raise InvalidInput(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from None
-    return made
-
-
-def address_of(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

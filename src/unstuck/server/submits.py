@@ -61,7 +61,7 @@ class Submits:
 
     def enqueue(self, caller: Caller, exchange: Exchange) -> Future[HttpAnswer]:
         route, answer = routes()["jobs.enqueue"], _begun()
-        asked = _asked(caller, *asked_of(route, caller, exchange))
+        asked = _asked(caller, exchange, *asked_of(route, caller, exchange))
 
         def tell(outcome: NewJobView | Exception) -> None:
             try:
@@ -91,7 +91,7 @@ class Submits:
             try:
                 said = one if key is None else with_key(route, one, f"{key}#{number}")
                 args, kwargs = arguments(route, {}, exchange.query, said)
-                asked = _asked(caller, args, kwargs, ids)
+                asked = _asked(caller, exchange, args, kwargs, ids)
             except Exception as error:
                 items.put(number, error)
                 continue
@@ -102,9 +102,12 @@ class Submits:
         return items.answer
 
 
-def _asked(caller: Caller, args: tuple[Any, ...], kwargs: dict[str, Any], before: Collection[str] = ()) -> AskedJob:
+def _asked(
+    caller: Caller, exchange: Exchange, args: tuple[Any, ...], kwargs: dict[str, Any], before: Collection[str] = ()
+) -> AskedJob:
     who = routes()["jobs.enqueue"].operation.admitted(about(caller, kwargs))
-    return submitting.asked(who, *args, before=before, **kwargs)
+    asked = submitting.asked(who, *args, before=before, **kwargs)
+    return asked if exchange.trace is None else replace(asked, trace=exchange.trace)
 
 
 def _begun() -> Future[HttpAnswer]:

@@ -99,6 +99,8 @@ def claimed_of(row: Row, claim: str, route: Route, policy: Policy) -> ClaimedJob
         row["rank"],
         route.number,
         bool(row["has_target"]),
+        row["trace"],
+        row["span"],
     )
 
 

@@ -124,7 +124,7 @@ class ActionRunner:
     # --- attempts -----------------------------------------------------------------------------------------------
     def tell(self, holding: HeldAttempt, reason: str, now: float) -> None:
         holding.told_at = holding.told_at if holding.told_at is not None else now
-        emit("cancellation_requested", job=holding.job.id, kind=holding.asked, reason=reason)
+        emit("cancellation_requested", level=logging.INFO, **holding.facts, kind=holding.asked, reason=reason)
         self._fleet.cancel(holding.executor or 0, holding.ref, holding.asked, reason)
 
     def _interrupt(self, holding: HeldAttempt, stalls: bool, now: float) -> None:
@@ -134,7 +134,7 @@ class ActionRunner:
                 holding.stack = self._stack_of(post, holding)
         holding.interrupted_at = now
         holding.interrupts += 1
-        emit("interrupted", job=holding.job.id, workflow=holding.job.workflow, stalls=stalls)
+        emit("interrupted", level=logging.INFO, **holding.facts, stalls=stalls)
         self._fleet.interrupt(holding.executor or 0, holding.ref)
 
     def _convict(self, holding: HeldAttempt, now: float) -> None:
@@ -144,11 +144,11 @@ class ActionRunner:
             return  # it is planned again
         stack = stack or no_stack(post)
         self._state.ledger.convict(holding)
-        emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
+        emit("stuck", level=logging.WARNING, **holding.facts)
         error = ErrorInfo(ErrorType.EXECUTION_STUCK, did_not_respond(holding), stack)
         outcome = Stuck(error, pid=post.pid if post else None)
         duration = None if holding.started_at is None else round((now - holding.started_at) * 1000)
-        self._state.reports.append(Report(holding.ref, outcome, duration_ms=duration))
+        self._state.reports.append(Report(holding.ref, outcome, duration_ms=duration, span=holding.span))
 
     def _stack_of(self, post: Post, holding: HeldAttempt) -> str | None:
         """What a process wrote must not keep us from ending it."""

@@ -30,6 +30,7 @@ def reports_on_death(event: ExecutorDied, post: Post, held: Sequence[HeldAttempt
             ref=holding.ref,
             outcome=_outcome(event, post, holding, bodies, culprits),
             output=event.outputs.get(holding.ref),
+            span=holding.span,
         )
         for holding in bodies
     ]

@@ -182,4 +182,4 @@ class ExecutorChannel:
 
 
 def _weight(run: Run) -> int:
-    return len(run.payload) + 100
+    return len(run.payload) + len(run.trace or "") + 100

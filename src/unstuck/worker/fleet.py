@@ -64,12 +64,14 @@ class Fleet:
         fork: bool | None = None,
         policy: Policy | None = None,
         max_timeout: float | None = None,
+        log_json: bool = False,
         clock: Clock | None = None,
     ) -> None:
         self._slots = slots
         self._pulse = pulse
         self._import_limit = import_limit
         self.max_memory = max_memory
+        self._log_json = log_json
         self._clock = clock or MachineClock()
         self._members: dict[int, Member] = {}
         self._pending_forks = PendingForks()
@@ -101,6 +103,7 @@ class Fleet:
             say=self._say,
             heard=self._on_zygote_message,
             died=self._on_zygote_death,
+            log_json=log_json,
         )
         self._closed = False
 
@@ -113,7 +116,9 @@ class Fleet:
         if executor in self._members:
             raise ValueError(f"there is an executor {executor} already")
         try:
-            fork = prepare_fork(executor, alone, slots or self._slots, self._lease_until, self._clock.boot())
+            fork = prepare_fork(
+                executor, alone, slots or self._slots, self._lease_until, self._clock.boot(), log_json=self._log_json
+            )
             self._expect(fork)
         except OSError as error:
             status = f"could not be started: {error}"

@@ -68,7 +68,7 @@ class FleetEventHandler:
             case Recalled():
                 self._on_recalled(event, now)
             case HandlerOutput():
-                self._settler.say(event.ref, event.kind, event.text)
+                self._on_output(event)
             case FlowCall():
                 self._flow_calls.take(event)
             case ExecutorReady():
@@ -92,6 +92,12 @@ class FleetEventHandler:
         if holding is not None and holding.stage is Stage.FED:
             holding.begin(event.at, now)
 
+    def _on_output(self, event: HandlerOutput) -> None:
+        if event.kind != "span":
+            self._settler.say(event.ref, event.kind, event.text)
+        elif (holding := self._state.ledger.get(event.ref)) is not None:
+            holding.span = event.text
+
     def _on_finished(self, event: Finished, now: float) -> None:
         state, holding = self._state, self._state.ledger.get(event.ref)
         if holding is None:
@@ -108,7 +114,7 @@ class FleetEventHandler:
         state.ledger.end(event.ref)
         state.pace.note(job.workflow, event.duration_ms)
         outcome = _outcome(event.outcome, holding)
-        self._report(Report(event.ref, outcome, event.duration_ms, event.output, job.has_target))
+        self._report(Report(event.ref, outcome, event.duration_ms, event.output, job.has_target, holding.span))
 
     def _report(self, report: Report) -> None:
         """Behind what its handler had asked for before."""
@@ -206,7 +212,7 @@ class FleetEventHandler:
         for report in reports_on_death(event, post, ours):
             if (holding := state.ledger.end(report.ref)) is not None:
                 if isinstance(report.outcome, Stuck):
-                    emit("stuck", level=logging.WARNING, job=holding.job.id, workflow=holding.job.workflow)
+                    emit("stuck", level=logging.WARNING, **holding.facts)
                 self._report(report)
         for holding in post.holdings.values():
             if holding.stage in (Stage.STUCK, Stage.REVOKED):

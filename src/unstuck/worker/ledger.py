@@ -20,6 +20,7 @@ import msgspec
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
+from unstuck.model.trace import TraceContext
 from unstuck.worker.shares import FreeRoom
 
 
@@ -60,10 +61,26 @@ class HeldAttempt(msgspec.Struct):
     #: When it was interrupted because it kept others from their loop, without a request of its own.
     stalled_at: float | None = None
     start_reported: bool = False
+    #: The traceparent of its handler, if it is traced: what its next attempt links to, however this one ends.
+    span: str | None = None
 
     @property
     def ref(self) -> AttemptRef:
         return self.job.ref
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Which attempt it is, for the log. `trace_id` is of the trace that it was submitted in, else its own."""
+        job, span = self.job, TraceContext.read(self.span)
+        trace = span or TraceContext.read(job.trace)
+        return {
+            "job": job.id,
+            "workflow": job.workflow,
+            "tenant": job.tenant,
+            "attempt": job.attempt,
+            **({"trace_id": trace.trace_id} if trace is not None else {}),
+            **({"span_id": span.span_id} if span is not None else {}),
+        }
 
     def begin(self, at: float, now: float) -> None:
         """Its handler runs, since `at` if that can be true: the executor's word is not trusted."""

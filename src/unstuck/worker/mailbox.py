@@ -120,7 +120,7 @@ class MailboxReader:
         state, holding = self._state, self._state.ledger.get(ref)
         if holding is None or holding.stage >= Stage.STUCK:
             return
-        emit("revoked", level=logging.WARNING, job=holding.job.id, token=ref.token)
+        emit("revoked", level=logging.WARNING, **holding.facts, token=ref.token)
         if holding.stage is Stage.CLAIMED:
             state.unseated = [h for h in state.unseated if h.ref != ref]
             state.ledger.drop(ref)

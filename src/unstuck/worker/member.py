@@ -153,6 +153,8 @@ class Member:
             None if policy.timeout == "unlimited" else float(policy.timeout),
             policy.max_result,
             policy.grace,
+            job.trace,
+            job.span,
         )
 
     def owed(self, number: int) -> Fed:

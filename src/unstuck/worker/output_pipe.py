@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Iterator
+
+from unstuck.clock import wall
+from unstuck.model.log_lines import object_line
 
 #: Bytes per second that one source may say.
 ALLOWANCE = 64 << 10
@@ -17,12 +21,14 @@ _ATOM = 4096
 
 
 class OutputPipe:
-    """One source: the read end of its pipe, under a name that goes before each line."""
+    """One source: the read end of its pipe, under a name that goes before each line. `as_json`: each is an object."""
 
-    def __init__(self, fd: int, name: str, to: int = 2) -> None:
+    def __init__(self, fd: int, name: str, to: int = 2, *, as_json: bool = False) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
+        self._name = name
         self._prefix = f"[{name}] ".encode()
+        self._as_json = as_json
         self._to = to
         self._line = b""
         self._window = 0.0
@@ -63,8 +69,23 @@ class OutputPipe:
             self._write(self._line + b"\n")
             self._line = b""
 
+    def _object(self, line: bytes) -> Iterator[bytes]:
+        """Each small enough to be written in one piece, between the lines of others."""
+        text = line.decode(errors="replace")
+        at = wall().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        told = object_line({"at": at, "event": "output", "process": self._name, "text": text}).encode() + b"\n"
+        if len(told) <= _ATOM or len(text) < 2:
+            yield told
+        else:
+            half = len(line) // 2
+            yield from self._object(line[:half])
+            yield from self._object(line[half:])
+
     def _write(self, line: bytes) -> None:
-        text = self._prefix + line
+        for text in self._object(line.rstrip(b"\n")) if self._as_json else (self._prefix + line,):
+            self._put(text)
+
+    def _put(self, text: bytes) -> None:
         for begin in range(0, len(text), _ATOM):
             # Ready for writing means that at least so much can be written without waiting.
             if not select.select([], [self._to], [], 0)[1]:

@@ -27,7 +27,9 @@ class PendingFork:
     descriptors: tuple[int, ...]
 
 
-def prepare_fork(executor: int, alone: bool, slots: int, lease_until: float, now: float) -> PendingFork:
+def prepare_fork(
+    executor: int, alone: bool, slots: int, lease_until: float, now: float, *, log_json: bool = False
+) -> PendingFork:
     """Its descriptors, both ends of each; nothing stays open if one of them cannot be had."""
     cells = 2 * slots + AHEAD
     with contextlib.ExitStack() as undo:
@@ -46,7 +48,7 @@ def prepare_fork(executor: int, alone: bool, slots: int, lease_until: float, now
         undo.callback(close_all, (output, their_output))
         ours.setblocking(False)
         page.grant(lease_until)
-        output_pipe = OutputPipe(output, f"executor {executor}")
+        output_pipe = OutputPipe(output, f"executor {executor}", as_json=log_json)
         member = Member(executor, alone, ours, page, Dumps(stack), output_pipe, now, list(range(cells)))
         undo.pop_all()
     return PendingFork(member, slots, (theirs.detach(), page_fd, their_stack, their_output))

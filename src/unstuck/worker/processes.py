@@ -82,11 +82,11 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class HandlerOutput:
-    """What a running handler printed, logged or reported as progress (`kind`)."""
+    """What a running handler printed, logged or reported as progress (`kind`); or the span that it runs in."""
 
     executor: int
     ref: AttemptRef
-    kind: Literal["output", "progress"]
+    kind: Literal["output", "progress", "span"]
     text: str
 
 

@@ -28,7 +28,7 @@ from unstuck.store.port import HELD, Report, Settled, Store, Verdict
 from unstuck.telemetry import emit, emit_jobs, wants_jobs
 from unstuck.worker.body_marks import BodyMarkLifter
 from unstuck.worker.handler_output import HandlerOutputWriter
-from unstuck.worker.ledger import Ledger
+from unstuck.worker.ledger import HeldAttempt, Ledger
 from unstuck.worker.write_retries import SOON, STORE_AWAY, TRIES, pause_after
 
 BATCH = 400
@@ -277,12 +277,12 @@ class Settler:
         holding = self._ledger.settling(answer.ref)
         error: ErrorInfo | None = getattr(report.outcome, "error", None)
         return {
-            "job": self._id_of(answer.ref),
-            "workflow": holding.job.workflow if holding else None,
+            **(holding.facts if holding else {"job": self._id_of(answer.ref), "workflow": None}),
             "state": str(answer.state),
             "duration_ms": report.duration_ms,
             "error_type": error.type if error else None,
             "error_message": error.message if error else None,
+            **_obedience(holding, self._clock.boot()),
         }
 
     # --- what cannot be written ---------------------------------------------------------------------------------
@@ -351,3 +351,10 @@ class Settler:
 
 def _is_large(outcome: Outcome) -> bool:
     return isinstance(outcome, Returned) and len(outcome.result or "") >= _LARGE
+
+
+def _obedience(holding: HeldAttempt | None, now: float) -> dict[str, object]:
+    """What it was asked, and how long it took from there to its end."""
+    if holding is None or holding.asked is None or holding.told_at is None:
+        return {}
+    return {"request": str(holding.asked), "obeyed_in": round(now - holding.told_at, 3)}

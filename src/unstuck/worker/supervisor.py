@@ -7,7 +7,8 @@ process can do is begin anew, under a new name, with new executors: a laptop tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from unstuck.model.times import Times
 from unstuck.telemetry import emit
@@ -16,15 +17,38 @@ from unstuck.worker.parts import End
 from unstuck.worker.shutdown import Shutdown, signals_handled
 
 
+class Beside(Protocol):
+    """What lives as long as the worker, whatever becomes of its incarnations."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Supervisor:
     """`run()` blocks until the worker has left and answers its exit code; `stop()` may be called from anywhere."""
 
-    def __init__(self, begin: Callable[[Shutdown], Incarnation], times: Times) -> None:
+    def __init__(self, begin: Callable[[Shutdown], Incarnation], times: Times, beside: Sequence[Beside] = ()) -> None:
         self._begin = begin
         self._shutdown = Shutdown(times)
         self._present: Incarnation | None = None
+        self._beside = beside
+
+    @property
+    def held(self) -> int:
+        """Attempts that it holds now."""
+        return 0 if self._present is None else self._present.state.ledger.held
 
     def run(self) -> int:
+        for each in self._beside:
+            each.start()
+        try:
+            return self._run()
+        finally:
+            for each in self._beside:
+                each.close()
+
+    def _run(self) -> int:
         with signals_handled(self._shutdown, self._nudge):
             while True:
                 self._present = self._begin(self._shutdown)

@@ -34,6 +34,7 @@ from unstuck.model.parts import MAX_PART
 from unstuck.model.payload import MAX_DEPTH, MAX_PAYLOAD, check_name, check_text, clean_text, decode
 from unstuck.model.policy import LONGEST, MOST_SPENT, Policy, filled
 from unstuck.model.settlement import ErrorInfo, Lost, Outcome, Parked, Raised, Returned, Stopped
+from unstuck.model.trace import checked
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.worker.processes import LeftBehind
 
@@ -91,6 +92,10 @@ def said(message: Say) -> str:
             decode(message.text, "progress")
         except NotStorable as error:
             raise BadFrame(str(error)) from None
+    elif message.kind == "span":
+        if (known := checked(message.text)) is None:
+            raise BadFrame("a span that is none")
+        return known
     return clean_text(message.text, MAX_TEXT)
 
 
@@ -150,6 +155,7 @@ def _check_job(job: NewJob) -> None:
         raise BadFrame("a start without a time zone")
     if problems := job.policy.problems():
         raise BadFrame("; ".join(problems))
+    job.trace = checked(job.trace)
     _check_said(job.said)
     _check_json(job.payload, MAX_PAYLOAD, "a payload")
 

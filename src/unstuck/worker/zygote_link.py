@@ -59,6 +59,7 @@ class ZygoteLink:
         say: Callable[[FleetEvent], None],
         heard: Callable[[Any], None],
         died: Callable[[str], None],
+        log_json: bool = False,
     ) -> None:
         self._setup = setup
         self._import_limit = import_limit
@@ -67,6 +68,7 @@ class ZygoteLink:
         self._say = say
         self._heard = heard
         self._died = died
+        self._log_json = log_json
         self._zygote: ZygoteProcess | None = None
         self._start_at = math.inf
         self._failures = 0
@@ -145,7 +147,7 @@ class ZygoteLink:
             )
             undo.pop_all()
         ours.setblocking(False)
-        output_pipe = OutputPipe(output, "app")
+        output_pipe = OutputPipe(output, "app", as_json=self._log_json)
         zygote = ZygoteProcess(process, ours, output_pipe, self._clock.boot() + self._import_limit)
         self._selector.watch(ours, lambda _: self._hear(zygote))
         self._selector.watch(output, lambda _: self._drain(output_pipe))

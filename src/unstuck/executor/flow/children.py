@@ -16,6 +16,7 @@ from unstuck.executor.flow.results import results_of
 from unstuck.executor.flow.rules import FlowRules, HandlerContext, not_awaited
 from unstuck.executor.flow.waits import IN_HANDLER, FlowWaits
 from unstuck.executor.messages import ChildAnswer, GatherAnswer, GatherMessage, SpawnMessage
+from unstuck.executor.tracing import send_with
 from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import NewJob
@@ -71,6 +72,7 @@ class FlowChildren:
             return ChildRef(known.id)
         pending = self._journal.sent_before("child", name, ordinal)
         if pending is None:
+            send_with(job)
             pending = self._journal.send("child", name, ordinal, SpawnMessage(name, ordinal, job, on_end))
         _, answer = await self._journal.receive("child", name, ordinal, pending)
         assert isinstance(answer, ChildAnswer)

@@ -16,6 +16,7 @@ from unstuck.executor.flow.parking import Parking
 from unstuck.executor.flow.rules import FlowRules, HandlerContext
 from unstuck.executor.flow.step_function import StepStopped, call_step, is_coroutine
 from unstuck.executor.messages import RecordStep
+from unstuck.executor.tracing import begin_step, end_step
 from unstuck.model.errors import BudgetExceeded, Fail, InvalidInput, NotStorable, Retry, quoted
 from unstuck.model.payload import check_name
 from unstuck.model.policy import Backoff
@@ -93,7 +94,7 @@ class FlowSteps:
             if answer is None:
                 self._check_room(name)
                 began = boot()
-                text = self._packed(name, await self._try(name, call, timeout, retries))
+                text = self._packed(name, await self._traced(name, call, timeout, retries))
                 record = RecordStep(name, ordinal, text, max(0, int((boot() - began) * 1000)))
                 answer = self._journal.send("step", name, ordinal, record, text)
             text, _ = await self._journal.receive("step", name, ordinal, answer)
@@ -106,6 +107,17 @@ class FlowSteps:
         """Before the function is called: what cannot be recorded should not happen."""
         if self._journal.recorded >= MOST_STEPS:
             raise InvalidInput(f"step {name!r} is one too many: a job has {MOST_STEPS:,} steps at most")
+
+    async def _traced(self, name: str, call: Callable[[], Any], timeout: float | None, retries: int) -> Any:
+        if (span := begin_step(name)) is None:
+            return await self._try(name, call, timeout, retries)
+        try:
+            value = await self._try(name, call, timeout, retries)
+        except BaseException as error:
+            end_step(span, error)
+            raise
+        end_step(span)
+        return value
 
     async def _try(self, name: str, call: Callable[[], Any], timeout: float | None, retries: int) -> Any:
         is_async = is_coroutine(call)

@@ -136,7 +136,7 @@ def _apply(
     if settlement.state is not JobState.COMPLETED:
         state = JobState.QUEUED if wait and wait["answer"] else settlement.state
         rest = _rest(changes, t, tools, row, settlement, state, turn, count, error_type, error_message)
-        changes.rests.append({**rest, "started": int(started)})
+        changes.rests.append({**rest, "started": int(started), "span": report.span})
 
 
 def _facts(row: Row, settlement: Settlement, by: str, own: bool) -> dict[str, Any]:

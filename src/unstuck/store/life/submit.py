@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unstuck.model.dependencies import cycle
 from unstuck.model.errors import IdConflict, InvalidInput, KeyConflict, NotStorable, StoreBusy
-from unstuck.model.job import AfterFailure, NewJob, ids_of, patterns_of, payloads_of
+from unstuck.model.job import AfterFailure, NewJob, ids_of, patterns_of, payloads_of, traces_of
 from unstuck.model.lifecycle import JobState
 from unstuck.model.names import LIFE
 from unstuck.model.payload import check_text
@@ -87,6 +87,7 @@ def at_once(database: Database, jobs: Sequence[NewJob], plain: Plain) -> list[Su
         uids=uids,
         routes=plain.routes_of(count),
         payloads=payloads_of(jobs),
+        traces=traces_of(jobs),
         jobs=count,
         earliest=earliest,
         latest=min(latest, plain.until),
@@ -153,10 +154,11 @@ def plainly(t: Transaction, jobs: Sequence[NewJob], plain: Plain) -> list[Submit
     if door["is_watched"] or door["now"] > plain.until or plain.seen not in (None, door["seen"]):
         return None
     facts = {**plain.facts, "now": door["now"]}
-    rows = zip(ids_of(jobs), plain.routes_of(len(jobs)), payloads_of(jobs), strict=True)
+    traces = traces_of(jobs) or [None] * len(jobs)
+    rows = zip(ids_of(jobs), plain.routes_of(len(jobs)), payloads_of(jobs), traces, strict=True)
     answers = [
-        Submitted(uid, t.run("submit_plain", uid=uid, payload=payload, route=route, **facts) == 1)
-        for uid, route, payload in rows
+        Submitted(uid, t.run("submit_plain", uid=uid, payload=payload, route=route, trace=trace, **facts) == 1)
+        for uid, route, payload, trace in rows
     ]
     last = door["last"] or 0
     t.run("queue_plain", last=last)
@@ -325,6 +327,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
         "on_hold": int(job.on_hold),
         "after_failure": job.after_failure if job.after else None,
         "replay_of": job.replay_of,
+        "trace": job.trace,
     }
 
 

@@ -97,7 +97,10 @@ def _stuck(t: Transaction, tools: Settling, row: Row) -> Stuck:
 
 def _recovered(rows: list[Row], outcomes: Outcomes) -> list[Recovered]:
     states = {ref.job: state for ref, state in outcomes.states.items()}
-    return [Recovered(row["uid"], row["worker_name"], states[row["job"]]) for row in rows]
+    return [
+        Recovered(row["uid"], row["worker_name"], states[row["job"]], (row["now"] - row["beat_at"]) / 1_000_000)
+        for row in rows
+    ]
 
 
 def release_due(t: Transaction, timers: Sequence[Timer]) -> tuple[list[int], bool]:

@@ -88,11 +88,11 @@ def waits(t: Transaction, after: int, limit: int) -> WaitingRoutes:
     rows = t.all("waits", after=after, most=limit)
     # A route whose last job was taken between two steps of the statement has nothing to show.
     return WaitingRoutes(
-        [_waiting(row) for row in rows if row["uid"] is not None], _looked_to(rows, limit) if rows else 0
+        [waiting_of(row) for row in rows if row["uid"] is not None], _looked_to(rows, limit) if rows else 0
     )
 
 
-def _waiting(row: Row) -> Waiting:
+def waiting_of(row: Row) -> Waiting:
     return Waiting(
         route=row["route"],
         id=row["uid"],

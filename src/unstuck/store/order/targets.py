@@ -39,8 +39,7 @@ def take_turn(
                 changes.news.append(freed(job, by))
         case Turn.BLOCK:
             changes.blocks.append({"target": target, "job": job, "at": now})
-            if not was_blocker:
-                changes.news.append(NewsItem(NewsKind.TARGET_BLOCKED, job=job))
+            changes.news.append(NewsItem(NewsKind.TARGET_BLOCKED, job=job))
     changes.touched.add(target)
 
 

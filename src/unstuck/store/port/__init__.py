@@ -26,6 +26,7 @@ from unstuck.store.port.jobs import (
     Submitted,
 )
 from unstuck.store.port.keys import KeysPort, SeenKey
+from unstuck.store.port.metrics import JobStand, JobStands, MetricsPort, TroubleStand
 from unstuck.store.port.order import (
     BY_CODE,
     EVERY,
@@ -123,12 +124,15 @@ __all__ = [
     "Ingested",
     "JobFilter",
     "JobPage",
+    "JobStand",
+    "JobStands",
     "JobsPort",
     "KeysPort",
     "Limit",
     "LimitKind",
     "LimitPart",
     "LockHolder",
+    "MetricsPort",
     "NameKind",
     "NewBulk",
     "NewChild",
@@ -165,6 +169,7 @@ __all__ = [
     "TallyBy",
     "TargetRecord",
     "TenantRecord",
+    "TroubleStand",
     "Verdict",
     "Waiting",
     "WaitingRoutes",
@@ -187,6 +192,7 @@ class Store(
     SweepsPort,
     ReadPort,
     SeriesPort,
+    MetricsPort,
     Protocol,
 ):
     """All the verbs."""

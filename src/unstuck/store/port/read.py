@@ -210,8 +210,8 @@ class ReadPort(Protocol):
         ...
 
     def dossier(self, tenant: str, job: str, last: int | None = None) -> Dossier | None:
-        """Everything about a job, with its `last` events and attempts, and None with no more than a page of either.
-        One question, and one more for each kind of thing that it has."""
+        """Everything about a job, with its `last` events and attempts, a page of each at most. One question, and
+        one more for each kind of thing that it has."""
         ...
 
     def gate_facts(self, tenant: str, job: str) -> Facts | None:

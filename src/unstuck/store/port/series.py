@@ -42,6 +42,10 @@ class SeriesPort(Protocol):
         too, where another worker is counting."""
         ...
 
+    def counted_until(self) -> datetime:
+        """What ended before has been counted."""
+        ...
+
     def forget_series(self, retention: float, batch: int = 1000, past: int = 0) -> int: ...
 
     def series(

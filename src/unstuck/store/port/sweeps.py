@@ -58,6 +58,8 @@ class Recovered:
     id: str
     worker: str
     state: JobState
+    #: Seconds since that worker's last beat.
+    silent_for: float = 0.0
 
 
 NameKind = Literal["routes", "targets"]
@@ -211,7 +213,11 @@ class SweepsPort(Protocol):
         ...
 
     def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:
-        """News that are older than this, whose own time is over, or that are too many of one tenant."""
+        """News that are older than this, or whose own time is over."""
+        ...
+
+    def forget_published(self, batch: int = 1000, past: int = 0) -> int:
+        """The oldest of what a tenant has published beyond what is kept of it. It counts all there is."""
         ...
 
     def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:

@@ -95,13 +95,15 @@ class Claimed(list[ClaimedJob]):
 @dataclass(slots=True)
 class Report:
     """How an attempt ended, as its worker saw it. `output` is what the handler printed and logged, capped.
-    `has_target` is a hint that spares a settle the way that is open only to jobs without one."""
+    `has_target` is a hint that spares a settle the way that is open only to jobs without one. `span`: the traceparent
+    of the attempt, for the next one to link to."""
 
     ref: AttemptRef
     outcome: Outcome
     duration_ms: int | None = None
     output: str | None = None
     has_target: bool = False
+    span: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from unstuck.store.rows import attempts_of, event_of, instant, job_of
 
 
 def of(t: Transaction, name_ids: NameIds, tenant: str, uid: str, last: int | None) -> Dossier | None:
-    row = t.one("dossier", tenant=tenant, uid=uid, last=min(last or HISTORY_PAGE, HISTORY_PAGE), most=HISTORY_PAGE)
+    few = HISTORY_PAGE if last is None else min(last, HISTORY_PAGE)
+    row = t.one("dossier", tenant=tenant, uid=uid, last=few, most=few)
     if row is None:
         return None
     number, policy = row["number"], name_ids.policy(t, row["policy"])
@@ -40,7 +41,7 @@ def _attempts(t: Transaction, row: Row, events: list[EventRecord], last: int | N
     """The events tell of them, if they are all there."""
     if not row["token"]:
         return []
-    after = max(0, row["token"] - min(last or ATTEMPTS_PAGE, ATTEMPTS_PAGE))
+    after = max(0, row["token"] - (ATTEMPTS_PAGE if last is None else min(last, ATTEMPTS_PAGE)))
     wanted = {"tenant": row["tenant"], "uid": row["uid"], "after": after, "upto": after + ATTEMPTS_PAGE}
     if len(events) == row["event_count"]:
         theirs = [event for event in events if after < event.token <= after + ATTEMPTS_PAGE]

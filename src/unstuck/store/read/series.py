@@ -9,6 +9,7 @@ younger than `settled_after`, longer than any transaction of ours lives, is left
 
 from __future__ import annotations
 
+from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import JobState
 from unstuck.model.series import BUCKETS, MINUTE
 from unstuck.store.database import Database, Row, Transaction
@@ -37,6 +38,7 @@ def _count(t: Transaction, settled_after: float, batch: int) -> int:
         until = found["last"] + 1  # with all that ended in the same instant
     if found["ends"]:
         t.run("count_ends", since=since, until=until)
+        t.run("add_totals", since=since, until=until, stuck=ErrorType.EXECUTION_STUCK)
     t.run("move_counted", until=until)
     return int(found["ends"])
 

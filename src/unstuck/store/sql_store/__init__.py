@@ -9,6 +9,7 @@ from unstuck.store.sql_store.flow import SqlFlow
 from unstuck.store.sql_store.guard import SqlGuard
 from unstuck.store.sql_store.jobs import SqlJobs
 from unstuck.store.sql_store.keys import SqlKeys
+from unstuck.store.sql_store.metrics import SqlMetrics
 from unstuck.store.sql_store.order import SqlOrder
 from unstuck.store.sql_store.read import SqlRead
 from unstuck.store.sql_store.series import SqlSeries
@@ -16,7 +17,9 @@ from unstuck.store.sql_store.sweeps import SqlSweeps
 from unstuck.store.sql_store.worker import SqlWorker
 
 
-class SqlStore(SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlKeys, SqlSweeps, SqlRead, SqlSeries):
+class SqlStore(
+    SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlKeys, SqlSweeps, SqlRead, SqlSeries, SqlMetrics
+):
     """Safe to share between threads; as safe across a fork as its database is."""
 
     def wait_for_work(self, timeout: float) -> Hint | None:

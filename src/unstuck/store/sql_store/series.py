@@ -16,6 +16,10 @@ class SqlSeries(SqlVerbs):
     def count_ends(self, settled_after: float, batch: int = 5000) -> int:
         return series.count_ends(self._database, settled_after, batch)
 
+    def counted_until(self) -> datetime:
+        (row,) = self._database.read(lambda t: t.all("counted"))
+        return instant(row["until"])
+
     def forget_series(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         return self._database.write(
             lambda t: t.run("forget_series", retention=span(retention), batch=batch, past=past)

@@ -42,7 +42,7 @@ WITH clock AS MATERIALIZED (
     RETURNING job
 ), attempt AS (
     SELECT j.id, j.token + 1 AS token, j.uid, j.run, j.event_count + 1 AS event_count, j.route, j.target, j.rank, j.payload, j.policy,
-           j.alone, 1 + j.failures + j.losses + j.suspects AS attempt, j.expires_at, clock.now
+           j.alone, 1 + j.failures + j.losses + j.suspects AS attempt, j.expires_at, j.trace, j.span, clock.now
       FROM picked
       JOIN unstuck_jobs j ON j.id = picked.job
      CROSS JOIN clock
@@ -53,9 +53,9 @@ WITH clock AS MATERIALIZED (
     INSERT INTO unstuck_events (job, number, at, kind, run, token, data)
     SELECT id, event_count, now, 'claimed', run, token, :data FROM attempt
 ), answer AS MATERIALIZED (
-    SELECT SUM(160 + octet_length(payload)) <= :room AS fits FROM attempt
+    SELECT SUM(160 + octet_length(payload) + COALESCE(octet_length(trace), 0)) <= :room AS fits FROM attempt
 )
-SELECT id, token, run, route, rank, policy, alone, attempt, expires_at, target IS NOT NULL AS has_target, now, uid,
+SELECT id, token, run, route, rank, policy, alone, attempt, expires_at, target IS NOT NULL AS has_target, now, uid, trace, span,
        CASE WHEN fits THEN payload END AS payload
   FROM attempt
  CROSS JOIN answer

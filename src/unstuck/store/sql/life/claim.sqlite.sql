@@ -41,7 +41,7 @@ SELECT j.id, j.token + 1, :claim, :worker, j.route, j.policy, j.target, j.run, j
 -- name: opened_jobs
 -- The attempts that this transaction has just opened, in claim order. A payload above :most bytes is left for claimed_jobs.
 SELECT j.id, r.token, r.run, j.route, j.rank, j.policy, j.alone, 1 + j.failures + j.losses + j.suspects AS attempt, j.expires_at,
-       j.target IS NOT NULL AS has_target, j.uid,
+       j.target IS NOT NULL AS has_target, j.uid, j.trace, j.span,
        CASE WHEN length(CAST(j.payload AS BLOB)) <= :most THEN j.payload END AS payload
   FROM unstuck_running r
   JOIN unstuck_jobs j ON j.id = r.job
@@ -65,7 +65,7 @@ DELETE FROM unstuck_ready
 -- The open attempts of one claim behind a place in it, in claim order. Texts up to :room bytes, at least those of the first; the
 -- rows behind that come without them (payload IS NULL).
 SELECT j.id, r.token, r.run, j.route, j.rank, j.policy, j.alone, 1 + j.failures + j.losses + j.suspects AS attempt,
-       j.target IS NOT NULL AS has_target, j.uid, CASE WHEN r.before < :room THEN j.payload END AS payload
+       j.target IS NOT NULL AS has_target, j.uid, j.trace, j.span, CASE WHEN r.before < :room THEN j.payload END AS payload
   FROM (SELECT a.job, a.token, a.run,
                COALESCE(SUM(160 + length(CAST(b.payload AS BLOB)))
                    OVER (ORDER BY b.rank, b.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before

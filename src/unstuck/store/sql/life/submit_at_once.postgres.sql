@@ -10,13 +10,13 @@ WITH clock AS MATERIALIZED (
            AND (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NULL AS is_open
       FROM clock
 ), born AS (
-    INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at)
+    INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at, trace)
     SELECT r.uid, CAST(:tenant AS TEXT), CAST(:queue AS TEXT), CAST(:workflow AS TEXT), r.route, CAST(:priority AS INTEGER),
-           clock.now - CAST(:priority AS BIGINT) * 60000000, r.payload, CAST(:policy AS BIGINT), clock.now, clock.now
+           clock.now - CAST(:priority AS BIGINT) * 60000000, r.payload, CAST(:policy AS BIGINT), clock.now, clock.now, r.trace
       FROM clock
       JOIN door ON door.is_open
-     CROSS JOIN unnest(CAST(:uids AS TEXT[]), CAST(:routes AS BIGINT[]), CAST(:payloads AS TEXT[]))
-                WITH ORDINALITY AS r (uid, route, payload, place)
+     CROSS JOIN unnest(CAST(:uids AS TEXT[]), CAST(:routes AS BIGINT[]), CAST(:payloads AS TEXT[]), CAST(:traces AS TEXT[]))
+                WITH ORDINALITY AS r (uid, route, payload, trace, place)
      ORDER BY r.place
     ON CONFLICT (uid) DO NOTHING
     RETURNING id, uid, route, rank, created_at

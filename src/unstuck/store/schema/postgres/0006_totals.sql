@@ -1,0 +1,43 @@
+-- The totals: the same as the series, ever since, for counters that must never fall. tenant '': of all tenants together; queue and workflow '': of all names.
+-- stuck: how many of those that failed were stuck. waited (microseconds) and ran (milliseconds): the sums of what wait_N and run_N sort.
+-- moved_at: when something was last added; what nobody has added to for long is forgotten, but for the row of everything.
+CREATE TABLE unstuck_totals (
+    tenant    TEXT NOT NULL,
+    queue     TEXT NOT NULL,
+    workflow  TEXT NOT NULL,
+    moved_at  BIGINT NOT NULL,
+    completed BIGINT NOT NULL DEFAULT 0,
+    failed    BIGINT NOT NULL DEFAULT 0,
+    timeout   BIGINT NOT NULL DEFAULT 0,
+    cancelled BIGINT NOT NULL DEFAULT 0,
+    dead      BIGINT NOT NULL DEFAULT 0,
+    stuck     BIGINT NOT NULL DEFAULT 0,
+    waited    BIGINT NOT NULL DEFAULT 0,
+    ran       BIGINT NOT NULL DEFAULT 0,
+    wait_1    BIGINT NOT NULL DEFAULT 0,
+    wait_2    BIGINT NOT NULL DEFAULT 0,
+    wait_3    BIGINT NOT NULL DEFAULT 0,
+    wait_4    BIGINT NOT NULL DEFAULT 0,
+    wait_5    BIGINT NOT NULL DEFAULT 0,
+    wait_6    BIGINT NOT NULL DEFAULT 0,
+    wait_7    BIGINT NOT NULL DEFAULT 0,
+    wait_8    BIGINT NOT NULL DEFAULT 0,
+    wait_9    BIGINT NOT NULL DEFAULT 0,
+    wait_10   BIGINT NOT NULL DEFAULT 0,
+    wait_11   BIGINT NOT NULL DEFAULT 0,
+    wait_12   BIGINT NOT NULL DEFAULT 0,
+    run_1     BIGINT NOT NULL DEFAULT 0,
+    run_2     BIGINT NOT NULL DEFAULT 0,
+    run_3     BIGINT NOT NULL DEFAULT 0,
+    run_4     BIGINT NOT NULL DEFAULT 0,
+    run_5     BIGINT NOT NULL DEFAULT 0,
+    run_6     BIGINT NOT NULL DEFAULT 0,
+    run_7     BIGINT NOT NULL DEFAULT 0,
+    run_8     BIGINT NOT NULL DEFAULT 0,
+    run_9     BIGINT NOT NULL DEFAULT 0,
+    run_10    BIGINT NOT NULL DEFAULT 0,
+    run_11    BIGINT NOT NULL DEFAULT 0,
+    run_12    BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, queue, workflow)
+) WITH (fillfactor = 50);
+CREATE INDEX unstuck_totals_moved ON unstuck_totals (moved_at);

@@ -1,0 +1,43 @@
+-- The totals: the same as the series, ever since, for counters that must never fall. tenant '': of all tenants together; queue and workflow '': of all names.
+-- stuck: how many of those that failed were stuck. waited (microseconds) and ran (milliseconds): the sums of what wait_N and run_N sort.
+-- moved_at: when something was last added; what nobody has added to for long is forgotten, but for the row of everything.
+CREATE TABLE unstuck_totals (
+    tenant    TEXT NOT NULL,
+    queue     TEXT NOT NULL,
+    workflow  TEXT NOT NULL,
+    moved_at  INTEGER NOT NULL,
+    completed INTEGER NOT NULL DEFAULT 0,
+    failed    INTEGER NOT NULL DEFAULT 0,
+    timeout   INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    dead      INTEGER NOT NULL DEFAULT 0,
+    stuck     INTEGER NOT NULL DEFAULT 0,
+    waited    INTEGER NOT NULL DEFAULT 0,
+    ran       INTEGER NOT NULL DEFAULT 0,
+    wait_1    INTEGER NOT NULL DEFAULT 0,
+    wait_2    INTEGER NOT NULL DEFAULT 0,
+    wait_3    INTEGER NOT NULL DEFAULT 0,
+    wait_4    INTEGER NOT NULL DEFAULT 0,
+    wait_5    INTEGER NOT NULL DEFAULT 0,
+    wait_6    INTEGER NOT NULL DEFAULT 0,
+    wait_7    INTEGER NOT NULL DEFAULT 0,
+    wait_8    INTEGER NOT NULL DEFAULT 0,
+    wait_9    INTEGER NOT NULL DEFAULT 0,
+    wait_10   INTEGER NOT NULL DEFAULT 0,
+    wait_11   INTEGER NOT NULL DEFAULT 0,
+    wait_12   INTEGER NOT NULL DEFAULT 0,
+    run_1     INTEGER NOT NULL DEFAULT 0,
+    run_2     INTEGER NOT NULL DEFAULT 0,
+    run_3     INTEGER NOT NULL DEFAULT 0,
+    run_4     INTEGER NOT NULL DEFAULT 0,
+    run_5     INTEGER NOT NULL DEFAULT 0,
+    run_6     INTEGER NOT NULL DEFAULT 0,
+    run_7     INTEGER NOT NULL DEFAULT 0,
+    run_8     INTEGER NOT NULL DEFAULT 0,
+    run_9     INTEGER NOT NULL DEFAULT 0,
+    run_10    INTEGER NOT NULL DEFAULT 0,
+    run_11    INTEGER NOT NULL DEFAULT 0,
+    run_12    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, queue, workflow)
+) WITHOUT ROWID;
+CREATE INDEX unstuck_totals_moved ON unstuck_totals (moved_at);
