@@ -17,7 +17,7 @@ WORDS = {
     "enqueue": ["add", "1"], "why": [JOB], "stack": [JOB],
     "blacklist add": ["harm"], "blacklist remove": ["harm"], "settings get": ["breaker_probe_after"],
     "settings set": ["breaker_probe_after", "60"], "notifications ack": ["1"], "quarantine retry": ["--all"],
-    "approvals approve": [JOB], "approvals reject": [JOB], "events send": [JOB, "paid"],
+    "approvals approve": [JOB], "approvals reject": [JOB], "events send": [JOB, "paid"], "events publish": ["paid"],
     "jobs resolve": [JOB, "null"], "jobs reprioritise": ["5", JOB],
     "bulks show": ["1"], "bulks cancel": ["1"],
     "keys create": ["ci", "--role", "reader"], "keys show": ["a1b2c3d4"], "keys revoke": ["a1b2c3d4"],

@@ -538,9 +538,10 @@ def test_the_newest_of_a_tenant_are_kept(store: SqlStore, monkeypatch: pytest.Mo
     for tenant, count in (("acme", 3), (TENANT, 9), ("zoo", 6)):
         for n in range(count):
             store.publish(tenant, said(data={"n": n}), "ada", f"k{n}")
-    assert store.forget_news(DAY, batch=3) == 3
-    assert store.forget_news(DAY) == 2
     assert store.forget_news(DAY) == 0
+    assert store.forget_published(batch=3) == 3
+    assert store.forget_published() == 2
+    assert store.forget_published() == 0
     kept = [(e.tenant, e.data["n"]) for e in Whole(store).read() if e.by]
     assert kept == [("acme", n) for n in range(3)] + [(TENANT, n) for n in range(4, 9)] + [
         ("zoo", n) for n in range(1, 6)

@@ -286,6 +286,13 @@ def test_sqlite_searches_what_it_touches_and_reads_a_batch_once(tmp_path: Path) 
             assert not re.search(r"(SEARCH|SCAN) [aej] ", before), f"{name} reads its batch once per row: {steps}"
 
 
+def test_sqlite_finds_a_page_of_the_feed_by_its_place_among_all_news_too(tmp_path: Path) -> None:
+    with migrated(tmp_path / "empty.db") as connection:
+        [steps] = [steps for name, steps in sqlite_plans(connection) if name == "feed_page"]
+        found = [step for step in steps if step.startswith("SEARCH e ")]
+        assert found == ["SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"] * 2, steps
+
+
 def test_sqlite_reads_no_whole_table_for_a_few_rows_once_it_knows_that_there_are_many(tmp_path: Path) -> None:
     """Who runs ANALYZE tells it so: then it may put all keys of a table into a filter before it looks up three."""
     with migrated(tmp_path / "full.db") as connection:

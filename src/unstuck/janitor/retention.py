@@ -33,6 +33,8 @@ _LEAST = 10
 #: What a batch may take, of a store call.
 _AIM = 1 / 3
 _EVERY = 60.0
+#: Where the look itself costs: some hundred milliseconds of CPU for a million.
+_SELDOM = {"published": 600.0}
 #: How long the rest after a batch is while there is more, of what the batch took.
 _REST = 1 / 2
 #: How many are to go for each that ends: a tenth more, so that what has gathered goes too.
@@ -68,9 +70,10 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "workflows": Oldest(lambda *part: store.forget_workflows(times.retention, *part)),
         "breakers": Oldest(store.forget_breakers),
         "news": Oldest(lambda *part: store.forget_news(times.feed_retention, *part)),
+        "published": Oldest(store.forget_published),
         "feed": Oldest(lambda *part: store.forget_feed(times.feed_retention, *part)),
     }
-    return [RetentionDuty(kind, forget, times, clock) for kind, forget in kinds.items()]
+    return [RetentionDuty(kind, forget, times, clock, _SELDOM.get(kind, _EVERY)) for kind, forget in kinds.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +168,14 @@ Forget = Oldest | EndedJobs
 
 
 class RetentionDuty:
-    def __init__(self, kind: str, forget: Forget, times: Times, clock: Clock) -> None:
+    def __init__(self, kind: str, forget: Forget, times: Times, clock: Clock, idle: float = _EVERY) -> None:
+        """`idle`: how long it rests where there is nothing more to do."""
         self.name = f"retention of {kind}"
         self._forget = forget
         self._times = times
         self._clock = clock
         self._batch = Batch(_MOST, least=_LEAST)
-        self._rest = _EVERY
+        self._idle = self._rest = idle
 
     @property
     def every(self) -> float:
@@ -180,7 +184,7 @@ class RetentionDuty:
     def tick(self, now: float, budget: Budget) -> int:
         began, size = self._clock.boot(), self._batch.size
         some = self._forget_some()
-        self._rest = self._rest_after(size, self._clock.boot() - began) if some.has_more else _EVERY
+        self._rest = self._rest_after(size, self._clock.boot() - began) if some.has_more else self._idle
         return some.gone
 
     def _rest_after(self, size: int, took: float) -> float:

@@ -86,20 +86,28 @@ def _published(given: Publication) -> dict[str, Any]:
 
 
 def forget(database: Database, kept: float, batch: int, past: int) -> int:
-    """What is older than the feed, what its publisher gave less time, and what is too many of a tenant."""
-    numbers = database.read(lambda t: _forgettable(t, span(kept), batch, past))
+    """What is older than the feed, and what its publisher gave less time."""
+    facts = {"kept": span(kept), "batch": batch, "past": past}
+    return _forgotten(database, database.read(lambda t: t.all("old_news", **facts)))
+
+
+def forget_surplus(database: Database, batch: int, past: int) -> int:
+    """What is too many of a tenant. The look counts all that is published: it is for now and then."""
+    return _forgotten(database, database.read(lambda t: _surplus(t, batch, past)))
+
+
+def _surplus(t: Transaction, batch: int, past: int) -> list[Row]:
+    found: list[Row] = []
+    for row in t.all("surplus_from", most=MOST_OF_TENANT):
+        found += t.all("surplus_news", tenant=row["tenant"], upto=row["upto"], batch=past + batch - len(found))
+        if len(found) >= past + batch:
+            break
+    return found[past:]
+
+
+def _forgotten(database: Database, rows: Sequence[Row]) -> int:
+    numbers = [row["number"] for row in rows]
     return database.write(lambda t: _forget(t, numbers)) if numbers else 0
-
-
-def _forgettable(t: Transaction, kept: int, batch: int, past: int) -> list[int]:
-    numbers = [row["number"] for row in t.all("old_news", kept=kept, batch=batch, past=past)]
-    if len(numbers) < batch:
-        for row in t.all("surplus_from", most=MOST_OF_TENANT):
-            surplus = t.all("surplus_news", tenant=row["tenant"], upto=row["upto"], batch=batch - len(numbers))
-            numbers += [one["number"] for one in surplus]
-            if len(numbers) >= batch:
-                break
-    return sorted(set(numbers))
 
 
 def _forget(t: Transaction, numbers: Sequence[int]) -> int:

@@ -211,7 +211,11 @@ class SweepsPort(Protocol):
         ...
 
     def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:
-        """News that are older than this, whose own time is over, or that are too many of one tenant."""
+        """News that are older than this, or whose own time is over."""
+        ...
+
+    def forget_published(self, batch: int = 1000, past: int = 0) -> int:
+        """The oldest of what a tenant has published beyond what is kept of it. It counts all there is."""
         ...
 
     def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:

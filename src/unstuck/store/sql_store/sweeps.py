@@ -139,5 +139,8 @@ class SqlSweeps(SqlVerbs):
     def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:
         return news.forget(self._database, kept, batch, past)
 
+    def forget_published(self, batch: int = 1000, past: int = 0) -> int:
+        return news.forget_surplus(self._database, batch, past)
+
     def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:
         return feed.forget(self._database, kept, batch, past)

@@ -1,5 +1,5 @@
 -- The events at the positions above :after up to :through; those of forgotten jobs are gone with them, and news when their time is over.
--- :kinds is ',a,b,' or NULL. FeedFilter.admits says the same in Python.
+-- +e.job: by its place, not among all news there are. :kinds is ',a,b,' or NULL. FeedFilter.admits says the same in Python.
 SELECT * FROM (
     SELECT e.id AS position, j.uid, j.tenant, j.queue, j.workflow, (SELECT t.name FROM unstuck_targets t WHERE t.id = j.target) AS target,
            NULL AS topic, NULL AS worker, NULL AS by, e.number, e.run, e.token, e.kind, e.at, e.data
@@ -10,7 +10,7 @@ SELECT * FROM (
     SELECT e.id, n.job, n.tenant, n.queue, n.workflow, n.target, n.topic, n.worker, n.by, NULL, NULLIF(e.run, 0), NULLIF(e.token, 0),
            e.kind, e.at, e.data
       FROM unstuck_events e
-     CROSS JOIN unstuck_news n ON e.job = 0 AND n.number = e.number AND (n.expires_at IS NULL OR n.expires_at > (SELECT unstuck_now()))
+     CROSS JOIN unstuck_news n ON +e.job = 0 AND n.number = e.number AND (n.expires_at IS NULL OR n.expires_at > (SELECT unstuck_now()))
      WHERE e.id > :after AND e.id <= :through) AS about
  WHERE (:tenant IS NULL OR about.tenant IN (:tenant, '*'))
    AND (:job IS NULL OR about.uid = :job)
