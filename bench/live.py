@@ -159,8 +159,8 @@ def _delay(site: Site, seconds: float) -> dict[str, Any]:
     def listen() -> None:
         with stream.makefile("rb") as lines:
             for line in lines:
-                if line.startswith(b"data: "):
-                    heard[json.loads(line[6:])["job"]] = time.perf_counter()
+                if line.startswith(b"data: ") and (job := json.loads(line[6:]).get("job")):
+                    heard[job] = time.perf_counter()
                 elif line.startswith(b"id: "):
                     begun.set()
 

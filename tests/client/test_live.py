@@ -12,6 +12,7 @@ import pytest
 import unstuck
 from tests.server.conftest import Site, running
 from tests.support.builders import submitted
+from tests.support.eventually import eventually
 from unstuck.app import cancellable_clock
 from unstuck.assembly import ServerOptions
 from unstuck.store.sql_store import SqlStore
@@ -47,9 +48,8 @@ def test_a_client_waits_at_the_server(site: Site, store: SqlStore, asked: list[s
     with unstuck.Client(site.url) as client:
         began = time.monotonic()
         assert client.jobs.wait(job, timeout=30).state is unstuck.JobState.CANCELLED
-        assert time.monotonic() - began < 10
-        waits = len(asked)
-        assert waits <= 8  # a look every half second at most would be no more; they wait longer each time
+        assert time.monotonic() - began < 20
+        assert len(asked) <= 12  # looks that are told at once grow to half a second; these wait, longer each time
         with pytest.raises(unstuck.JobFailed):
             client.job(job).result(timeout=5)
         other = submitted(store).id
@@ -77,28 +77,30 @@ def test_a_client_that_follows_is_told_at_once_and_asks_seldom(
 ) -> None:
     monkeypatch.setattr(cancellable_clock, "LONGEST_LOOK", 1.0)
 
-    async def follow() -> list[str | None]:
+    async def follow(after: str) -> list[str | None]:
         async with unstuck.AsyncClient(site.url) as client:
             found: list[str | None] = []
-            async for event in client.events.follow(kinds="submitted"):
+            async for event in client.events.follow(after=after, kinds="submitted"):
                 found.append(event.job)
                 if len(found) == 2:
                     return found
         raise AssertionError
 
     with unstuck.Client(site.url) as client:
-        following = client.events.follow(kinds=["submitted"])
+        began, newest = time.monotonic(), client.events.list(after="now").next
+        assert newest is not None
+        following = client.events.follow(after=newest, kinds=["submitted"])
         seen: list[str | None] = []
         reader = threading.Thread(target=lambda: seen.extend(event.job for event in following))
         reader.start()
         jobs: list[str] = []
         for seconds in (1.0, 1.5):
             later(lambda: jobs.append(submitted(store).id), seconds)
-        assert asyncio.run(follow()) == jobs
+        assert asyncio.run(follow(newest)) == jobs
+        eventually(lambda: seen == jobs)
         following.close()
         reader.join(10)
-    assert seen == jobs
-    assert len(asked) <= 14
+    assert len(asked) <= 8 + 2 * (time.monotonic() - began)
 
 
 def test_a_cursor_that_cannot_go_on_is_told(site: Site, store: SqlStore) -> None:

@@ -486,7 +486,7 @@ def test_many_wait_for_one_job_and_each_hears_of_its_end(stage: Stage) -> None:
 
     ends, at = asyncio.run(all_wait())
     assert {state for state, _ in ends} == {"CANCELLED"}
-    assert max(ended for _, ended in ends) - at < 5
+    assert max(ended for _, ended in ends) - at < 15  # their time would be over after 20
     assert sum(thread.name.startswith("unstuck-http-waits") for thread in threading.enumerate()) == 0
 
 

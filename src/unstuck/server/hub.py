@@ -40,6 +40,8 @@ N = TypeVar("N")
 SOON = 0.02
 LATE = 0.1
 GROWTH = 1.3
+#: Seconds from one look to the next at least, unless there was more than was told: many changes are one look.
+GAP = 0.01
 #: Seconds until the next look at a store that is away.
 AWAY = 1.0
 #: Seconds for which it goes on looking after the last listener left: a long poll is back in a moment.
@@ -263,6 +265,8 @@ class Hub:
         self._reader: Reader[FeedEvent] | None = None
         self._standing: dict[Desk, str] = {}
         self._is_away = False
+        self._has_more = False
+        self._never = threading.Event()
 
     async def join(self, wanted: FeedFilter, wake: asyncio.Event, *, sees_all: bool = False) -> FeedListener:
         """StoreUnavailable if the feed cannot be looked at. Whoever joins leaves again."""
@@ -335,7 +339,7 @@ class Hub:
             self._thread.start()
 
     def _run(self) -> None:
-        pause, heard_at = SOON, self._clock.boot()
+        pause, heard_at, looked_at = SOON, self._clock.boot(), 0.0
         while True:
             now = self._clock.boot()
             with self._lock:
@@ -345,6 +349,10 @@ class Hub:
                     self._desks.clear()
                     self._thread = None
                     return
+            if not self._has_more:
+                self._clock.wait(self._never, looked_at + GAP - now)
+            looked_at = self._clock.boot()
+            with self._lock:
                 asked, self._asked = self._asked, []
             found = self._looked()
             self._answer(asked, is_all=found is Found.END)
@@ -383,12 +391,13 @@ class Hub:
             if self._standing.get(desk) is None:
                 self._begin(desk, self._reader.cursor)
         found = self._reader.look()
-        is_last = False
+        self._has_more = is_last = False
         while not is_last:
             events: list[FeedEvent] = []
             while len(events) < CHUNK and (event := self._reader.take()) is not None:
                 events.append(event)
             is_last, heard = len(events) < CHUNK, self._heard(events)
+            self._has_more |= not is_last
             for desk in desks:
                 self._tell(desk, heard, self._reader.cursor)
         return found
