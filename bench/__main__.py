@@ -99,6 +99,14 @@ def main() -> None:
     web_direct = commands.add_parser("http-direct", help="(by http) one caller of enqueue")
     web_direct.add_argument("database")
     web_direct.add_argument("seconds", type=float)
+    stays = commands.add_parser(
+        "live", help="1000 long polls and 500 streams on one server; clients that hardly read"
+    )
+    stays.add_argument("--stores", default="postgres,sqlite")
+    stays.add_argument("--seconds", type=float, default=10.0, help="of each turn")
+    stays.add_argument("--slow", type=float, default=300.0, help="seconds with clients that hardly read")
+    stays.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/live.jsonl")
+    commands.add_parser("live-guests", help="(by live) those who stay").add_argument("url")
     for name, text in (
         ("idle", "one worker while nothing happens: CPU, statements, memory; and its start to its first job"),
         ("pickup", "single jobs, 50 a second: how soon one is picked up, and the CPU it costs"),
@@ -197,6 +205,14 @@ def main() -> None:
             from bench import http
 
             http.direct(asked.database, asked.seconds)
+        case "live":
+            from bench import live
+
+            sys.exit(not live.run(asked.stores.split(","), asked.seconds, asked.slow, asked.keep))
+        case "live-guests":
+            from bench import live
+
+            live.guests(asked.url)
         case "enqueue-cell":
             from bench import enqueue
 

@@ -28,7 +28,7 @@ RESULTS = environment.ROOT / "bench" / "results" / "http.jsonl"
 CLIENTS = (1, 16, 64)
 #: How much more 64 clients get through than one.
 LEAST_GAIN = 3.0
-IDLE = 990  # the server takes a thousand, and somebody must be able to ask
+IDLE = 990
 MEANT = ("a name", 7)
 
 
@@ -50,7 +50,7 @@ def run(stores: Sequence[str], rounds: int, seconds: float, keep: bool) -> bool:
     """Whether 64 clients get as much more through as they are to."""
     begun, lines = datetime.now(UTC).isoformat(timespec="seconds"), list[dict[str, Any]]()
     with ExitStack() as stack:
-        sites = [stack.enter_context(_site(kind)) for kind in stores]
+        sites = [stack.enter_context(site_of(kind)) for kind in stores]
         for number in range(rounds + 1):  # the first warms up
             for turn in _turns():
                 for site in sites:
@@ -93,13 +93,13 @@ def _measured(site: Site, turn: tuple[str, int], seconds: float) -> dict[str, An
 
 def _idle(site: Site) -> dict[str, Any]:
     """What the server's memory grows by when these have asked once, and rest."""
-    before = _resident(site.pid)
-    host, port = _address(site.url)
+    before = resident(site.pid)
+    host, port = address(site.url)
     with ExitStack() as stack:
         for _ in range(IDLE):
             connection = stack.enter_context(closing(_asked_once(host, port)))
             assert connection.fileno() >= 0
-        grown = _resident(site.pid) - before
+        grown = resident(site.pid) - before
     return {"what": "idle", "clients": IDLE, "bytes": grown // IDLE, "load": round(os.getloadavg()[0], 1)}
 
 
@@ -107,13 +107,13 @@ def _asked_once(host: str, port: int) -> Any:
     import socket
 
     connection = socket.create_connection((host, port), timeout=10)
-    connection.sendall(_request("GET", "/healthz", host))
+    connection.sendall(request("GET", "/healthz", host))
     if not connection.recv(4096).startswith(b"HTTP/1.1 200"):
         raise RuntimeError("the server took no more connections")
     return connection
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -121,7 +121,7 @@ def _resident(pid: int) -> int:
 
 
 @contextmanager
-def _site(kind: str) -> Iterator[Site]:
+def site_of(kind: str) -> Iterator[Site]:
     with ExitStack() as stack:
         if kind == "postgres":
             server = stack.enter_context(postgres.server())
@@ -174,24 +174,24 @@ def direct(database: str, seconds: float) -> None:
 
 
 def clients(url: str, what: str, count: int, seconds: float) -> None:
-    host, port = _address(url)
+    host, port = address(url)
     asyncio.run(_clients(host, port, what, count, seconds))
 
 
 async def _clients(host: str, port: int, what: str, count: int, seconds: float) -> None:
     loop = asyncio.get_running_loop()
-    connections = [(await loop.create_connection(_Connection, host, port))[1] for _ in range(count)]
+    connections = [(await loop.create_connection(Connection, host, port))[1] for _ in range(count)]
     made = _submit(host)
     job = json.loads(await connections[0].ask(made, 201))["id"]
     asked = {
         "submit": (made, 201),
-        "read": (_request("GET", f"/api/v1/jobs/{job}", host), 200),
-        "list": (_request("GET", "/api/v1/jobs?limit=50", host), 200),
+        "read": (request("GET", f"/api/v1/jobs/{job}", host), 200),
+        "list": (request("GET", "/api/v1/jobs?limit=50", host), 200),
     }[what]
     for connection in connections:  # they have all been there before the clock runs
         await connection.ask(*asked)
 
-    def asker(connection: _Connection) -> Callable[[], Any]:
+    def asker(connection: Connection) -> Callable[[], Any]:
         return lambda: connection.ask(*asked)
 
     print(json.dumps(await _asking([asker(each) for each in connections], seconds)))
@@ -217,7 +217,7 @@ async def _asking(askers: Sequence[Callable[[], Any]], seconds: float) -> dict[s
     return {"requests": len(took), "s": round(spent, 3), "p50_ms": p50, "p99_ms": p99}
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One request at a time."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -250,16 +250,16 @@ class _Connection(asyncio.Protocol):
 
 
 def _submit(host: str) -> bytes:
-    return _request("POST", "/api/v1/jobs", host, json.dumps({"workflow": "plain", "args": MEANT}).encode())
+    return request("POST", "/api/v1/jobs", host, json.dumps({"workflow": "plain", "args": MEANT}).encode())
 
 
-def _request(method: str, path: str, host: str, body: bytes = b"") -> bytes:
+def request(method: str, path: str, host: str, body: bytes = b"") -> bytes:
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Accept: application/json"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def _address(url: str) -> tuple[str, int]:
+def address(url: str) -> tuple[str, int]:
     host, _, port = url.removeprefix("http://").rpartition(":")
     return host, int(port)
 

@@ -22,6 +22,7 @@ from unstuck.meanings import MEANINGS, WORKFLOW_OPTIONS
 from unstuck.model import errors
 from unstuck.model.errors import UnstuckError
 from unstuck.model.lifecycle import EventKind
+from unstuck.model.news import NewsKind
 from unstuck.model.policy import CHOICES, LONGEST, RANGES, Policy
 from unstuck.model.series import SERIES_KEPT
 from unstuck.model.times import Times
@@ -132,6 +133,18 @@ EVENTS = {
     EventKind.REPRIORITISED: "a person gave it another priority",
     EventKind.SKIPPED: "a person let its target move on past it",
     EventKind.UNHELD: "a person released it, and it still waits for other jobs",
+    NewsKind.WORKER_JOINED: "a worker began (the platform's news, as all of workers)",
+    NewsKind.WORKER_LEFT: "a worker left in order",
+    NewsKind.WORKER_LOST: "a worker fell silent: its lease is over",
+    NewsKind.TARGET_BLOCKED: "a job ended badly, or paused, and nothing runs on its target before it",
+    NewsKind.TARGET_FREED: "a person resumed, resolved or skipped the job that blocked it",
+    NewsKind.PAUSE_BEGUN: "a queue, workflow, tenant or target was paused, or its pause changed",
+    NewsKind.PAUSE_ENDED: "a person, or `time`, ended it",
+    NewsKind.BLACKLIST_ADDED: "a workflow went on the blacklist",
+    NewsKind.BLACKLIST_REMOVED: "a workflow left the blacklist",
+    NewsKind.APPROVAL_ASKED: "a job waits for a person's decision",
+    NewsKind.APPROVAL_DECIDED: "a person decided, or its time was over",
+    NewsKind.NOTIFICATION: "something that operators should take note of",
 }
 
 
@@ -349,7 +362,7 @@ def _events() -> str:
     ends = EndData.__struct_fields__
     common = f"*Those of an end* are {', '.join(f'`{name}`' for name in ends)}."
     lines = [EVENTS_HEAD, *_wrapped(common), "", "| kind | meaning | data |", "| --- | --- | --- |"]
-    for kind in EventKind:
+    for kind in (*EventKind, *NewsKind):
         is_end = issubclass(DATA[kind], EndData)
         own = [f"`{name}`" for name in DATA[kind].__struct_fields__ if not is_end or name not in ends]
         lines.append(f"| `{kind}` | {EVENTS[kind]} | {', '.join([*['those of an end'] * is_end, *own])} |")

@@ -64,8 +64,8 @@ BUILT = {
     48: "every wait has an end",
     49: "an event before its wait counts once, and never for the next run",
     50: "waits survive restarts; a hundred of them stop nobody",
-    51: "the feed: nothing missing, nothing twice, in order (SSE later)",
-    52: "who sees the final event reads the final state (SSE later)",
+    51: "the feed: nothing missing, nothing twice, in order; SSE, long poll",
+    52: "who sees the final event reads the final state",
     53: "TERM: the running job completes",
     54: "the drain limit",
     55: "a small tenant beside a big one; nothing of one visible to the other",
@@ -75,6 +75,8 @@ BUILT = {
     59: "rolling deploys",
     60: "concurrency limits over many workers",
 }
+#: What people and programs without the database's password must see too: by a test of tests/journeys/http.
+OVER_HTTP = {2, 16, 18, 19, 31, 33, 34, 35, 36, 37, 40, 41, 45, 46, 55, 57}
 LATER = {
     42: "signed jobs",
     43: "dead letters",
@@ -91,13 +93,15 @@ def test_each_acceptance_that_is_built_is_shown_on_both_databases_and_no_other(
         assert subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False).returncode == 0
         return
     for number, what in BUILT.items():
-        print(f"\nA{number} {what}")
+        print(f"\nA{number} {what}" + (" (also over HTTP)" if shown[number].over_http else ""))
         for name, tiers in sorted(shown[number].by.items()):
             print(f"    {', '.join(tier for tier in TIERS if tier in tiers):23} {name}")
     nowhere = [number for number in BUILT if not shown[number].by]
     assert nowhere == [], "built, and named by no test"
     one_sided = {number: shown[number].databases for number in BUILT if len(shown[number].databases) < 2}
     assert one_sided == {}, "shown on one database only"
+    only_inside = {n: shown[n].over_http for n in sorted(OVER_HTTP) if len(shown[n].over_http) < 2}
+    assert only_inside == {}, "not shown over HTTP on both databases"
     assert [number for number in LATER if shown[number].by] == [], "shown: it belongs to what is built"
 
 

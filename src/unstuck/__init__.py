@@ -87,6 +87,7 @@ _ROOMS = {
         "ChildView",
         "FeedEventView",
         "PartialView",
+        "PublishedView",
         "SentView",
         "StepView",
         "TreeUsageView",

@@ -98,6 +98,7 @@ from unstuck.views.flow import BranchView as BranchView
 from unstuck.views.flow import ChildView as ChildView
 from unstuck.views.flow import FeedEventView as FeedEventView
 from unstuck.views.flow import PartialView as PartialView
+from unstuck.views.flow import PublishedView as PublishedView
 from unstuck.views.flow import SentView as SentView
 from unstuck.views.flow import StepView as StepView
 from unstuck.views.flow import TreeUsageView as TreeUsageView
@@ -236,6 +237,7 @@ __all__ = [
     "PointView",
     "Policy",
     "ProcessView",
+    "PublishedView",
     "QuarantineRetry",
     "QuarantineView",
     "QueueView",

@@ -239,6 +239,8 @@ def build_server(options: ServerOptions) -> HttpServer:
     store = open_store(options.database, options.times, application="unstuck server")
     # A store of its own: requests that hold every connection must not keep it from recovering jobs.
     keeping = open_store(options.database, options.times, application="unstuck server janitor")
+    # And those who stay must hear what happens while others ask much.
+    feeding = open_store(options.database, options.times, application="unstuck server feed")
     try:
         if not is_loopback(options.host) and not store.has_keys():
             raise InvalidInput(
@@ -246,21 +248,29 @@ def build_server(options: ServerOptions) -> HttpServer:
                 "could do anything; make a key first: unstuck keys create NAME --role ROLE"
             )
     except BaseException:
-        store.close()
-        keeping.close()
+        for each in (store, keeping, feeding):
+            each.close()
         raise
     keyring = Keyring(store, clock)
     base = Caller(store, "http", times=options.times, database=options.shown)
     local = base if is_loopback(options.host) else None
     recorder = Recorder(of_worker=False)
-    api = _api(lambda: base, lambda: keyring, clock, local=local, rate=options.rate, recorder=recorder)
+    api = _api(
+        lambda: base,
+        lambda: keyring,
+        clock,
+        local=local,
+        rate=options.rate,
+        feed=lambda: feeding,
+        recorder=recorder,
+    )
     recorder.start()
 
     def close() -> None:
         recorder.close()
         keyring.close()
-        store.close()
-        keeping.close()
+        for each in (store, keeping, feeding):
+            each.close()
 
     return HttpServer(api, build_janitor(keeping, options.times), clock, options.times, close)
 
@@ -281,7 +291,7 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
             known[store] = Keyring(store, clock)
         return known[store]
 
-    return _api(base, keyring, clock, local=None, rate=RATE, auth=auth)
+    return _api(base, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
 
 
 def _api(
@@ -291,11 +301,14 @@ def _api(
     *,
     local: Caller | None,
     rate: float,
+    feed: Callable[[], Store],
     auth: Auth | None = None,
     recorder: Recorder | None = None,
 ) -> Api:
+    """`feed`: the store whose feed is told to those who stay."""
     from unstuck.server.api import Api
     from unstuck.server.door import HttpDoor
+    from unstuck.server.hub import Hub
     from unstuck.server.metrics import ServerMetrics
     from unstuck.server.rates import Rates
 
@@ -303,8 +316,9 @@ def _api(
         return keyring().authenticate(key, address).caller(base())
 
     door = HttpDoor(by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth)
+    hub = Hub(feed, lambda: base().times.feed_retention, clock)
     metrics = ServerMetrics(clock, None if recorder is None else recorder.measures)
-    return Api(door, metrics, rates=Rates(rate, clock), is_ready=lambda: _is_ready(base().store))
+    return Api(door, hub, metrics, rates=Rates(rate, clock), clock=clock, is_ready=lambda: _is_ready(base().store))
 
 
 def _is_ready(store: Store) -> bool:
@@ -331,6 +345,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.neighbours import NeighboursDuty
     from unstuck.janitor.orphans import OrphansDuty
     from unstuck.janitor.overdue import OverdueDuty
+    from unstuck.janitor.pauses import PausesDuty
     from unstuck.janitor.retention import retention
     from unstuck.janitor.series import SeriesDuty
     from unstuck.janitor.timers import TimersDuty
@@ -346,6 +361,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     keeping: list[Duty] = [UnreadDuty(store, times)]
     keeping += [
         TimersDuty(store, times),
+        PausesDuty(store, times),
         WaitsDuty(store, times),
         InboxDuty(store, times),
         ChildrenDuty(store, times),

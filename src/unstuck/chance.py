@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import time
@@ -54,6 +55,22 @@ class SystemChance:
 
     def fraction(self) -> float:
         return int.from_bytes(os.urandom(7), "big") / (1 << 56)
+
+
+class Labels:
+    """Names by which things are told apart and never trusted: a nonce of this process, and a count. A question to the
+    operating system for each would cost more than the thing."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def next(self) -> str:
+        if self._pid != os.getpid():
+            self._begin()
+        return f"{self._nonce}{next(self._count):016x}"
+
+    def _begin(self) -> None:
+        self._pid, self._nonce, self._count = os.getpid(), os.urandom(8).hex(), itertools.count(1)
 
 
 class SeededChance:

@@ -11,7 +11,8 @@ from tests.cli.command import Command
 from tests.support.eventually import eventually
 
 KEYS = {
-    "cursor", "tenant", "job", "workflow", "queue", "kind", "number", "run", "attempt", "at", "data",
+    "cursor", "tenant", "job", "workflow", "queue", "target", "topic", "worker", "by", "kind", "number", "run",
+    "attempt", "at", "data",
 }  # fmt: skip
 
 
@@ -43,13 +44,32 @@ def test_wrong_cursors_and_kinds_are_told_so(unstuck: Command) -> None:
     wrong = unstuck("events", "list", "--after", "yesterday")
     assert (wrong.code, wrong.out) == (2, "")
     assert "'yesterday' is not a cursor that a feed gave out" in wrong.err
-    unknown = unstuck("events", "follow", "--kind", "exploded")
+    unknown = unstuck("events", "follow", "--kind", "ex ploded")
     assert unknown.code == 2
-    assert "there is no kind of event exploded" in unknown.err
+    assert "there is no kind of event" in unknown.err
+    mistyped = unstuck("events", "list", "--kind", "faild", "--json")
+    assert (mistyped.code, mistyped.out) == (0, "")
+    assert "faild is no kind of unstuck's own (failed?)" in mistyped.err
     [event] = unstuck("events", "list", "--json").lines
     ahead = unstuck("events", "list", "--after", event["cursor"] + "0")
     assert ahead.code == 4
     assert f"it ends at {event['cursor']}" in ahead.err
+
+
+def test_what_is_published_is_listed_by_its_topic(unstuck: Command) -> None:
+    job = unstuck.enqueue("add", "1")
+    words = ("--topic", "shop", "--job", job, "--by", "ada", "--id", "7")
+    told = unstuck("events", "publish", "order.paid", "--data", '{"n": 1}', *words)
+    assert (told.code, told.out) == (0, "published order.paid\n")
+    again = unstuck("events", "publish", "order.paid", "--topic", "shop", "--job", job, "--id", "7", "--json").object
+    assert (again["repeated"], again["job"], again["expires_at"]) == (True, job, None)
+    [event] = unstuck("events", "list", "--topic", "shop", "--json").lines
+    assert (event["kind"], event["data"], event["by"], event["job"]) == ("order.paid", {"n": 1}, "ada", job)
+    assert unstuck("events", "list", "--target", "disk", "--json").lines == []
+    assert "shop  " + job in unstuck("events", "list", "--topic", "shop").out
+    for wrong in (["completed"], ["a b"], ["ok", "--data", "[1]"], ["ok", "--data", "{"], ["ok", "--ttl", "soon"]):
+        refused = unstuck("events", "publish", *wrong)
+        assert (refused.code, refused.out) == (2, ""), wrong
 
 
 def test_follow_prints_events_as_they_come_and_says_how_to_go_on(unstuck: Command, tmp_path: Path) -> None:

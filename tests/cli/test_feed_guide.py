@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.cli.command import ROOT, Command, ended
 GUIDE = (ROOT / "docs" / "feed.md").read_text()
 BLOCKS: list[tuple[str, str]] = re.findall(r"```(python|sh)\n(.*?)```", GUIDE, re.S)
 SHELL = [text for language, text in BLOCKS if language == "sh"]
-HELLO, SHOP = [text for language, text in BLOCKS if language == "python"]
+HELLO, NEWS, SHOP = [text for language, text in BLOCKS if language == "python"]
 
 
 def environment(unstuck: Command) -> dict[str, str]:
@@ -53,12 +54,32 @@ def test_the_guide_to_the_feed_works_as_written(unstuck: Command) -> None:
     assert run(unstuck, *catch_up) == "[]\n"
 
 
+def test_news_and_what_is_published_are_as_the_guide_shows(unstuck: Command) -> None:
+    _, pauses, publish, *_ = SHELL
+    assert "a pause begins" in run(unstuck, script=pauses)
+    assert "order 7" in run(unstuck, script=publish)
+    (unstuck.directory / "news.py").write_text(NEWS)
+    with working(unstuck, "unstuck worker news:app"):
+        script = (
+            'unstuck jobs wait "$(unstuck enqueue build 7 --app news:app)"\nunstuck events list --topic project:7'
+        )
+        assert "build.begun (project 7)" in run(unstuck, script=script)
+    joined = run(unstuck, script="unstuck events list --all-tenants --kind worker.joined --kind worker.left")
+    assert joined.index("joined") < joined.index("left")
+
+
 @pytest.fixture
 def worker(unstuck: Command) -> Iterator[None]:
-    """As the guide starts it, but in the foreground of its own process."""
     (unstuck.directory / "shop.py").write_text(SHOP)
-    line = SHELL[1].partition("&")[0]
+    line = SHELL[3].partition("&")[0]
     assert line.startswith("unstuck worker ")
+    with working(unstuck, line):
+        yield
+
+
+@contextmanager
+def working(unstuck: Command, line: str) -> Iterator[None]:
+    """As the guide starts it, but in the foreground of its own process."""
     process = subprocess.Popen(
         ["/bin/sh", "-c", f"exec {line}"],
         cwd=unstuck.directory,
@@ -72,6 +93,6 @@ def worker(unstuck: Command) -> Iterator[None]:
 
 def test_what_a_job_says_is_what_the_guide_shows(unstuck: Command, worker: None) -> None:
     *_, shown = re.findall(r"```text\n(.*?)```", GUIDE, re.S)
-    told = run(unstuck, script=SHELL[2])
+    told = run(unstuck, script=SHELL[4])
     assert told.startswith(shown)
     assert "--- attempt #1 on " in told.removeprefix(shown)

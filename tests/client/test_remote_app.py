@@ -178,6 +178,19 @@ def test_the_feed_is_followed_from_now_and_from_a_cursor(app: unstuck.App, bill:
     assert next(app.events.follow(after="start", job=job.id)) == seen[0]
 
 
+def test_news_are_published_and_followed(app: unstuck.App, bill: Bill) -> None:
+    job = bill.enqueue(0, DUE)
+    following = app.events.follow(after="start", topic="shop")
+    told = app.events.publish("order.paid", {"n": [1]}, topic="shop", job=job.id, ttl="10m", id="7")
+    assert (told.job, told.repeated, told.expires_at is None) == (job.id, False, False)
+    assert app.events.publish("order.paid", {"n": [1]}, topic="shop", job=job.id, id="7").repeated
+    event = next(following)
+    assert (event.kind, event.data, event.topic, event.job) == ("order.paid", {"n": [1]}, "shop", job.id)
+    assert (event.number, event.attempt, event.by is None) == (None, None, False)
+    with pytest.raises(unstuck.InvalidInput, match="tells itself"):
+        app.events.publish("completed")
+
+
 def test_partial_results_are_followed_to_the_end(app: unstuck.App, store: SqlStore) -> None:
     stage = Stage(store)
     attempt = stage.begun()
@@ -259,7 +272,7 @@ def test_an_async_client_asks_many_things_at_once_without_threads(app: unstuck.A
             rest = await client.jobs.list(limit=30, after=page.next)
             seen = []
             async for event in client.events.follow(after="start"):
-                seen.append(event.job)
+                seen.append(event.job or "")
                 if len(seen) == 40:
                     break
             first = await client.jobs.wait(seen[0], timeout=0)

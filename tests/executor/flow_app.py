@@ -520,6 +520,42 @@ async def gives_parts_async(ctx: AsyncContext) -> str:
 
 
 @workflow
+def publishes(ctx: Context) -> str:
+    data = {"n": 1}
+    assert ctx.publish("begun", data, topic="project:7", ttl=60) is None  # type: ignore[func-returns-value]
+    data["n"] = 2
+    ctx.publish("begun", data)
+    return ctx.step("outer", lambda: ctx.publish("inner") or "told")  # type: ignore[func-returns-value]
+
+
+@workflow
+async def publishes_async(ctx: AsyncContext) -> str:
+    data = {"n": 1}
+    promise = ctx.publish("begun", data, topic="project:7", ttl=60)
+    data["n"] = 2
+    await promise
+    await ctx.publish("begun", data)
+
+    async def inner() -> str:
+        await ctx.publish("inner")
+        return "told"
+
+    return await ctx.step("outer", inner)
+
+
+@workflow
+def publishes_badly(ctx: Context, how: str) -> None:
+    data: Any = {"list": [1], "nan": {"a": float("nan")}, "large": {"a": "x" * (16 << 10)}}.get(how, {})
+    kind = {"ours": "completed", "lines": "a\nb"}.get(how, "ok")
+    ctx.publish(kind, data)
+
+
+@workflow
+async def forgets_to_await_what_it_publishes(ctx: AsyncContext) -> None:
+    ctx.publish("begun")  # type: ignore[unused-coroutine]
+
+
+@workflow
 def gives_parts_in_threads(ctx: Context) -> str:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: ctx.partial(f"p{n}", n), range(8)))

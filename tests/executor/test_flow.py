@@ -25,6 +25,7 @@ from unstuck.executor.messages import (
     JournalPage,
     KeepPart,
     LoadJournal,
+    Publish,
     RecordStep,
     RefusedMessage,
     Reply,
@@ -35,6 +36,7 @@ from unstuck.executor.messages import (
 )
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.news import Publication
 from unstuck.model.settlement import Parked, Raised, Returned, Stopped
 from unstuck.model.waits import Answer, Child, Journal, Spent, StepRecord, Wait, WaitKind, WaitRecord
 from unstuck.worker.processes import Finished, FlowCall, LeftBehind
@@ -61,7 +63,7 @@ class Desk:
         match question:
             case LoadJournal(after=after):
                 return JournalPage(self.pages[after])
-            case RecordStep() | KeepPart():
+            case RecordStep() | KeepPart() | Publish():
                 return Done()
             case SpawnMessage(name=name, ordinal=ordinal, job=job):
                 return ChildAnswer(Child(f"child-{ordinal}", name, ordinal, 1, "QUEUED", job.workflow))
@@ -484,6 +486,16 @@ def test_a_step_too_many_is_not_even_called(watch: FlowWatch, shared: int, desk:
         KeepPart("x", "{"),
         KeepPart("x", '"' + "x" * (64 << 10) + '"'),
         KeepPart("x", "[" * 200 + "]" * 200),
+        Publish(0, Publication("ok", "{}")),
+        Publish(10_001, Publication("ok", "{}")),
+        Publish(1, Publication("completed", "{}")),
+        Publish(1, Publication("a\nb", "{}")),
+        Publish(1, Publication("ok", "[]")),
+        Publish(1, Publication("ok", "{")),
+        Publish(1, Publication("ok", "{" + " " * (16 << 10) + "}")),
+        Publish(1, Publication("ok", "{}", topic="a\nb")),
+        Publish(1, Publication("ok", "{}", ttl=-1.0)),
+        Publish(1, Publication("ok", "{}", ttl=float("nan"))),
     ],
 )
 def test_nonsense_costs_the_executor_that_said_it(question: Any) -> None:

@@ -76,6 +76,7 @@ def test_a_job_outside_looks_like_one_that_is_not_there(
         jobs.interrupt, jobs.resume, jobs.release, jobs.skip, jobs.retry, jobs.run_now, jobs.replay,
         lambda c, job: jobs.reprioritise(c, job, 5), lambda c, job: jobs.resolve(c, job, 1),
         lambda c, job: events.send(c, "paid", job=job), lambda c, job: events.list_(c, job=job),
+        lambda c, job: events.publish(c, "seen", job=job),
         lambda c, job: events.follow(c, job=job), approvals.approve, approvals.reject,
     ]  # fmt: skip
     for ask_about in by_id:
@@ -236,6 +237,8 @@ def test_what_cannot_be_kept_to_some_is_refused_with_a_sentence(limited: Any, li
     assert settings.list_(caller).items
     with pytest.raises(NotPermitted, match="send it to a job"):
         events.send(caller, "paid", topic="orders")
+    with pytest.raises(NotPermitted, match="name the job that it is about"):
+        events.publish(caller, "paid", topic="orders")
 
 
 def refusal(operation: Operation[Any, Any], caller: Caller) -> str | None:

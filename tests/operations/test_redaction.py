@@ -16,12 +16,13 @@ from unstuck import App
 from unstuck.model.errors import NotPermitted
 from unstuck.model.job import ClaimedJob, WorkflowRecord
 from unstuck.model.logs import LogRecord, frame
+from unstuck.model.news import Publication
 from unstuck.model.policy import Policy
 from unstuck.model.redaction import REDACTED
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.observe.stream import Stream
-from unstuck.operations import approvals, bulks, jobs, targets, workflows
+from unstuck.operations import approvals, bulks, events, jobs, targets, workflows
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Caller, Operation, Role
 from unstuck.store.port import AttemptOutput, Share
@@ -71,6 +72,8 @@ class Paid:
         stage.step(attempt, "card", json.dumps(CANARY))
         stage.part(attempt, "page", json.dumps(HIDDEN), 1)
         stage.part(attempt, "card", json.dumps(CANARY), 2)
+        store.publish_from(attempt.ref, 1, Publication("page", json.dumps(HIDDEN)))
+        store.publish_from(attempt.ref, 2, Publication("card", json.dumps({"number": CANARY})))
         said = frame(LogRecord(store.now(), "info", "paid", {**HIDDEN, "n": 7}))
         store.keep_output([AttemptOutput(attempt.ref, output=f"hello\n{said}", progress=json.dumps(HIDDEN))])
 
@@ -107,6 +110,7 @@ def asked(paid: Paid, bulk: int, caller: Caller) -> Iterator[tuple[Operation[Any
 TELL = {
     "jobs.list", "jobs.get", "jobs.wait", "jobs.attempts", "jobs.history", "jobs.logs", "jobs.follow_logs",
     "jobs.steps", "jobs.partials", "jobs.follow_partials", "jobs.waits", "bulks.list", "bulks.get", "audit.list",
+    "events.list", "events.follow",
 }  # fmt: skip
 
 
@@ -134,6 +138,8 @@ def test_only_what_is_named_is_hidden(ask: Ask, store: SqlStore) -> None:
         ("card", REDACTED),
     ]
     assert [wait.payload for wait in whole.waits] == [shown, REDACTED]
+    published = [(event.kind, event.data) for event in events.list_(reader, job=paid.id) if event.by]
+    assert published == [("page", shown), ("card", {"card": REDACTED})]
     printed, record = jobs.logs(reader, paid.id)
     assert (printed.text, record.fields, record.message) == ("hello\n", {**shown, "n": 7}, "paid")
     output = whole.attempt_list[0].output

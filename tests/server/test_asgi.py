@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -58,6 +59,56 @@ def test_who_asks_shows_a_key(store_url: str, store: SqlStore) -> None:
     assert listed.status_code == 200
     assert "a/b" in paused.text
     assert problem(unknown, 404, "UnknownJob")["type"] == "/jobs-api/problems/UnknownJob"
+
+
+@SQLITE
+@pytest.mark.parametrize(
+    ("root", "is_stripped"),
+    [
+        ("/jobs-api", False),
+        ("/api", False),
+        ("/a b/ü", False),
+        ("/deep/er/", False),
+        ("/jobs-api", True),
+        ("/ü", True),
+    ],
+)
+def test_what_it_says_of_places_is_right_wherever_it_is_mounted(
+    store_url: str, store: SqlStore, greet: str, root: str, is_stripped: bool
+) -> None:
+    """Some servers leave the root in the path, as ASGI has it now, some take it off."""
+    key = keys.create(Caller(store, "ada"), "deploy", role="operator").key
+    shown = {"authorization": f"Bearer {key}"}
+    app, before = App(store_url), quote(root.rstrip("/"))
+    inner = app.asgi()
+
+    async def outer(scope: Any, receive: Any, send: Any) -> None:
+        kept = "" if is_stripped else root.rstrip("/")
+        raw = scope["raw_path"].removeprefix(before.encode()) if is_stripped else scope["raw_path"]
+        path = kept + scope["path"].removeprefix(root.rstrip("/"))
+        await inner({**scope, "root_path": root, "raw_path": raw, "path": path}, receive, send)
+
+    async def ask() -> None:
+        transport = httpx2.ASGITransport(app=outer)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example", headers=shown) as client:
+            made = [await client.post(f"{before}/api/v1/jobs", json={"workflow": greet}) for _ in range(2)]
+            assert made[0].headers["location"] == f"{before}/api/v1/jobs/{made[0].json()['id']}"
+            assert (await client.get(made[0].headers["location"])).json()["id"] == made[0].json()["id"]
+            page = await client.get(f"{before}/api/v1/jobs?limit=1")
+            link = page.headers["link"]
+            assert link.startswith(f"<{before}/api/v1/jobs?limit=1&after=")
+            assert len((await client.get(link[1 : link.index(">")])).json()["items"]) == 1
+            wrong = await client.get(f"{before}/api/v1/jobs/0190")
+            kind = problem(wrong, 404, "UnknownJob")["type"]
+            assert kind == f"{before}/problems/UnknownJob"
+            assert "There is no such job" in (await client.get(kind)).text
+            assert (await client.get(f"{before}/openapi.json")).status_code == 200
+            assert (await client.get(f"{before}/healthz")).status_code == 200
+            target = f"{before}/targets/a%2Fb/jobs/{made[0].json()['id']}/resume/"
+            problem(await client.post(target, json={}), 404, "UnknownJob")
+
+    with app:
+        asyncio.run(ask())
 
 
 @SQLITE

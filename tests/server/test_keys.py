@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.server.conftest import Site, problem, running
 from tests.support.builders import submitted
 from tests.support.eventually import eventually
+from tests.tiers import slow
 from unstuck.assembly import ServerOptions
 from unstuck.operations import keys
+from unstuck.operations.keyring import FRESH
 from unstuck.operations.routes import PREFIX, HttpRoute, routes
 from unstuck.operations.table import INCLUDED, Caller, Role
 from unstuck.store.sql_store import SqlStore
@@ -132,6 +138,53 @@ def test_a_revoked_key_works_no_more_within_five_seconds(make: Make, site: Site,
     assert site.get("/api/v1/jobs", headers=shown(key)).status_code == 200
     store.revoke_key(key.id, "ada")
     eventually(lambda: site.get("/api/v1/jobs", headers=shown(key)).status_code == 401, timeout=5)
+
+
+@slow
+def test_a_key_is_rotated_while_it_is_used_and_nobody_is_turned_away(make: Make, site: Site) -> None:
+    """Check 5: the old one works until its overlap is over, the new one from the first moment on."""
+    admin, old = make("platform-admin"), make("reader", "acme")
+    stop, told = threading.Event(), list[tuple[str, int]]()
+    in_use = {"old": old.key}
+
+    def go_on(which: str) -> None:
+        with httpx2.Client(base_url=site.url, headers=shown(in_use[which])) as client:
+            while not stop.is_set():
+                told.append((which, client.get("/api/v1/pauses").status_code))
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(2):
+            threads.submit(go_on, "old")
+        eventually(lambda: len(told) > 5)
+        new = site.post(f"/api/v1/keys/{old.id}/rotate", {"overlap": 3}, headers=shown(admin)).json()
+        in_use["new"] = new["key"]
+        for _ in range(2):
+            threads.submit(go_on, "new")
+        eventually(lambda: ("old", 401) in told, timeout=15)
+        stop.set()
+    assert {status for which, status in told if which == "new"} == {200}
+    olds = [status for which, status in told if which == "old"]
+    assert set(olds) == {200, 401}
+    assert site.get(f"/api/v1/keys/{old.id}", headers=shown(admin)).json()["rotated_to"] == new["id"]
+    problem(site.post(f"/api/v1/keys/{old.id}/rotate", headers=shown(admin)), 409, "KeyEnded")
+
+
+@slow
+@pytest.mark.parametrize("hours", [5, -5])
+def test_a_leap_of_the_databases_clock_ends_no_key_and_revives_none(
+    make: Make, store_url: str, leap: Callable[[float], None], hours: int
+) -> None:
+    """A key lives by the engine's time, which does not leap."""
+    lasting, ended = make("reader", expires=3600), make("reader", expires=0.5)
+    with running(ServerOptions(store_url, port=0)) as site:
+        assert site.get("/api/v1/pauses", headers=shown(lasting)).status_code == 200
+        eventually(lambda: site.get("/api/v1/pauses", headers=shown(ended)).status_code == 401, timeout=5)
+        leap(hours * 3600)
+        began = time.monotonic()
+        while time.monotonic() - began < FRESH + 0.5:  # it is looked up again in this time
+            assert site.get("/api/v1/pauses", headers=shown(lasting)).status_code == 200
+            assert site.get("/api/v1/pauses", headers=shown(ended)).status_code in (401, 429)
+            time.sleep(0.2)
 
 
 @SQLITE

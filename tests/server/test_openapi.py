@@ -6,15 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.server.conftest import Site
-from unstuck.assembly import RATE
+import pytest
+
+from tests.server.conftest import Site, running
+from unstuck.assembly import RATE, ServerOptions
 from unstuck.model.payload import MAX_DEPTH, MAX_DIGITS
-from unstuck.operations import together
+from unstuck.operations import keys, together
 from unstuck.operations.kinds import MOST_WAITED
 from unstuck.operations.routes import PREFIX, routes
-from unstuck.server import api, bodies, connections, exchange, lanes, openapi, submits
+from unstuck.operations.table import INCLUDED, Caller, Role
+from unstuck.server import api, bodies, connections, exchange, guests, hub, lanes, openapi, submits
 from unstuck.server.problems import ERRORS
 from unstuck.store.read import lookup
+from unstuck.store.sql_store import SqlStore
 
 PAGE = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -31,6 +35,37 @@ def test_it_is_served(shared_site: Site) -> None:
     answer = shared_site.get("/openapi.json")
     assert answer.text == openapi.text()
     assert shared_site.get("/openapi.json", headers={"if-none-match": answer.headers["etag"]}).status_code == 304
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_role_is_shown_what_it_may_ask(role: Role) -> None:
+    """Check 26: a platform admin everything; what nobody of this role is answered is not told either."""
+    whole, document = json.loads(openapi.text()), json.loads(openapi.text(role))
+    needed = {name: told["description"].rpartition(" ")[2].rstrip(".") for name, told in each(whole).items()}
+    assert each(document).keys() == {name for name in needed if Role(needed[name]) in INCLUDED[role]}
+    for path, methods in document["paths"].items():
+        assert all(whole["paths"][path][method] == told for method, told in methods.items())
+    assert (document == whole) == (role is Role.PLATFORM_ADMIN)
+    _check_references(openapi.text(role))
+    if role is Role.READER:
+        assert not {"NewKeyView", "TenantView", "OrderView"} & document["components"]["schemas"].keys()
+
+
+def test_each_key_is_served_its_own(store_url: str, store: SqlStore) -> None:
+    """Check 26."""
+    made = {
+        role: keys.create(Caller(store, "ada", None if role is Role.PLATFORM_ADMIN else "acme"), role, role=role).key
+        for role in Role
+    }
+    with running(ServerOptions(store_url, port=0)) as site:
+        assert site.get("/openapi.json").status_code == 401
+        for role, key in made.items():
+            shown = {"authorization": f"Bearer {key}"}
+            answer = site.get("/openapi.json", headers=shown)
+            assert answer.text == openapi.text(role)
+            assert answer.headers["vary"] == "Authorization"
+            known = {"if-none-match": answer.headers["etag"]}
+            assert site.get("/openapi.json", headers=shown | known).status_code == 304
 
 
 def test_every_route_is_there_once_with_its_arguments_and_errors() -> None:
@@ -53,7 +88,10 @@ def test_every_route_is_there_once_with_its_arguments_and_errors() -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    text = openapi.text()
+    _check_references(openapi.text())
+
+
+def _check_references(text: str) -> None:
     schemas = json.loads(text)["components"]["schemas"]
     for piece in text.split('"#/components/schemas/')[1:]:
         assert piece.partition('"')[0] in schemas
@@ -73,7 +111,11 @@ def test_the_guide_names_the_limits_that_hold() -> None:
         f"| connections | {connections.MOST_CONNECTIONS:,} |",
         f"| requests that wait for a thread | {lanes.WAITING} |",
         f"| requests of one key | {RATE:,.0f} a second",
-        f"| one wait | {MOST_WAITED:g} s, {api.PATIENT} at a time |",
+        f"| one wait or long poll | {MOST_WAITED:g} s |",
+        f"| {api.PATIENT} at a time |",
+        f"| streams, long polls and waits together | {guests.MOST_GUESTS:,} |",
+        f"| those of one key | {guests.MOST_OF_KEY:,} |",
+        f"| bytes that wait for one stream | {hub.MOST_BYTES:,} |",
         f"`, {submits.MOST:,} at most",
         f"| {together.MOST_UNTOLD:,} |",
         f"| {together.MOST:,}, or {together.MOST_CHARACTERS:,} characters",

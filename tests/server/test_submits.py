@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.server.conftest import Site
+from tests.server.conftest import Site, problem
 from tests.support.eventually import eventually
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
@@ -155,6 +155,14 @@ def _are_waiting(url: str) -> bool:
     with psycopg.connect(url) as looker:
         found = looker.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
         return bool(found and found[0])
+
+
+def test_a_batch_whose_query_is_wrong_is_refused_as_a_whole(site: Site, greet: str, store: SqlStore) -> None:
+    """By schemathesis: each of its items said so, and the request itself was a success."""
+    for query in ("tenant=", "nonsense=1", "tenant=a&tenant=b"):
+        refused = site.post(f"{JOBS}/batch?{query}", {"jobs": [{"workflow": greet}]})
+        assert problem(refused, 422, "WrongArguments")["errors"][0]["in"] == "query"
+    assert stored(store) == []
 
 
 def test_a_batch_shares_a_transaction_and_points_at_what_is_wrong(site: Site, greet: str, store: SqlStore) -> None:

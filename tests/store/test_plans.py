@@ -80,6 +80,17 @@ SELECT 1 + n % 20000, 0, {JOBS} + n % 4000, 1 + n % {ROUTES} FROM generate_serie
 INSERT INTO unstuck_inbox (target) SELECT n FROM generate_series(1, 30000) n;
 INSERT INTO unstuck_orders (worker, kind, subject, by, given_at, done_at, answer)
 SELECT 1 + n % 20, 'stack', n || ':1', 'x', n, CASE WHEN n > 40 THEN n END, 'x' FROM generate_series(1, 30000) n;
+INSERT INTO unstuck_news (number, tenant, by, key, told_at, expires_at)
+SELECT n, 't' || n % 10, CASE WHEN n % 2 = 0 THEN 'x' END, CASE WHEN n % 2 = 0 THEN 'k' || n END, n,
+       CASE WHEN n % 4 = 0 THEN n END
+  FROM generate_series(1, 30000) n;
+INSERT INTO unstuck_events (job, number, at, kind, run, token)
+SELECT 0, n, n, 'x', 0, 0 FROM generate_series(1, 30000) n;
+INSERT INTO unstuck_feed (first, last, at, jobs, numbers)
+SELECT 500 * n + 1, 500 * n + 500, n,
+       ARRAY(SELECT CASE WHEN i % 2 = 0 THEN 0 ELSE i END FROM generate_series(1, 500) i),
+       ARRAY(SELECT CASE WHEN i % 2 = 0 THEN 500 * n + i ELSE 1 END FROM generate_series(1, 500) i)
+  FROM generate_series(0, 59) n;
 INSERT INTO unstuck_body_marks (job, worker, since_at, reason)
 SELECT id, 1, 0, 'x' FROM unstuck_jobs WHERE id > {2 * JOBS} AND id <= {2 * JOBS} + 20;
 """
@@ -212,7 +223,20 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("overdue", {"late": 20_000_000, "backstop": 35_000_000}, 25),
     ("gate_facts", {"tenant": "default", "uid": f"uid-{3 * JOBS}", "first": -(1 << 62), "ceiling": 100}, 130),
 ]
+NOBODY = dict.fromkeys(("tenant", "job", "workflow", "target", "topic", "kinds", "in_queues", "in_workflows"))
+HOT += [
+    ("feed_page", {"after": 20_000, "through": 20_100, "most": 100, **NOBODY}, 510),
+    ("old_news", {"kept": 1_000_000, "batch": 100, "past": 0}, 110),
+    ("surplus_from", {"most": 20}, 200),
+    ("surplus_news", {"tenant": "t2", "upto": 20_000, "batch": 100}, 110),
+    ("free_news", {"numbers": list(range(100, 200))}, 110),
+    ("forget_news", {"numbers": list(range(100, 200))}, 110),
+    ("forget_news_events", {"numbers": list(range(100, 200))}, 110),
+    ("published", {"tenant": "t2", "key": "k2"}, 1),
+    ("holds_attempt", {"job": JOBS + 20, "token": 1, "claim": f"c{(JOBS + 20) % 50}"}, 1),
+]
 BIG = {
+    "unstuck_news",
     "unstuck_routes",
     "unstuck_starts",
     "unstuck_ready",

@@ -1,4 +1,4 @@
-"""Which acceptances each collected test shows, in which tier, on which database."""
+"""Which acceptances each collected test shows, in which tier, on which database, and whether over HTTP alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tests.tiers import TIERS
 
 #: Where the run keeps what all tests of the tree show, whichever of them it has chosen to run.
 SHOWN = pytest.StashKey["dict[int, Shown]"]()
+#: Where everything is asked and seen by requests.
+HTTP = "tests/journeys/http/"
 _IN_NAME = re.compile(r"(?<=_)a(\d{1,2})(?=_|$)")
 _IN_TEXT = re.compile(r"\bA(\d{1,2})\b")
 
@@ -23,6 +25,8 @@ class Shown:
 
     by: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     databases: set[str] = field(default_factory=set)
+    #: On which of them by requests alone, with roles, in two tenants.
+    over_http: set[str] = field(default_factory=set)
 
 
 def shown_by(items: Sequence[pytest.Item]) -> dict[int, Shown]:
@@ -33,6 +37,8 @@ def shown_by(items: Sequence[pytest.Item]) -> dict[int, Shown]:
             for number in numbers:
                 found[number].by[item.nodeid.partition("[")[0]].add(tier)
                 found[number].databases |= _databases(item)
+                if item.nodeid.startswith(HTTP):
+                    found[number].over_http |= _databases(item)
     return found
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from unstuck.model.job import EventRecord
-from unstuck.model.lifecycle import EventKind
-from unstuck.store.port import JobFilter, Store
-from unstuck.views.events import DATA, data_of
+from unstuck.store.port import FeedEvent, JobFilter, Store
+from unstuck.views.events import DATA, data_of, kind_of
 
 
-def check_events(events: Iterable[EventRecord]) -> set[str]:
+def check_events(events: Iterable[EventRecord | FeedEvent]) -> set[str]:
     """Each of them; the kinds that were seen."""
     seen = set()
     for event in events:
         data_of(event.kind, event.data)
-        strange = event.data.keys() - set(DATA[EventKind(event.kind)].__struct_fields__)
+        strange = event.data.keys() - set(DATA[kind_of(event.kind)].__struct_fields__)
         assert not strange, f"{event.kind} has {sorted(strange)}, which views/events.py does not know: {event.data}"
         seen.add(event.kind)
     return seen

@@ -68,7 +68,7 @@ class AsyncFace:
 
     @property
     def events(self) -> AsyncEventsNoun:
-        """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+        """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
         from unstuck.app.async_nouns import AsyncEventsNoun
 
         return AsyncEventsNoun(self._engine)

@@ -7,6 +7,14 @@ import threading
 from unstuck.clock import MachineClock
 from unstuck.executor.context import current, running
 
+#: Seconds for which one look may wait where nobody can interrupt it: its caller may want to stop.
+LONGEST_LOOK = 5.0
+LONGEST_IN_HANDLER = 1.0
+
+
+def longest_look() -> float:
+    return LONGEST_LOOK if running.get() is None else LONGEST_IN_HANDLER
+
 
 class CancellableClock(MachineClock):
     def wait(self, event: threading.Event, seconds: float) -> bool:

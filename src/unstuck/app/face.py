@@ -70,7 +70,7 @@ class Face:
 
     @property
     def events(self) -> EventsNoun:
-        """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+        """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
         from unstuck.app.nouns import EventsNoun
 
         return EventsNoun(self._engine)

@@ -352,7 +352,8 @@ class Job(Generic[R_co]):
 
     def _wait(self, timeout: Duration | None) -> Looked:
         watched, limit = _Watched(self.id, self._reading), _seconds(timeout)
-        return watched.ended(wait_for_end(watched.look, limit, CancellableClock()), limit)
+        patient = watched.look if self._reading.is_patient else None
+        return watched.ended(wait_for_end(watched.look, limit, CancellableClock(), patient), limit)
 
     async def _await(self, timeout: Duration | None) -> Looked:
         watched, limit = _Watched(self.id, self._reading), _seconds(timeout)
@@ -374,8 +375,8 @@ class _Watched:
         self._outlook = Outlook(lambda: reading.why(job), logging.getLogger("unstuck").warning)
         self._state = "unknown"
 
-    def look(self) -> Looked:
-        looked = self._outlook.of(self._reading.look(self._job))
+    def look(self, within: float = 0.0) -> Looked:
+        looked = self._outlook.of(self._reading.look(self._job, within))
         self._state = looked.state
         return looked
 

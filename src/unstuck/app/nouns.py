@@ -45,6 +45,7 @@ from unstuck.views.flow import (
     ChildView,
     FeedEventView,
     PartialView,
+    PublishedView,
     SentView,
     StepView,
     UsageView,
@@ -411,7 +412,7 @@ class BulksNoun(Noun):
 
 
 class EventsNoun(Noun):
-    """What happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+    """What happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
     __slots__ = ()
 
@@ -422,13 +423,27 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         limit: int = 100,
+        wait: Duration = 0.0,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
-        on, also where nothing follows yet."""
+        on, also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until
+        it does."""
         return self._engine.ask(
-            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+            events.list_,
+            tenant,
+            None,
+            after=after,
+            kinds=kinds,
+            job=job,
+            workflow=workflow,
+            target=target,
+            topic=topic,
+            limit=limit,
+            wait=wait,
         )
 
     async def alist(
@@ -438,12 +453,25 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         limit: int = 100,
+        wait: Duration = 0.0,
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """`list` for coroutines."""
         return await self._engine.aask(
-            events.list_, tenant, None, after=after, kinds=kinds, job=job, workflow=workflow, limit=limit
+            events.list_,
+            tenant,
+            None,
+            after=after,
+            kinds=kinds,
+            job=job,
+            workflow=workflow,
+            target=target,
+            topic=topic,
+            limit=limit,
+            wait=wait,
         )
 
     def follow(
@@ -453,11 +481,15 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         tenant: str | None = None,
     ) -> Stream[FeedEventView]:
         """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or
         behind an earlier event's cursor."""
-        return self._engine.follow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.follow(
+            events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow, target=target, topic=topic
+        )
 
     def afollow(
         self,
@@ -466,10 +498,14 @@ class EventsNoun(Noun):
         kinds: str | Iterable[str] = (),
         job: str | None = None,
         workflow: str | None = None,
+        target: str | None = None,
+        topic: str | None = None,
         tenant: str | None = None,
     ) -> AsyncStream[FeedEventView]:
         """`follow` for coroutines."""
-        return self._engine.afollow(events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow)
+        return self._engine.afollow(
+            events.follow, tenant, after=after, kinds=kinds, job=job, workflow=workflow, target=target, topic=topic
+        )
 
     def send(
         self,
@@ -500,6 +536,38 @@ class EventsNoun(Noun):
     ) -> SentView:
         """`send` for coroutines."""
         return await self._engine.aask(events.send, tenant, by, event, payload, job=job, topic=topic, id=id)
+
+    def publish(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        topic: str | None = None,
+        job: str | None = None,
+        ttl: Duration | None = None,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> PublishedView:
+        """Tell everybody who follows the feed. `kind` is a word of yours, `data` an object of up to 16 KiB of
+        JSON; both may be about a job. It is kept for `ttl`, or as long as the feed. Published again under the
+        same `id` it counts once."""
+        return self._engine.ask(events.publish, tenant, by, kind, data, topic=topic, job=job, ttl=ttl, id=id)
+
+    async def apublish(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        topic: str | None = None,
+        job: str | None = None,
+        ttl: Duration | None = None,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> PublishedView:
+        """`publish` for coroutines."""
+        return await self._engine.aask(events.publish, tenant, by, kind, data, topic=topic, job=job, ttl=ttl, id=id)
 
 
 class HealthNoun(Noun):

@@ -38,7 +38,10 @@ class Looked(Protocol):
 class Reading(Protocol):
     """Of the jobs of one tenant. `view` and `result` are asked about what the same reading's `look` gave."""
 
-    def look(self, job: str) -> Looked: ...
+    #: Whether a look can wait for the end of a job, `within` so many seconds.
+    is_patient: bool
+
+    def look(self, job: str, within: float = 0.0) -> Looked: ...
     def view(self, looked: Any) -> JobView: ...
     def result(self, looked: Any) -> Any: ...
     def progress(self, job: str) -> Any: ...
@@ -47,12 +50,14 @@ class Reading(Protocol):
 
 
 class StoreReading:
+    is_patient = False
+
     def __init__(self, engine: Engine, tenant: str) -> None:
         self._engine = engine
         self._tenant = tenant
         self._lookup = engine.lookup(tenant)
 
-    def look(self, job: str) -> JobRecord:
+    def look(self, job: str, within: float = 0.0) -> JobRecord:
         return self._lookup.job(job)
 
     def view(self, looked: JobRecord) -> JobView:

@@ -6,11 +6,11 @@ Nothing is imported or opened before the first question: every executor imports 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from unstuck.app.cancellable_clock import CancellableClock
+from unstuck.app.cancellable_clock import CancellableClock, longest_look
 from unstuck.app.engine import Engine
 from unstuck.app.job import Job
 from unstuck.app.workflow import Calls, Submit
@@ -37,6 +37,8 @@ V = TypeVar("V")
 
 #: Seconds that all repeats of a question may take together, unless somebody says otherwise.
 TIMEOUT = 30.0
+#: Seconds between two waits for the same job.
+SOON = 0.02
 #: So many jobs, with so many bytes of arguments, go in one request.
 BATCH = 500
 LARGEST_BATCH = 1_000_000
@@ -111,6 +113,21 @@ class RemoteEngine(Engine):
         asked = about(operation, tenant or self.own_tenant, by, kwargs)
         return self._driven(self.asking.steps(operation, args, asked))
 
+    def wait(self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration) -> JobView:
+        """The server waits; here it is only looked, now and then, whether the caller is to stop."""
+        from unstuck.observe.wait import wait_for_end
+        from unstuck.operations.kinds import patience
+
+        def look(name: str, within: float = 0.0) -> JobView:
+            return self.ask(operation, tenant, None, name, timeout=min(within, longest_look()))
+
+        most, seen = patience(timeout), look(job)
+        if seen.state.is_final or not most:
+            return seen
+        ident = seen.id
+        ended = wait_for_end(lambda: look(ident), most, CancellableClock(), lambda within: look(ident, within))
+        return ended or look(ident)
+
     def follow(
         self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs
     ) -> Stream[V]:
@@ -124,7 +141,8 @@ class RemoteEngine(Engine):
         from unstuck.observe.stream import AsyncStream
 
         def open_() -> Source[V]:
-            return self._source(operation, tenant, args, kwargs)
+            # Without patience: there are few threads, and a look holds one.
+            return self._source(operation, tenant, args, kwargs, lambda: 0.0)
 
         return AsyncStream(lambda: self.in_thread(open_), lambda source: self.in_thread(source.look))
 
@@ -152,14 +170,19 @@ class RemoteEngine(Engine):
         return settings.tenant if "tenant" in settings.origins else None
 
     def _source(
-        self, operation: Operation[Any, Any], tenant: str | None, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        operation: Operation[Any, Any],
+        tenant: str | None,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        patience: Callable[[], float] = longest_look,
     ) -> Source[Any]:
         from unstuck.client.streams import AskedSource, source
 
         def ask(question: Question) -> Any:
             return self.ask(question.operation, tenant, None, *question.args, **question.kwargs)
 
-        return AskedSource(source(operation, args, kwargs), ask)
+        return AskedSource(source(operation, args, kwargs, patience), ask)
 
     # --- jobs -------------------------------------------------------------------------------------------------
 
@@ -246,6 +269,8 @@ class RemoteEngine(Engine):
 class RemoteReading:
     """What the handle of a job reads, over HTTP: a look is a view already."""
 
+    is_patient = True
+
     def __init__(self, engine: RemoteEngine, tenant: str) -> None:
         from unstuck.app.nouns import JobsNoun
 
@@ -253,10 +278,10 @@ class RemoteReading:
         self._jobs = JobsNoun(engine)
         self._tenant = tenant
 
-    def look(self, job: str) -> JobView:
+    def look(self, job: str, within: float = 0.0) -> JobView:
         from unstuck.operations import jobs
 
-        return self._engine.ask(jobs.wait, self._tenant, None, job, timeout=0)
+        return self._engine.ask(jobs.wait, self._tenant, None, job, timeout=min(within, longest_look()))
 
     def view(self, looked: JobView) -> JobView:
         return looked
@@ -293,15 +318,20 @@ class AsyncEngine:
     async def await_(
         self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration
     ) -> JobView:
-        """By looks of its own: a request that takes long would hold one of the server's threads."""
-        from unstuck.observe.wait import await_end
+        """The server waits. One that leaves answers before the time is over: then the next one is asked."""
+        import asyncio
+
+        from unstuck.clock import MachineClock
         from unstuck.operations.kinds import patience
 
-        async def look(name: str) -> JobView:
-            return await self.aask(operation, tenant, None, name, timeout=0)
-
-        most, ident = patience(timeout), (await look(job)).id
-        return await await_end(lambda: look(ident), most) or await look(ident)
+        clock, most = MachineClock(), patience(timeout)
+        until, left = clock.boot() + most, most
+        while True:
+            seen = await self.aask(operation, tenant, None, job, timeout=left)
+            left = until - clock.boot()
+            if seen.state.is_final or left <= 0:
+                return seen
+            await asyncio.sleep(SOON)
 
     def afollow(
         self, operation: Operation[P, Source[V]], tenant: str | None, *args: P.args, **kwargs: P.kwargs

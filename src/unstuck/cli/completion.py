@@ -128,7 +128,8 @@ def _fixed(parameter: str, command: str) -> list[str]:
     from unstuck.config import PRESETS
     from unstuck.model.errors import ErrorType
     from unstuck.model.guard import SETTINGS, VERBS
-    from unstuck.model.lifecycle import EventKind, JobState
+    from unstuck.model.lifecycle import JobState
+    from unstuck.model.news import OURS
 
     match parameter:
         case "after_failure":
@@ -138,7 +139,7 @@ def _fixed(parameter: str, command: str) -> list[str]:
         case "verb":
             return [*VERBS, *{verb.split(".")[0] for verb in VERBS}]
         case "kind":
-            return [kind.value for kind in EventKind]
+            return list(OURS)
         case "error":
             return [error.value for error in ErrorType]
         case "preset":

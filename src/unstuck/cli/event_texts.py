@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from unstuck.cli.output import duration, rfc3339
 from unstuck.model.lifecycle import EventKind
+from unstuck.model.news import NewsKind
 from unstuck.views.meaning import one_line
 
 
@@ -45,6 +46,18 @@ _SENTENCES = {
     EventKind.REPRIORITISED: "given another priority",
     EventKind.SKIPPED: "skipped: its target moves on without it",
     EventKind.UNHELD: "no longer held; still waits for other jobs",
+    NewsKind.WORKER_JOINED: "joined",
+    NewsKind.WORKER_LEFT: "left",
+    NewsKind.WORKER_LOST: "was lost",
+    NewsKind.TARGET_BLOCKED: "is blocked",
+    NewsKind.TARGET_FREED: "is free again",
+    NewsKind.PAUSE_BEGUN: "a pause begins",
+    NewsKind.PAUSE_ENDED: "a pause is over",
+    NewsKind.BLACKLIST_ADDED: "was blacklisted",
+    NewsKind.BLACKLIST_REMOVED: "is no longer blacklisted",
+    NewsKind.APPROVAL_ASKED: "asks for an approval",
+    NewsKind.APPROVAL_DECIDED: "an approval was decided",
+    NewsKind.NOTIFICATION: "notification",
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}

@@ -46,7 +46,7 @@ SOON = 0.1
 LATE = 5.0
 
 #: What an answer says that a repeat found: our own first try may have been it.
-_FOUND = {"jobs.enqueue": ("created", False), "events.send": ("repeated", True)}
+_FOUND = {"jobs.enqueue": ("created", False), "events.send": ("repeated", True), "events.publish": ("repeated", True)}
 
 
 class PauseStep(NamedTuple):
@@ -105,8 +105,10 @@ class Asking:
         return _our_own("jobs.enqueue", view, chosen)
 
     def _patience(self, route: HttpRoute, kwargs: Mapping[str, Any]) -> float:
-        parameter = signature(route.operation.function).parameters.get("timeout")
-        if parameter is None:
+        parameters = signature(route.operation.function).parameters
+        if "wait" in parameters:
+            return READ + seconds(kwargs.get("wait") or 0.0, "wait")
+        if (parameter := parameters.get("timeout")) is None:
             return READ
         default = 0.0 if parameter.default in (Parameter.empty, None) else parameter.default
         given = kwargs.get("timeout")

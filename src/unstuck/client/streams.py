@@ -1,4 +1,5 @@
-"""Streams over HTTP: what comes bit by bit, read page by page with the operations that have a route.
+"""Streams over HTTP: what comes bit by bit, read page by page with the operations that have a route. Of the feed each
+page is a long poll: the server answers when there is something.
 
 A look is written as a generator that yields a question and is told its view, so that functions and coroutines share
 it.
@@ -24,6 +25,8 @@ V = TypeVar("V")
 
 #: Of one look.
 PAGE = 100
+#: Seconds for which a look at the feed waits at the server.
+PATIENT = 25.0
 
 
 class Question(NamedTuple):
@@ -55,25 +58,36 @@ class PagedSource(Generic[V]):
         return self._looks(self)
 
 
-def source(operation: Operation[Any, Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> PagedSource[Any]:
-    """What follows by paging what this operation follows."""
+def source(
+    operation: Operation[Any, Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    patience: Callable[[], float] = lambda: PATIENT,
+) -> PagedSource[Any]:
+    """What follows by paging what this operation follows. `patience`: for how many seconds a look may wait for the
+    server."""
     made = _SOURCES.get(operation.name)
     if made is None:
         raise UnstuckError(f"{operation.name} cannot be followed over HTTP yet; ask where the database is")
-    return made(*args, **kwargs)
+    return made(*args, **kwargs, **({"patience": patience} if made is _feed else {}))
 
 
-def _feed(*, after: str | None = "now", **wanted: Any) -> PagedSource[FeedEventView]:
+def _feed(*, patience: Callable[[], float], after: str | None = "now", **wanted: Any) -> PagedSource[FeedEventView]:
     place = after or "start"
 
     def looks(source: PagedSource[FeedEventView]) -> Look:
         nonlocal place
-        page = yield Question(events.list_, (), {**wanted, "after": place, "limit": PAGE})
+        # "now" and "start" are no places to go on from: they become one at once, so that nothing is missed.
+        is_named = place in ("now", "start")
+        within = 0.0 if is_named else patience()
+        page = yield Question(events.list_, (), {**wanted, "after": place, "limit": PAGE, "wait": within})
         place = page.next
         source.at_hand.extend((event, event.cursor) for event in page)
         if not page.items:
-            source.cursor = place  # "now" and "start" are places too, once somebody has looked
-        return Found.MORE if page.items else Found.END
+            source.cursor = place
+        if page.items or is_named:
+            return Found.MORE
+        return Found.WAITED if within else Found.END
 
     return PagedSource(place, looks)
 

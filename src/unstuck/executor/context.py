@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
@@ -263,6 +263,18 @@ class AttemptContext:
         replaces the value, also in later attempts."""
         return self._durable("partial").partials.partial(name, value)
 
+    def publish(
+        self,
+        kind: str,
+        data: Mapping[str, Any] | None = None,
+        *,
+        topic: str | None = None,
+        ttl: float | None = None,
+    ) -> Any:
+        """Tell everybody who follows the feed (`app.events.follow()`); stored when this returns. `kind` is a word of
+        yours, `data` an object of up to 16 KiB of JSON. It is kept for `ttl` seconds, or as long as the feed."""
+        return self._durable("publish").publishing.publish(kind, data, topic, ttl)
+
     def _durable(self, verb: str) -> Flow:
         self._check_process(f"ctx.{verb}")
         if self._flow is None:
@@ -352,6 +364,14 @@ class Context(AttemptContext):
         def gather(self, *children: Any, timeout: float = UNSET, release_target: bool = False) -> list[Any]: ...
         def spend(self, **amounts: float) -> Spent: ...
         def partial(self, name: str, value: Any) -> None: ...
+        def publish(
+            self,
+            kind: str,
+            data: Mapping[str, Any] | None = None,
+            *,
+            topic: str | None = None,
+            ttl: float | None = None,
+        ) -> None: ...
 
 
 class AsyncContext(AttemptContext):
@@ -419,6 +439,14 @@ class AsyncContext(AttemptContext):
         ) -> Coroutine[Any, Any, list[Any]]: ...
         def spend(self, **amounts: float) -> Coroutine[Any, Any, Spent]: ...
         def partial(self, name: str, value: Any) -> Coroutine[Any, Any, None]: ...
+        def publish(
+            self,
+            kind: str,
+            data: Mapping[str, Any] | None = None,
+            *,
+            topic: str | None = None,
+            ttl: float | None = None,
+        ) -> Coroutine[Any, Any, None]: ...
 
 
 class _Slept:

@@ -38,6 +38,7 @@ from unstuck.executor.messages import (
     KeepPart,
     LeftBehindMessage,
     Park,
+    Publish,
     Question,
     Raise,
     RecallMessage,
@@ -356,6 +357,8 @@ def _question_weight(question: Question) -> int:
             return len(question.result)
         case KeepPart():
             return len(question.value)
+        case Publish():
+            return len(question.publication.data)
         case SpawnMessage():
             return len(question.job.payload)
         case _:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from unstuck.model.job import NewJob, WorkflowRecord
+from unstuck.model.news import Publication
 from unstuck.model.waits import Child, Journal, Spent, Wait
 
 #: A result may be 64 MiB (model.policy); a frame that claims to be larger is not ours.
@@ -67,6 +68,13 @@ class KeepPart(Message, tag=6):
     value: str
 
 
+class Publish(Message, tag=7):
+    """`place` counts what this attempt publishes."""
+
+    place: int
+    publication: Publication
+
+
 class JournalPage(Message, tag=1):
     journal: Journal
 
@@ -100,7 +108,7 @@ class Fenced(Message, tag=7):
     """The attempt is not its worker's any more."""
 
 
-Question = LoadJournal | RecordStep | Spend | SpawnMessage | GatherMessage | KeepPart
+Question = LoadJournal | RecordStep | Spend | SpawnMessage | GatherMessage | KeepPart | Publish
 Reply = JournalPage | Done | SpentAnswer | ChildAnswer | GatherAnswer | RefusedMessage | Fenced
 #: Of one attempt under way at a time; its executor keeps the others back.
 MAX_FLOW_CALLS = 16

@@ -6,6 +6,7 @@ Everything is checked before the store is asked; the store alone decides who com
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from unstuck.chance import Chance, SystemChance
@@ -21,9 +22,10 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import DEFAULT_TENANT, JobRecord, NewJob
 from unstuck.model.lifecycle import MOVES
+from unstuck.model.news import publication
 from unstuck.model.payload import MAX_PAYLOAD, check_name, check_person, check_text, check_wording
 from unstuck.model.waits import Answer, Signalled, WaitKind, WaitRecord
-from unstuck.store.port import Store, Submitted
+from unstuck.store.port import Published, Store, Submitted
 
 LONGEST_COMMENT = 4000
 
@@ -64,6 +66,25 @@ class FlowVerbs:
             # Sent twice it would answer two waits: whether that is worse than never is for the caller to say.
             lost.add_note(f"event {name} may have been sent: look what the job does before you send it again")
             raise
+
+    def publish(
+        self,
+        kind: str,
+        data: Any = None,
+        *,
+        topic: Any = None,
+        ttl: Any = None,
+        job: str | None = None,
+        id: Any = None,
+    ) -> Published:
+        """Tell it in the feed. The same `id` again tells nothing; one that was left out is made up, so that a repeat
+        of ours does not either."""
+        given = publication(kind, {} if data is None else data, topic, ttl)
+        key = self._chance.job_id() if id is None else check_name(id, "id")
+        try:
+            return self._store.publish(self._tenant, given, self._by, key, job=job)
+        except OutcomeUnknown:
+            return replace(self._store.publish(self._tenant, given, self._by, key, job=job), is_repeat=False)
 
     def approve(
         self, job: str, *, by: str | None = None, comment: str | None = None, key: str | None = None

@@ -68,6 +68,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "targets": Oldest(OldNames(store, "targets", times.retention, clock).forget),
         "workflows": Oldest(lambda *part: store.forget_workflows(times.retention, *part)),
         "breakers": Oldest(store.forget_breakers),
+        "news": Oldest(lambda *part: store.forget_news(times.feed_retention, *part)),
         "feed": Oldest(lambda *part: store.forget_feed(times.feed_retention, *part)),
     }
     return [RetentionDuty(kind, forget, times, clock) for kind, forget in kinds.items()]

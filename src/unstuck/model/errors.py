@@ -454,10 +454,12 @@ class NoStack(Conflict):
 class StaleCursor(Conflict):
     """The feed cannot go on from this cursor without leaving something out; from `go_on` it can."""
 
-    def __init__(self, message: str, cursor: str, go_on: str) -> None:
+    def __init__(self, message: str, cursor: str, go_on: str, reason: str) -> None:
         super().__init__(message)
         self.cursor = cursor
         self.go_on = go_on
+        #: "expired", "ahead" or "foreign".
+        self.reason = reason
 
     @classmethod
     def expired(cls, cursor: str, oldest: str) -> StaleCursor:
@@ -466,6 +468,7 @@ class StaleCursor(Conflict):
             f"what is kept begins after {oldest}",
             cursor,
             oldest,
+            "expired",
         )
 
     @classmethod
@@ -474,6 +477,16 @@ class StaleCursor(Conflict):
             f"cursor {told(cursor)} is ahead of the feed, as after a restore from a backup; it ends at {newest}",
             cursor,
             newest,
+            "ahead",
+        )
+
+    @classmethod
+    def foreign(cls, cursor: str, oldest: str) -> StaleCursor:
+        return cls(
+            f"cursor {told(cursor)} is one of another database's feed; what this one keeps begins after {oldest}",
+            cursor,
+            oldest,
+            "foreign",
         )
 
 

@@ -95,7 +95,8 @@ class Within:
     queues: frozenset[str] | None = None
     workflows: frozenset[str] | None = None
 
-    def holds(self, queue: str, workflow: str) -> bool:
+    def holds(self, queue: str | None, workflow: str | None) -> bool:
+        """What is about no queue, or no workflow, is in none of those that are named."""
         return (self.queues is None or queue in self.queues) and (
             self.workflows is None or workflow in self.workflows
         )

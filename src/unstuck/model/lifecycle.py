@@ -191,6 +191,8 @@ EVENT_OF: dict[Move, EventKind] = {
     _M.RESOLVE: EventKind.RESOLVED,
     _M.REDRIVE: EventKind.REDRIVEN,
 }
+#: The kinds of events after which a job may have ended.
+ENDING = frozenset(EVENT_OF[move] for moves in MOVES.values() for move, state in moves.items() if state.is_final)
 _MOVE_OF = {kind: move for move, kind in EVENT_OF.items()}
 
 

@@ -6,6 +6,7 @@ nothing. An event is seen only once it is committed, together with all that its 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -13,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from unstuck.clock import Clock, MachineClock
 from unstuck.model.errors import InvalidInput, quoted, told
-from unstuck.model.lifecycle import EventKind
+from unstuck.model.news import OURS, is_kind
 from unstuck.model.payload import MAX_NAME, check_wording
 from unstuck.observe.stream import Found
 from unstuck.store.port import FeedEvent, FeedFilter, Store
@@ -25,6 +26,7 @@ START = "start"
 NOW = "now"
 PAGE = 1000
 _MOMENT = 0.01
+_CURSOR = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})", re.ASCII)
 #: How often a new reader lets another reader sequence first, before it takes the feed as it is.
 _TURNS = 300
 
@@ -92,14 +94,21 @@ def check_cursor(after: Any) -> str:
     return START if cursor is None else cursor
 
 
+def place_of(cursor: str) -> tuple[str, int]:
+    """The feed that a cursor is of, and the position in it: those of one feed can be compared. InvalidInput."""
+    found = _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise InvalidInput(f"{quoted(cursor)} is not a cursor that a feed gave out")
+    return found[1], int(found[2])
+
+
 def check_kinds(kinds: Any) -> tuple[str, ...]:
-    """One kind or several, by their names."""
+    """One kind or several, by their names: ours, or such as may be published."""
     given = (kinds,) if isinstance(kinds, str) else kinds
     if not isinstance(given, Iterable):
         raise InvalidInput(f"kinds={quoted(kinds)} is neither a kind of event nor several")
-    known = {kind.value for kind in EventKind}
     found = tuple(str(kind) for kind in given)
     for kind in found:
-        if kind not in known:
-            raise InvalidInput(f"there is no kind of event {told(kind)}; known: {', '.join(EventKind)}")
+        if not is_kind(kind):
+            raise InvalidInput(f"there is no kind of event {told(kind)}; known: {', '.join(OURS)}")
     return found

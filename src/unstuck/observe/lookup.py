@@ -16,7 +16,18 @@ from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, check_wording
 from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import AwaitedJob
-from unstuck.store.port import ATTEMPTS_PAGE, EVERY, JobFilter, JobPage, Store, Tally, TallyBy, TargetRecord
+from unstuck.store.port import (
+    ATTEMPTS_PAGE,
+    EVERY,
+    HISTORY_PAGE,
+    Dossier,
+    JobFilter,
+    JobPage,
+    Store,
+    Tally,
+    TallyBy,
+    TargetRecord,
+)
 
 CEILING = 10_000
 MOST_JOBS = 100_000
@@ -48,6 +59,20 @@ class Lookup:
     def job(self, name: str) -> JobRecord:
         """By id, or by as much of its beginning as names one job only."""
         return self.seen(self._store.get(self._tenant, self._whole_id(name)), name)
+
+    def dossier(self, name: str, last: int | None = None) -> Dossier:
+        """Everything about one job, with its `last` events and attempts; None: with all of them."""
+        found = self._store.dossier(self._tenant, self._whole_id(name), last)
+        ident = self.seen(found.job if found else None, name).id
+        assert found is not None
+        events, attempts = found.events, found.attempts
+        if len(events) == HISTORY_PAGE:
+            events = events + self.history(ident, events[-1].number)
+        if len(attempts) == ATTEMPTS_PAGE:
+            attempts = attempts + self.attempts(ident, attempts[-1].token)
+        steps = sorted(found.steps, key=lambda step: step.at)
+        children = [c for c in found.children if self._sees(c.queue, c.workflow)]
+        return replace(found, events=events, attempts=attempts, steps=steps, children=children)
 
     def seen(self, record: JobRecord | None, name: str) -> JobRecord:
         """What was found under this name; UnknownJob if there is nothing, or nothing that may be seen."""
@@ -148,9 +173,6 @@ class Lookup:
     def parts(self, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         """Its partial results above this number, in the order it gave them."""
         return self._store.parts_of(self._tenant, job, after, limit)
-
-    def count_parts(self, job: str) -> int:
-        return self._store.count_parts(self._tenant, job)
 
     def waits(self, job: str) -> list[WaitRecord]:
         return self._store.waits_of(self._tenant, job)

@@ -22,11 +22,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Found(Enum):
-    """What a look found: something, nothing while another reader is just sequencing, the end so far, or the end."""
+    """What a look found: something, nothing while another reader is just sequencing, the end so far, the same after
+    it waited for more by itself, or the end."""
 
     MORE = auto()
     NOT_YET = auto()
     END = auto()
+    WAITED = auto()
     OVER = auto()
 
 
@@ -115,6 +117,8 @@ class Stream(Iterator[T_co]):
                     continue
                 if found is Found.OVER or (found is Found.END and not self._follow):
                     break
+                if found is Found.WAITED:
+                    watch.rest()
             self._clock.wait(self._closed, watch.pause() or 0.0)
         raise StopIteration
 
@@ -154,4 +158,6 @@ class AsyncStream(AsyncIterator[T]):
                     continue
                 if found is Found.OVER:
                     raise StopAsyncIteration
+                if found is Found.WAITED:
+                    watch.rest()
             await asyncio.sleep(watch.pause() or 0.0)

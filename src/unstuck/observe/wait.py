@@ -1,9 +1,13 @@
-"""Wait: until a job ends. Looks often at first, then less; a store that is away for a while is waited for too."""
+"""Wait: until a job ends. Looks often at first, then less; a store that is away for a while is waited for too.
+
+A look may be patient: over HTTP it is the server that waits, and answers when the job has ended.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Protocol, TypeVar
 
 from unstuck.clock import Clock, MachineClock
@@ -15,6 +19,8 @@ LATE = 0.5
 GROWTH = 1.5
 #: How long a store may be away before a wait without a limit of its own gives up.
 PATIENCE = 60.0
+#: A patient look waits for so many times as long as others would pause: for five seconds in the end.
+PATIENT = 10
 
 
 class Stands(Protocol):
@@ -44,8 +50,22 @@ class Watch:
         left = self._until - self._clock.boot()
         return min(pause, left) if left > 0 else None
 
+    def patience(self) -> float | None:
+        """Seconds for which the next look may wait by itself; None when the time is over."""
+        pause = next(self._pauses) * PATIENT
+        left = pause if self._until is None else self._until - self._clock.boot()
+        return min(pause, left) if left > 0 else None
+
+    def rest(self) -> None:
+        """The next pause is as short as the first: what was looked at has waited by itself."""
+        self._pauses = _pauses()
+
     def saw(self) -> None:
         self._lost_at = None
+
+    @property
+    def is_lost(self) -> bool:
+        return self._lost_at is not None
 
     def lost(self, error: StoreError) -> None:
         """Raises once the store has been away for too long to wait on."""
@@ -62,14 +82,26 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * GROWTH, LATE)
 
 
-def wait_for_end(read: Callable[[], J], timeout: float | None = None, clock: Clock | None = None) -> J | None:
-    """The job once it has ended; None if the time is over first."""
+def wait_for_end(
+    read: Callable[[], J],
+    timeout: float | None = None,
+    clock: Clock | None = None,
+    patient: Callable[[float], J] | None = None,
+) -> J | None:
+    """The job once it has ended; None if the time is over first. `patient`: a look that waits for the end by itself,
+    for so many seconds at most; it is asked after the first."""
     clock = clock or MachineClock()
     watch, never = Watch(timeout, clock), threading.Event()
+    look = read
     while True:
-        if (record := _look(read, watch)) is not None:
+        if (record := _look(look, watch)) is not None:
             return record
-        if (pause := watch.pause()) is None:
+        if patient is None or watch.is_lost:
+            look, pause = read, watch.pause()
+        else:
+            within = watch.patience()
+            look, pause = partial(patient, within or 0.0), None if within is None else SOON
+        if pause is None:
             return None
         clock.wait(never, pause)
 

@@ -1,15 +1,17 @@
-"""Events: what happens to all jobs, in the one order that every reader sees; and events that are sent to jobs."""
+"""Events: what happens, in the one order that every reader sees; what is published; and events sent to jobs."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 from typing import Any
 
+from unstuck.clock import MachineClock
 from unstuck.model.errors import (
     AmbiguousJob,
     EventConflict,
-    InvalidInput,
     NotPermitted,
     NotWaiting,
     StaleCursor,
@@ -19,10 +21,12 @@ from unstuck.model.payload import check_wording
 from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
 from unstuck.observe.stream import Source, Stream
-from unstuck.operations.table import OPERATOR, READER, Caller, operation
+from unstuck.observe.wait import Watch
+from unstuck.operations.kinds import Duration, patience, seconds, whole_number
+from unstuck.operations.table import OPERATOR, READER, SUBMITTER, Caller, operation
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
-from unstuck.views.flow import FeedEventView, SentView, WaitView
+from unstuck.views.flow import FeedEventView, PublishedView, SentView, WaitView
 
 MOST_LISTED = 100_000
 
@@ -35,14 +39,22 @@ def list_(
     kinds: str | Iterable[str] = (),
     job: str | None = None,
     workflow: str | None = None,
+    target: str | None = None,
+    topic: str | None = None,
     limit: int = 100,
+    wait: Duration = 0.0,
 ) -> Page[FeedEventView]:
     """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
-    also where nothing follows yet."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_LISTED:
-        raise InvalidInput(f"limit={limit!r} is not a whole number between 1 and {MOST_LISTED}")
-    stream = Stream(_source(caller, after or START, kinds, job, workflow), follow=False)
-    items = tuple(islice(stream, limit))
+    also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until it does."""
+    most, longest = check_limit(limit), patience(wait, "wait")
+    stream = Stream(
+        _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic)), follow=False
+    )
+    clock, never = MachineClock(), threading.Event()
+    items, watch = tuple(islice(stream, most)), Watch(longest, clock)
+    while not items and (pause := watch.pause()) is not None:
+        clock.wait(never, pause)
+        items = tuple(islice(stream, most))
     return Page(items=items, next=stream.cursor)
 
 
@@ -54,10 +66,12 @@ def follow(
     kinds: str | Iterable[str] = (),
     job: str | None = None,
     workflow: str | None = None,
+    target: str | None = None,
+    topic: str | None = None,
 ) -> Source[FeedEventView]:
     """Every event as it is committed, once and in order: from now on, from "start" (all that is kept), or behind an
     earlier event's cursor."""
-    return _source(caller, after or START, kinds, job, workflow)
+    return _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic))
 
 
 @operation(
@@ -97,20 +111,71 @@ def send(
     )
 
 
+@operation(
+    role=SUBMITTER,
+    limited="kept",
+    effect="change",
+    repeat="key",
+    errors=(UnknownJob, AmbiguousJob),
+)
+def publish(
+    caller: Caller,
+    kind: str,
+    data: Any = None,
+    *,
+    topic: str | None = None,
+    job: str | None = None,
+    ttl: Duration | None = None,
+    id: str | None = None,
+) -> PublishedView:
+    """Tell everybody who follows the feed. `kind` is a word of yours, `data` an object of up to 16 KiB of JSON; both
+    may be about a job. It is kept for `ttl`, or as long as the feed. Published again under the same `id` it
+    counts once."""
+    if job is None and caller.within is not None:
+        raise NotPermitted(f"the key of {caller.by} names queues or workflows: name the job that it is about")
+    ident = None if job is None else caller.lookup.job(job).id
+    until = None if ttl is None else seconds(ttl, "ttl")
+    done = caller.flow.publish(kind, data, topic=topic, ttl=until, job=ident, id=id)
+    return PublishedView(
+        kind=kind,
+        tenant=caller.one,
+        topic=topic,
+        job=ident,
+        expires_at=done.expires_at,
+        repeated=done.is_repeat,
+    )
+
+
+def check_limit(limit: Any) -> int:
+    return whole_number(limit, "limit", 1, MOST_LISTED)
+
+
 def _awaited(caller: Caller, job: str) -> tuple[WaitView, ...]:
     """The events that a job waits for now: the one that was sent may be a slip of the pen."""
     waits = caller.store.waits_of(caller.one, job)
     return tuple(WaitView.of(w) for w in waits if w.answer is None and w.wait.kind is WaitKind.EVENT)
 
 
-def _source(
-    caller: Caller, after: str, kinds: str | Iterable[str], job: str | None, workflow: str | None
-) -> Source[FeedEventView]:
-    wanted = FeedFilter(
+def wanted(
+    caller: Caller,
+    kinds: str | Iterable[str] = (),
+    job: str | None = None,
+    workflow: str | None = None,
+    target: str | None = None,
+    topic: str | None = None,
+) -> FeedFilter:
+    """What this caller asks for of the feed, and may see."""
+    return FeedFilter(
         tenant=caller.listed,
         kinds=check_kinds(kinds),
         job=None if job is None else caller.of_job(job).lookup.job(job).id,
         workflow=check_wording(workflow, "workflow"),
+        target=check_wording(target, "target"),
+        topic=check_wording(topic, "topic"),
         within=caller.within,
     )
-    return Reader(caller.store, after, wanted, FeedEventView.of, kept=caller.times.feed_retention)
+
+
+def _reader(caller: Caller, after: str, wanted: FeedFilter) -> Source[FeedEventView]:
+    shape = partial(FeedEventView.of, hidden=caller.redactions)
+    return Reader(caller.store, after, wanted, shape, kept=caller.times.feed_retention)

@@ -10,7 +10,7 @@ from unstuck.intake.workers import Stack
 from unstuck.model.errors import Conflict, NoStack
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, shown_state
 from unstuck.model.lifecycle import EventKind, JobState
-from unstuck.model.redaction import Redaction
+from unstuck.model.redaction import NOTHING, Redaction
 from unstuck.model.why import Why
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.why import why
@@ -26,32 +26,31 @@ def why_not(caller: Caller, ident: str) -> Why:
     return why(caller.store, caller.one, ident, caller.times)
 
 
-def whole(caller: Caller, record: JobRecord, last: int | None) -> JobWhole:
+def whole(caller: Caller, name: str, last: int | None) -> JobWhole:
     """With its `last` attempts and events; None: with all."""
-    look, ident = caller.lookup, record.id
-    past = look.history(ident, 0 if last is None else max(0, record.events - last))
-    attempts = look.attempts(ident, 0 if last is None else max(0, record.token - last))
+    found = caller.lookup.dossier(name, last)
+    record, now = found.job, found.at
     awaited, blocked_by = _blockers(caller, record)
-    hide, now = caller.redactions[record.workflow], caller.store.now()
+    hide = caller.redactions[record.workflow] if found.is_redacted else NOTHING
     args, kwargs = call_of(record, hide)
     return JobWhole.of(
         record,
         now,
         hide,
-        meaning=_meaning(caller, record, now, past),
+        meaning=_meaning(caller, record, now, found.events),
         args=tuple(args),
         kwargs=kwargs,
         policy=record.policy,
-        progress=shown("progress", look.progress(ident), hide),
+        progress=shown("progress", found.progress, hide),
         waits_for=tuple(map(AwaitedView.of, awaited)),
-        attempt_list=tuple(AttemptView.of(each, hide) for each in attempts),
-        history=tuple(map(EventView.of, past)),
-        steps=tuple(StepView.of(each, hide) for each in look.steps(ident)),
-        waits=tuple(WaitView.of(each, hide) for each in look.waits(ident)),
-        usage=UsageView.of(look.usage(ident)),
-        children=tuple(map(ChildView.of, look.children(ident))),
-        parent=look.parent(ident),
-        partials=look.count_parts(ident),
+        attempt_list=tuple(AttemptView.of(each, hide) for each in found.attempts),
+        history=tuple(map(EventView.of, found.events)),
+        steps=tuple(StepView.of(each, hide) for each in found.steps),
+        waits=tuple(WaitView.of(each, hide) for each in found.waits),
+        usage=UsageView.of(found.usage),
+        children=tuple(map(ChildView.of, found.children)),
+        parent=found.parent,
+        partials=found.parts,
         blocked_by=blocked_by,
     )
 

@@ -106,7 +106,7 @@ def get(caller: Caller, job: str, *, last: int | None = None) -> JobWhole:
     """Everything about one job: what its state means, its attempts, its history, what it waits for. `last`: of
     attempts and events only so many."""
     most = None if last is None else whole_number(last, "last", 1)
-    return job_reads.whole(caller, caller.lookup.job(job), most)
+    return job_reads.whole(caller, job, most)
 
 
 @operation(role=READER, limited="kept", whose="any", waits=True, errors=NAMED)
@@ -114,7 +114,14 @@ def wait(caller: Caller, job: str, *, timeout: Duration = 30.0) -> JobView:
     """A job once it has ended, or as it stands when the time is over: `state` says which. One call waits for at most
     60 seconds; ask again."""
     ident, most = _known(caller, job), patience(timeout)
-    record = wait_for_end(lambda: caller.lookup.job(ident), most) or caller.lookup.job(ident)
+    seen: list[JobRecord] = []
+
+    def look() -> JobRecord:
+        seen[:] = [caller.lookup.job(ident)]
+        return seen[0]
+
+    wait_for_end(look, most)
+    record = seen[0] if seen else look()  # it looks once more when the time is over, unless the store is away
     return JobView.of(record, caller.store.now(), caller.redactions[record.workflow])
 
 

@@ -46,13 +46,11 @@ def seconds(value: Any, name: str) -> float:
     return found
 
 
-def patience(timeout: Any) -> float:
+def patience(timeout: Any, name: str = "timeout") -> float:
     """How long one call waits at most."""
-    found = seconds(timeout, "timeout")
+    found = seconds(timeout, name)
     if found > MOST_WAITED:
-        raise InvalidInput(
-            f"timeout={quoted(timeout)}: one call waits for at most {MOST_WAITED:g} seconds; ask again"
-        )
+        raise InvalidInput(f"{name}={quoted(timeout)}: one call waits for at most {MOST_WAITED:g} seconds; ask again")
     return found
 
 

@@ -155,6 +155,14 @@ def arguments(
     return tuple(found.pop(name) for name in by_place), {**found, **own}
 
 
+def check_query(route: HttpRoute, query: Iterable[tuple[str, str]]) -> None:
+    """WrongArguments, of the query alone: where one stands for many bodies."""
+    problems: list[tuple[str, str, str]] = []
+    _from_query(route, query, problems)
+    if problems:
+        raise WrongArguments(problems)
+
+
 # --- the rules ----------------------------------------------------------------------------------------------------
 
 

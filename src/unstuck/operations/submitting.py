@@ -14,8 +14,9 @@ from unstuck.intake.schema import pack
 from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreError, UnknownWorkflowName, quoted
 from unstuck.model.job import NewJob, WorkflowRecord
+from unstuck.model.redaction import NOTHING, Redactions
 from unstuck.operations.kinds import Duration, seconds_or_none
-from unstuck.operations.table import Caller
+from unstuck.operations.table import Caller, Role
 from unstuck.store.port import Submitted
 from unstuck.views.jobs import NewJobView
 
@@ -125,16 +126,21 @@ def views(asked: Sequence[AskedJob], stored: Sequence[Submitted]) -> list[NewJob
     read: they are stored all the same."""
     store = asked[0].caller.store
     try:
-        records, now = store.get_many([each.id for each in stored]), store.now()
-        hidden = {role: caller.redactions for role, caller in {one.caller.role: one.caller for one in asked}.items()}
+        seen = store.get_many([each.id for each in stored])
+        hidden: dict[Role, Redactions] = {}
+        if any(each.is_redacted for each in seen.values()):
+            callers = {one.caller.role: one.caller for one in asked}
+            hidden = {role: caller.redactions for role, caller in callers.items()}
     except StoreError as error:
         return [OutcomeUnknown(f"job {each.id} is stored, but cannot be read now: {error}") for each in stored]
     found: list[NewJobView | Exception] = []
     for one, each in zip(asked, stored, strict=True):
         try:
-            record = one.caller.lookup.seen(records.get(each.id), each.id)
-            hide = hidden[one.caller.role][record.workflow]
-            found.append(NewJobView.of(record, now, hide, created=each.created))
+            known = seen.get(each.id)
+            record = one.caller.lookup.seen(known.job if known else None, each.id)
+            assert known is not None
+            hide = hidden[one.caller.role][record.workflow] if known.is_redacted else NOTHING
+            found.append(NewJobView.of(record, known.at, hide, created=each.created))
         except Exception as error:
             found.append(error)
     return found

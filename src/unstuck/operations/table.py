@@ -144,9 +144,14 @@ class Caller:
         return None if self.tenant == EVERY else self.tenant
 
     @property
+    def sees_all(self) -> bool:
+        """Whether nothing of the data of jobs is hidden from it, as from an admin."""
+        return TENANT_ADMIN in INCLUDED[self.role]
+
+    @property
     def redactions(self) -> Redactions:
-        """What this caller may not see of the data of jobs, by workflow. An admin sees all of it."""
-        return Redactions() if TENANT_ADMIN in INCLUDED[self.role] else self.store.redactions()
+        """What this caller may not see of the data of jobs, by workflow."""
+        return Redactions() if self.sees_all else self.store.redactions()
 
     @property
     def lookup(self) -> Lookup:
@@ -226,13 +231,17 @@ class Operation(Generic[P, V]):
         return f"<Operation {self.name}>"
 
     def __call__(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> V:
+        return self.function(self.asking(caller, *args, **kwargs), *args, **kwargs)
+
+    def asking(self, caller: Caller, *args: P.args, **kwargs: P.kwargs) -> Caller:
+        """Who asks exactly this: admitted, and about the one tenant whose job it is."""
         admitted = self.admitted(caller)
         if self._is_about_a_job and admitted.tenant == EVERY:
             admitted = admitted.of_job(args[0] if args else kwargs.get("job"))
         if self.entry.limited in ("queue", "workflow") and admitted.within is not None:
             named = inspect.signature(self.function).bind(admitted, *args, **kwargs).arguments
             admitted.check_within(**{self.entry.limited: named[self.entry.limited]})
-        return self.function(admitted, *args, **kwargs)
+        return admitted
 
     def admitted(self, caller: Caller) -> Caller:
         """The caller with the tenant that is meant, if it may ask this at all."""

@@ -7,18 +7,23 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
+from contextlib import aclosing
 from typing import Any
 
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from unstuck.clock import Clock
 from unstuck.operations.together import Together
 from unstuck.server import bodies, endpoints, openapi, seeds
-from unstuck.server.door import HttpDoor
+from unstuck.server.connections import LONGEST_ANSWER
+from unstuck.server.door import Admitted, HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
 from unstuck.server.exchange import Exchange, HttpAnswer
+from unstuck.server.guests import GONE, MOST_GUESTS, Guest, Guests
+from unstuck.server.hub import Hub
 from unstuck.server.lanes import Lane
+from unstuck.server.live import Live, Pieces, Stay
 from unstuck.server.metrics import ServerMetrics
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
@@ -26,67 +31,92 @@ from unstuck.server.submits import Submits
 
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
 PATIENT = 32
+#: Threads on which those who stay ask the database, one after the other.
+LIVE = 4
+#: Seconds in which a piece of a stream must have been taken where connections are not ours to cut.
+LONGEST_PIECE = LONGEST_ANSWER + 15
 
-_SAFE = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "Vary": "Authorization",
-}
+_SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"vary", b"Authorization"),
+]
 
 
-def all_endpoints(together: Together) -> list[Endpoint]:
-    return [*endpoints.of_routes(), *Submits(together).endpoints(), *seeds.endpoints()]
+def all_endpoints(together: Together, live: Live) -> list[Endpoint]:
+    return [*endpoints.of_routes(), *Submits(together).endpoints(), *live.endpoints(), *seeds.endpoints()]
 
 
 class Api:
     """`is_ready`: asks the database; it runs on a thread."""
 
     def __init__(
-        self, door: HttpDoor, metrics: ServerMetrics, *, rates: Rates | None, is_ready: Callable[[], bool]
+        self,
+        door: HttpDoor,
+        hub: Hub,
+        metrics: ServerMetrics,
+        *,
+        rates: Rates | None,
+        clock: Clock,
+        is_ready: Callable[[], bool],
     ) -> None:
         self._door = door
+        self._hub = hub
         self._metrics = metrics
         self._rates = rates
         self._is_ready = is_ready
         self._together = Together()
-        self._endpoints = Endpoints(all_endpoints(self._together))
         self._lane = Lane("http")
         self._patient = Lane("http-waits", PATIENT, waiting=0)
-        self.is_leaving = False
+        self._live = Lane("http-live", LIVE, waiting=2 * MOST_GUESTS)
+        self._guests = Guests(door.admit, self._live, clock)
+        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live)))
+        self._is_leaving = False
+
+    def leave(self) -> None:
+        """Send away those who stay, so that they go to another server; what else was asked is answered. From any
+        thread, and from a signal's handler."""
+        self._is_leaving = True
+        self._guests.leave()
 
     def close(self) -> None:
         """What runs is finished."""
-        self.is_leaving = True
+        self.leave()
         self._lane.close()
         self._patient.close()
         self._metrics.close()
+        self._live.close()
         self._together.close()
+        self._hub.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _live(receive, send)
         elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
+            await self._serve(Exchange(scope), receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(scope)
+    async def _serve(self, exchange: Exchange, receive: Receive, send: Send) -> None:
         try:
-            answer = await self._answer(exchange, receive)
+            answer = await self._answer(exchange, receive, send)
         except ClientDisconnect:
             return
         except Exception as error:
             answer = _refusal(error, exchange)
+        if answer is None:
+            return
         if exchange.has_body and not exchange.is_read:
             answer.headers["Connection"] = "close"  # else its sender could go on for ever
         kept = "private, no-cache" if exchange.method in ("GET", "HEAD") else "no-store"
-        headers = {**_SAFE, "Cache-Control": kept, "X-Request-Id": exchange.request_id, **answer.headers}
-        await Response(answer.body, answer.status, headers, answer.media_type)(scope, receive, send)
+        headers = answer.raw_headers(_SAFE, ("Cache-Control", kept), ("X-Request-Id", exchange.request_id))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
-    async def _answer(self, exchange: Exchange, receive: Receive) -> HttpAnswer:
+    async def _answer(self, exchange: Exchange, receive: Receive, send: Send) -> HttpAnswer | None:
+        """None: it was given bit by bit."""
         exchange.check()
         if exchange.method in ("GET", "HEAD") and (own := await self._own(exchange)) is not None:
             return own
@@ -98,15 +128,56 @@ class Api:
             exchange.is_read = True
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")
+        if endpoint.stays is not None and (stay := endpoint.stays(exchange)) is not None:
+            return await self._stay(stay, exchange, receive, send)
         lane = self._patient if endpoint.waits else self._lane
         answer = await lane.run(lambda: self._ask(endpoint, exchange))
-        return answer if isinstance(answer, HttpAnswer) else await asyncio.wrap_future(answer)
+        if exchange.method not in ("GET", "HEAD"):
+            self._hub.hurry()
+        return answer
 
     def _ask(self, endpoint: Endpoint, exchange: Exchange) -> HttpAnswer | Future[HttpAnswer]:
+        return endpoint.ask(self._admitted(exchange).caller, exchange)
+
+    def _admitted(self, exchange: Exchange) -> Admitted:
         admitted = self._door.admit(exchange)
         if self._rates is not None and admitted.counted_as is not None:
             self._rates.take(admitted.counted_as)
-        return endpoint.ask(admitted.caller, exchange)
+        return admitted
+
+    # --- those who stay -----------------------------------------------------------------------------------------
+
+    async def _stay(self, stay: Stay, exchange: Exchange, receive: Receive, send: Send) -> HttpAnswer | None:
+        def opened() -> Admitted:
+            admitted = self._admitted(exchange)
+            stay.open(admitted.caller)
+            return admitted
+
+        with self._guests.place():
+            admitted = await self._live.run(opened)
+            async with self._guests.welcome(exchange, admitted, receive) as guest:
+                answer = await stay.serve(guest)
+                if isinstance(answer, HttpAnswer):
+                    return answer
+                await self._flow(answer, exchange, guest, send)
+                return None
+
+    async def _flow(self, answer: Pieces, exchange: Exchange, guest: Guest, send: Send) -> None:
+        raw = [
+            *_SAFE,
+            (b"cache-control", b"no-store"),
+            (b"x-request-id", exchange.request_id.encode()),
+            (b"x-accel-buffering", b"no"),
+            (b"content-type", f"{answer.media_type}; charset=utf-8".encode()),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        async with aclosing(answer.pieces) as pieces:
+            async for piece in pieces:
+                async with asyncio.timeout(LONGEST_PIECE):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                if guest.reason == GONE:
+                    return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _own(self, exchange: Exchange) -> HttpAnswer | None:
         """What is about the server itself."""
@@ -122,16 +193,16 @@ class Api:
         if path == "/openapi.json":
             return await self._lane.run(lambda: self._document(exchange))
         if path.startswith("/problems/") and (text := page_of(path.removeprefix("/problems/"))) is not None:
-            return HttpAnswer(200, text.encode(), "text/plain")
+            return HttpAnswer(200, text.encode(), "text/plain; charset=utf-8")
         return None
 
     def _can_serve(self, exchange: Exchange) -> bool:
         self._door.admit_probe(exchange)
-        return not self.is_leaving and self._is_ready()
+        return not self._is_leaving and self._is_ready()
 
     def _document(self, exchange: Exchange) -> HttpAnswer:
-        self._door.admit(exchange)
-        return HttpAnswer(200, openapi.text().encode()).unless_known(exchange)
+        role = self._door.admit(exchange).caller.role
+        return HttpAnswer(200, openapi.text(role).encode()).unless_known(exchange)
 
 
 def _refusal(error: Exception, exchange: Exchange) -> HttpAnswer:

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from unstuck.chance import SystemChance
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, problem_of
 
-MOST_CONNECTIONS = 1000
+MOST_CONNECTIONS = 5000
 #: Seconds until the head of a request must be there.
 LONGEST_HEAD = 10.0
 #: Seconds for which a connection may rest between two requests.
@@ -28,12 +28,57 @@ MOST_HEAD = 64 << 10
 _CHANCE = SystemChance()
 
 
+class JoinedWrites(asyncio.Transport):
+    """A transport that sends at once what is written in one turn of the loop: the head of an answer leaves with its
+    body, in one packet and by one call of the system."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._held:
+            self._loop.call_soon(self._send)
+        if data:
+            self._held.append(bytes(data))
+
+    def _send(self) -> None:
+        held, self._held = self._held, []
+        if held and not self._transport.is_closing():
+            self._transport.write(b"".join(held))
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._held.clear()
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._transport.set_write_buffer_limits(high, low)
+
+
 class LimitedProtocol(H11Protocol):
     _head_task: asyncio.TimerHandle | None = None
     _answer_task: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))
         transport.set_write_buffer_limits(0)  # what the other side has not taken yet is told by `pause_writing`
         if len(self.connections) > MOST_CONNECTIONS:
             self._refuse(HttpProblem("Overloaded", "there are as many connections as there may be"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from unstuck.model.errors import InvalidInput, WrongArguments
@@ -16,19 +16,26 @@ from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import HttpProblem
 from unstuck.views import Page
 
+if TYPE_CHECKING:
+    from unstuck.server.live import Stay
+
+#: What `submits` and `live` answer.
+_ELSEWHERE = ("jobs.enqueue", "jobs.wait", "jobs.logs", "jobs.partials", "events.list")
 #: The argument that Idempotency-Key stands for.
 _KEYS = {"jobs.enqueue": "key", "events.send": "id"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`ask` runs on a thread, and may leave the answer to others. `waits`: for more than the database."""
+    """`ask` runs on a thread, and may leave the answer to others. `waits`: for more than the database. `stays`: how
+    a request is served that stays without a thread; None: this one does not."""
 
     method: str
     #: With the prefix: "/api/v1/jobs/{job}".
     path: str
     ask: Callable[[Caller, Exchange], HttpAnswer | Future[HttpAnswer]]
     waits: bool = False
+    stays: Callable[[Exchange], Stay | None] | None = None
 
     @property
     def takes_body(self) -> bool:
@@ -72,13 +79,13 @@ class Endpoints:
 
 def of_routes() -> list[Endpoint]:
     return [
-        Endpoint(route.method, PREFIX + route.path, _asker(route), waits=_may_wait(route))
+        Endpoint(route.method, PREFIX + route.path, asker(route), waits=_may_wait(route))
         for route in routes().values()
-        if route.name != "jobs.enqueue"  # see `submits`
+        if route.name not in _ELSEWHERE
     ]
 
 
-def _asker(route: HttpRoute) -> Callable[[Caller, Exchange], HttpAnswer]:
+def asker(route: HttpRoute) -> Callable[[Caller, Exchange], HttpAnswer]:
     def ask(caller: Caller, exchange: Exchange) -> HttpAnswer:
         return answer(route, caller, exchange)
 
@@ -155,5 +162,5 @@ def _headers(route: HttpRoute, exchange: Exchange, view: Any) -> dict[str, str]:
     cursor = route.operation.entry.paged
     if cursor is not None and isinstance(view, Page) and view.next is not None:
         query = [(name, text) for name, text in exchange.query if name != cursor] + [(cursor, view.next)]
-        return {"Link": f'<{exchange.raw_path}?{urlencode(query)}>; rel="next"'}
+        return {"Link": f'<{exchange.root}{exchange.own_path}?{urlencode(query)}>; rel="next"'}
     return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,24 +10,25 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from unstuck.chance import SystemChance
+from unstuck.chance import Labels
 from unstuck.server import bodies
 from unstuck.server.problems import HttpProblem
-from unstuck.views import plain
+from unstuck.views import as_json
 
 MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32 << 10
 MOST_PARAMETERS = 200
 MOST_PATH = 4096
 #: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
-_ONCE = (
-    "host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site",
-)  # fmt: skip
+_ONCE = frozenset(
+    {"host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site"}
+)
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
-_CHANCE = SystemChance()
+_LABELS = Labels()
+#: A target as proxies write it.
+_ABSOLUTE = re.compile(r"https?://([^/?#]*)(/.*)?", re.IGNORECASE)
 
 
 class Exchange:
@@ -37,26 +37,30 @@ class Exchange:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.method: str = scope["method"]
-        self.headers = Headers(scope=scope)
+        #: The first of each name, which is in lower case.
+        self.headers: dict[str, str] = {}
+        self._repeated: set[str] = set()
+        for name, value in scope["headers"]:
+            if (key := name.decode("latin-1")) in self.headers:
+                self._repeated.add(key)
+            else:
+                self.headers[key] = value.decode("latin-1")
         client = scope.get("client")
         self.address: str | None = client[0] if client else None
         self.scheme: str = scope.get("scheme", "http")
-        #: What stands before our own paths where we are mounted.
-        self.root = quote(scope.get("root_path", ""))
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
-        self.raw_path = raw.decode("latin-1").partition("?")[0]
+        self.raw_path, self._authority = raw.decode("latin-1").partition("?")[0], None
+        if not self.raw_path.startswith("/") and (absolute := _ABSOLUTE.fullmatch(self.raw_path)):
+            self._authority, self.raw_path = absolute[1], absolute[2] or "/"
+        #: What stands before our own paths where we are mounted, and our own path.
+        self.root, self.own_path = _split(scope.get("root_path", "").rstrip("/"), self.raw_path)
         self._query: bytes = scope.get("query_string", b"")
         asked = self.headers.get("x-request-id", "")
-        self.request_id = asked if _SANE_ID.fullmatch(asked) else _CHANCE.nonce()
+        self.request_id = asked if asked and _SANE_ID.fullmatch(asked) else _LABELS.next()
         #: The names in the path, still quoted.
         self.path: Mapping[str, str] = {}
         self.body = b""
         self.is_read = False
-
-    @property
-    def own_path(self) -> str:
-        """Behind the place where we are mounted."""
-        return self.raw_path.removeprefix(self.root) if self.root else self.raw_path
 
     @property
     def has_body(self) -> bool:
@@ -64,14 +68,16 @@ class Exchange:
 
     def check(self) -> None:
         """What no request of a decent client has."""
-        if len(self.headers) > MOST_HEADERS or sum(len(k) + len(v) for k, v in self.headers.raw) > MOST_HEADER_BYTES:
+        raw = self.scope["headers"]
+        if len(raw) > MOST_HEADERS or sum(len(k) + len(v) for k, v in raw) > MOST_HEADER_BYTES:
             limit = f"the limit is {MOST_HEADERS} headers, {MOST_HEADER_BYTES:,} bytes in all"
             raise HttpProblem("TooManyHeaders", limit, Connection="close")
         if "transfer-encoding" in self.headers and "content-length" in self.headers:
             raise HttpProblem("BadRequest", "its length is told in two ways", Connection="close")
-        for name in _ONCE:
-            if len(self.headers.getlist(name)) > 1:
-                raise HttpProblem("BadRequest", f"there is more than one {name} header", Connection="close")
+        if self._authority is not None and self._authority.lower() != self.headers.get("host", "").lower():
+            raise HttpProblem("BadRequest", "for which host it is, is told in two ways", Connection="close")
+        if twice := sorted(self._repeated & _ONCE):
+            raise HttpProblem("BadRequest", f"there is more than one {twice[0]} header", Connection="close")
         if len(self.raw_path) > MOST_PATH or not self.raw_path.isascii() or "\0" in unquote(self.raw_path):
             raise HttpProblem("BadRequest", "the path is not one that can be read")
 
@@ -99,6 +105,18 @@ class Exchange:
             raise HttpProblem("NotAsJson", "a change needs Content-Type: application/json")
 
 
+def _split(root: str, raw_path: str) -> tuple[str, str]:
+    """As it is quoted in the path itself. A server that took the root off, as some do, has left ours alone."""
+    if not root:
+        return "", raw_path
+    parts = raw_path.split("/")
+    length = root.count("/") + 1
+    begin = "/".join(parts[:length])
+    if unquote(begin) != root:
+        return quote(root), raw_path
+    return begin, raw_path[len(begin) :] or "/"
+
+
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
     status: int = 200
@@ -109,10 +127,20 @@ class HttpAnswer:
     @classmethod
     def of(cls, value: Any, status: int = 200, **headers: str) -> HttpAnswer:
         """A view, or what JSON can say."""
-        text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
-        return cls(
-            status, text.encode(errors="replace"), headers={k.replace("_", "-"): v for k, v in headers.items()}
-        )
+        told = {name.replace("_", "-"): text for name, text in headers.items()} if headers else {}
+        return cls(status, as_json(value).encode(errors="replace"), headers=told)
+
+    def raw_headers(self, always: Sequence[tuple[bytes, bytes]], *more: tuple[str, str]) -> list[tuple[bytes, bytes]]:
+        """As ASGI sends them; what this answer says itself counts more than what `always` is said."""
+        said = {
+            name.lower().encode("latin-1"): text.encode("latin-1") for name, text in (*more, *self.headers.items())
+        }
+        found = [pair for pair in always if pair[0] not in said]
+        found += said.items()
+        if self.status not in (204, 304):
+            found.append((b"content-length", b"%d" % len(self.body)))
+        found.append((b"content-type", self.media_type.encode("latin-1")))
+        return found
 
     def unless_known(self, exchange: Exchange) -> HttpAnswer:
         """With its tag; without its body for whoever has it already."""

@@ -12,7 +12,9 @@ import msgspec
 
 from unstuck.model import errors
 from unstuck.operations.routes import PREFIX, HttpRoute, is_told_as_json, kinds_of, routes
-from unstuck.server import seeds, submits
+from unstuck.operations.table import INCLUDED, PLATFORM_ADMIN, Role
+from unstuck.server import seeds, sse, submits
+from unstuck.server.live import STREAMED
 from unstuck.server.problems import ERRORS, MEDIA_TYPE, REFUSALS
 from unstuck.version import __version__
 
@@ -53,9 +55,10 @@ _PROBLEM = {
 
 
 @functools.cache
-def text() -> str:
-    """A line for each path and each schema, so that a change is seen."""
-    whole = document()
+def text(role: Role = PLATFORM_ADMIN) -> str:
+    """What this role may ask: a platform admin everything. A line for each path and each schema, so that a change is
+    seen."""
+    whole = document(role)
     rest = {name: told for name, told in whole.items() if name not in ("paths", "components")}
     schemas, schemes = whole["components"]["schemas"], whole["components"]["securitySchemes"]
     components = f'{{"securitySchemes": {_line(schemes)},\n"schemas": {_lines(schemas)}}}'
@@ -70,9 +73,10 @@ def _line(told: Any) -> str:
     return json.dumps(told, sort_keys=True)
 
 
-def document() -> dict[str, Any]:
-    found = {(PREFIX + route.path, name): route for name, route in routes().items()}
-    found |= {**submits.documented(), **seeds.documented()}
+def document(role: Role = PLATFORM_ADMIN) -> dict[str, Any]:
+    known = {(PREFIX + route.path, name): route for name, route in routes().items()}
+    known |= {**submits.documented(), **seeds.documented()}
+    found = {place: route for place, route in known.items() if route.operation.entry.role in INCLUDED[role]}
     every = list(found.values())
     kinds = [each for route in every for each in (route.answer, route.query, route.body) if each is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
@@ -143,7 +147,12 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(route: HttpRoute, of: dict[str, Any]) -> dict[str, Any]:
-    answer = {"description": "done", "content": {"application/json": {"schema": of[_name(route.answer)]}}}
+    answer: dict[str, Any] = {
+        "description": "done",
+        "content": {"application/json": {"schema": of[_name(route.answer)]}},
+    }
+    if route.name in STREAMED:
+        answer["content"][sse.MEDIA_TYPE] = {"schema": {"type": "string"}}
     found: dict[str, Any] = {str(route.status): answer}
     if route.name == "jobs.enqueue" and route.status == 201:
         found["200"] = answer | {"description": "its key led to a job that was there already"}

@@ -1,10 +1,12 @@
 """HttpServer: the API on a socket, and the janitor beside it, until it is told to stop.
 
-First TERM or INT: no new connections, what was asked is answered, within a limit. Second: it ends at once.
+First TERM or INT: no new connections, streams and waits end at once, what was asked is answered, within a limit.
+Second: it ends at once.
 """
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from unstuck.janitor.janitor import Janitor
 from unstuck.model.errors import InvalidInput
 from unstuck.model.times import Times
 from unstuck.server.api import Api
-from unstuck.server.connections import LONGEST_REST, MOST_HEAD, LimitedProtocol
+from unstuck.server.connections import LONGEST_REST, MOST_CONNECTIONS, MOST_HEAD, LimitedProtocol
 from unstuck.worker.loops import Loop
 
 #: Seconds that requests have to end once the server is told to stop.
@@ -36,6 +38,7 @@ class HttpServer:
             "janitor", lambda: janitor.tick(self._keeper.stamp), clock, silence=3 * times.sweep + 8 * times.store_call
         )
         self._uvicorn = _Uvicorn(
+            api.leave,
             uvicorn.Config(
                 api,
                 http=LimitedProtocol,
@@ -49,11 +52,12 @@ class HttpServer:
                 timeout_keep_alive=LONGEST_REST,
                 timeout_graceful_shutdown=LONGEST_LEAVE,
                 h11_max_incomplete_event_size=MOST_HEAD,
-            )
+            ),
         )
 
     def run(self, listener: socket.socket) -> None:
         """Until it is told to stop; what runs then is finished first."""
+        _allow_connections()
         self._keeper.start()
         try:
             self._uvicorn.run([listener])
@@ -65,11 +69,15 @@ class HttpServer:
 
     def stop(self) -> None:
         """As the first signal does; from any thread."""
-        self._api.is_leaving = True
+        self._api.leave()
         self._uvicorn.should_exit = True
 
 
 class _Uvicorn(uvicorn.Server):
+    def __init__(self, leave: Callable[[], None], config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._leave = leave
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """An ordered end is no death by a signal. Only the main thread hears them."""
@@ -84,9 +92,18 @@ class _Uvicorn(uvicorn.Server):
                 signal(number, handler)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._leave()
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True
+
+
+def _allow_connections() -> None:
+    """As many open files as there may be connections, and some: what a shell allows is often less."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 2 * MOST_CONNECTIONS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def listen(host: str, port: int) -> socket.socket:

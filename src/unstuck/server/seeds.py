@@ -14,7 +14,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.operations import jobs
 from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
 from unstuck.operations.table import Caller
-from unstuck.server.endpoints import Endpoint, call
+from unstuck.server.endpoints import Endpoint, about, call
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.views import View
 from unstuck.views.guard import BlacklistView
@@ -100,8 +100,10 @@ class Success(View, frozen=True, kw_only=True):
 
 
 def status(caller: Caller, exchange: Exchange) -> HttpAnswer:
+    """One question to the database: it is what is asked most, again and again."""
     route, args, kwargs = _asked("jobs.wait", caller, exchange)
-    job = call(route, caller, args, {**kwargs, "timeout": 0})
+    who = route.operation.asking(about(caller, kwargs), *args)
+    job = who.lookup.job(args[0])
     view = JobStatus(
         id=job.id,
         status=job.state,

@@ -15,14 +15,14 @@ from msgspec import Meta
 
 from unstuck.model.errors import WrongArguments
 from unstuck.operations import submitting
-from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
+from unstuck.operations.routes import PREFIX, HttpRoute, arguments, check_query, routes
 from unstuck.operations.submitting import AskedJob
 from unstuck.operations.table import Caller
 from unstuck.operations.together import Together
 from unstuck.server.endpoints import Endpoint, about, answer_of, asked_of, idempotency_key, with_key
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import problem_of
-from unstuck.views import View, plain
+from unstuck.views import View
 from unstuck.views.jobs import NewJobView
 
 MOST = 1000
@@ -84,6 +84,7 @@ class Submits:
             raise WrongArguments([("body", "/jobs", "it is not a list of submits, and nothing else is taken")])
         if len(bodies) > MOST:
             raise WrongArguments([("body", "/jobs", f"there are {len(bodies):,}; the limit is {MOST:,}")])
+        check_query(route, exchange.query)
         key = idempotency_key(route, exchange)
         items, joined, ids = _Items(exchange, len(bodies)), [], set[str]()
         for number, one in enumerate(bodies):
@@ -138,7 +139,7 @@ class _Items:
 
     def _item(self, number: int, outcome: NewJobView | Exception) -> dict[str, Any]:
         if not isinstance(outcome, Exception):
-            return {"status": 201 if outcome.created else 200, "job": plain(outcome), "problem": None}
+            return {"status": 201 if outcome.created else 200, "job": outcome, "problem": None}
         place = f"/jobs/{number}"
         if isinstance(outcome, WrongArguments):
             said = outcome.problems

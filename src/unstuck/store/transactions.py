@@ -155,6 +155,10 @@ class Transactions:
     def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
         isolation.leave(self.database, duty, item)
 
+    def duties_aside(self) -> frozenset[str]:
+        """The duties for which anything is set aside: nearly always none."""
+        return frozenset(row["duty"] for row in self.database.read(lambda t: t.all("quarantine_duties")))
+
     def quarantine_due(self, duty: QuarantineDuty, batch: int) -> list[int]:
         rows = self.database.read(lambda t: t.all("quarantine_due", duty=duty, batch=batch))
         return [row["item"] for row in rows]

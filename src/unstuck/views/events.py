@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from unstuck.model.lifecycle import EventKind, RequestKind
+from unstuck.model.news import NewsKind
 from unstuck.model.waits import Answer, WaitKind
 
 By = Annotated[str, Meta(description="who did it: a person, a worker, a duty of the janitor")]
@@ -121,8 +122,77 @@ class SkippedData(ByPerson, frozen=True, kw_only=True):
     target: Annotated[str, Meta(description="the target that moves on")]
 
 
-#: The struct of each kind's data. Nothing writes `buried` and `redriven` yet.
-DATA: dict[EventKind, type[NoData]] = {
+class WorkerData(NoData, frozen=True, kw_only=True):
+    """The worker's name is the event's `worker`."""
+
+    number: Annotated[int, Meta(description="names it where two have the same name")]
+    host: Annotated[str, Meta(description="where it runs")]
+    pid: Annotated[int, Meta(description="its process there")]
+
+
+class WorkerJoinedData(WorkerData, frozen=True, kw_only=True):
+    queues: Annotated[list[str], Meta(description="what it serves; none: all of them")]
+    code_version: Annotated[str, Meta(description="of its code")]
+
+
+class WorkerLostData(WorkerData, frozen=True, kw_only=True):
+    reason: Annotated[str, Meta(description="what its neighbours saw, or it said last")] | UnsetType = UNSET
+
+
+class FreedData(NoData, frozen=True, kw_only=True):
+    by: By | UnsetType = UNSET
+
+
+class PauseEndedData(NoData, frozen=True, kw_only=True):
+    pause: Annotated[Literal["queue", "workflow", "tenant", "target"], Meta(description="what is paused")]
+    name: Annotated[str, Meta(description="its name")]
+    by: By
+    reason: Reason | UnsetType = UNSET
+
+
+class PauseBegunData(PauseEndedData, frozen=True, kw_only=True):
+    until: Annotated[datetime, Meta(description="when it ends by itself", tz=True)] | UnsetType = UNSET
+
+
+class BlacklistAddedData(NoData, frozen=True, kw_only=True):
+    number: Annotated[int, Meta(description="of the entry")]
+    by: By
+    reason: Annotated[str, Meta(description="why it is there")]
+    stuck_count: Annotated[int, Meta(description="how many attempts had got stuck")] | UnsetType = UNSET
+
+
+class BlacklistRemovedData(NoData, frozen=True, kw_only=True):
+    number: Annotated[int, Meta(description="of the entry")]
+    by: By
+    why: Annotated[str, Meta(description="why it went")] | UnsetType = UNSET
+
+
+class QuestionData(NoData, frozen=True, kw_only=True):
+    key: WaitKey
+    question: Annotated[str, Meta(description="what is to be decided")]
+
+
+class ApprovalAskedData(QuestionData, frozen=True, kw_only=True):
+    who: Annotated[list[str], Meta(description="who may decide; left out: anybody")] | UnsetType = UNSET
+    until: Annotated[datetime, Meta(description="when the wait ends by itself", tz=True)]
+
+
+class ApprovalDecidedData(QuestionData, frozen=True, kw_only=True):
+    answer: Annotated[Answer, Meta(description="approved, rejected, or what the end of its time means")]
+    by: By
+    comment: Annotated[str, Meta(description="what the person who decided said")] | UnsetType = UNSET
+
+
+class NotificationData(NoData, frozen=True, kw_only=True):
+    number: Annotated[int, Meta(description="of the notification")]
+    severity: Annotated[str, Meta(description="how bad it is")]
+    title: Annotated[str, Meta(description="in a few words")]
+    message: Annotated[str, Meta(description="what happened, and what to do")]
+    link: Annotated[str, Meta(description="where to look")]
+
+
+#: The struct of each kind's data. Nothing writes `buried` and `redriven` yet. What is published has its publisher's.
+DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.SUBMITTED: NoData,
     EventKind.RELEASED: ReleasedData,
     EventKind.CLAIMED: ClaimedData,
@@ -147,12 +217,29 @@ DATA: dict[EventKind, type[NoData]] = {
     EventKind.REPRIORITISED: ReprioritisedData,
     EventKind.SKIPPED: SkippedData,
     EventKind.UNHELD: ReleasedData,
+    NewsKind.WORKER_JOINED: WorkerJoinedData,
+    NewsKind.WORKER_LEFT: WorkerData,
+    NewsKind.WORKER_LOST: WorkerLostData,
+    NewsKind.TARGET_BLOCKED: NoData,
+    NewsKind.TARGET_FREED: FreedData,
+    NewsKind.PAUSE_BEGUN: PauseBegunData,
+    NewsKind.PAUSE_ENDED: PauseEndedData,
+    NewsKind.BLACKLIST_ADDED: BlacklistAddedData,
+    NewsKind.BLACKLIST_REMOVED: BlacklistRemovedData,
+    NewsKind.APPROVAL_ASKED: ApprovalAskedData,
+    NewsKind.APPROVAL_DECIDED: ApprovalDecidedData,
+    NewsKind.NOTIFICATION: NotificationData,
 }
+
+
+def kind_of(kind: str) -> EventKind | NewsKind:
+    """ValueError for what is published."""
+    return NewsKind(kind) if "." in kind else EventKind(kind)
 
 
 def data_of(kind: str, data: dict[str, Any]) -> NoData:
     """The data of an event, typed; msgspec.ValidationError if it is not what its kind holds."""
-    return msgspec.convert(data, DATA[EventKind(kind)], strict=True)
+    return msgspec.convert(data, DATA[kind_of(kind)], strict=True)
 
 
 def schema() -> dict[str, Any]:
@@ -160,7 +247,7 @@ def schema() -> dict[str, Any]:
     found, components = msgspec.json.schema_components(DATA.values(), ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "The data of a job's events, by their kind",
+        "title": "The data of the feed's events, by their kind",
         "type": "object",
         "properties": {kind.value: ref for kind, ref in zip(DATA, found, strict=True)},
         "$defs": components,

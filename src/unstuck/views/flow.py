@@ -8,7 +8,7 @@ from typing import Any
 
 from unstuck.model.lifecycle import JobState
 from unstuck.model.parts import Part
-from unstuck.model.redaction import NOTHING, Redaction
+from unstuck.model.redaction import NOTHING, Redaction, Redactions
 from unstuck.model.waits import Answer, Child, OnTimeout, Spent, StepRecord, TreeSpent, WaitKind, WaitRecord
 from unstuck.observe.flow import Approval, Branch
 from unstuck.store.port import FeedEvent
@@ -219,35 +219,69 @@ class ApprovalView(View, frozen=True, kw_only=True):
 
 
 class FeedEventView(View, frozen=True, kw_only=True):
-    """An event of the feed. `cursor` is what `after` takes to go on behind it; `attempt` null: before the first."""
+    """An event of the feed: a job's move, or news. `cursor` is what `after` takes to go on behind it.
+
+    A move has a `number`, its place in the history of its `job`; news have none. Null means that it is not about one:
+    `tenant` null: it is the platform's ("*": every tenant's); `attempt` null: before the first, or from none. `job`
+    of news: the one that published it, asks, or blocks the target. `target`: that of the job, or that the news are
+    about. `worker`: of news about a worker, its name. `topic`: what a publisher named; `by`: who published it, a
+    worker for its handlers; null: unstuck tells it itself."""
 
     cursor: str
-    tenant: str
-    job: str
-    workflow: str
-    queue: str
+    tenant: str | None
+    job: str | None
+    workflow: str | None
+    queue: str | None
+    target: str | None
+    topic: str | None
+    worker: str | None
+    by: str | None
     kind: str
-    number: int
-    run: int
+    number: int | None
+    run: int | None
     attempt: int | None
     at: datetime
     data: dict[str, Any]
 
     @classmethod
-    def of(cls, event: FeedEvent) -> FeedEventView:
+    def of(cls, event: FeedEvent, hidden: Redactions | None = None) -> FeedEventView:
+        """`hidden`: what its reader may not see of what jobs publish, by their workflows."""
         return cls(
             cursor=event.cursor,
             tenant=event.tenant,
             job=event.job,
             workflow=event.workflow,
             queue=event.queue,
+            target=event.target,
+            topic=event.topic,
+            worker=event.worker,
+            by=event.by,
             kind=event.kind,
             number=event.number,
-            run=event.event.run,
-            attempt=event.event.token or None,
+            run=event.run,
+            attempt=event.token or None,
             at=event.at,
-            data=event.data,
+            data=_data(event, hidden),
         )
+
+
+def _data(event: FeedEvent, hidden: Redactions | None) -> dict[str, Any]:
+    if not hidden or event.by is None or event.workflow is None:
+        return event.data
+    shown: Any = hidden[event.workflow].named(event.kind, event.data)
+    return shown if isinstance(shown, dict) else {event.kind: shown}
+
+
+class PublishedView(View, frozen=True, kw_only=True):
+    """What became of a publication: it is in the feed until `expires_at`, or (null) as long as the feed keeps it."""
+
+    kind: str
+    tenant: str
+    topic: str | None
+    job: str | None
+    expires_at: datetime | None
+    #: It was published under this id before, and counts once.
+    repeated: bool
 
 
 class SentView(View, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from unstuck.executor.messages import (
     JournalPage,
     KeepPart,
     LoadJournal,
+    Publish,
     RecordStep,
     RefusedMessage,
     Reply,
@@ -243,6 +244,8 @@ class FlowCallRunner:
             case KeepPart(name=name, value=value):
                 verdict = store.keep_part(ref, call.serial, name, value)
                 return None if verdict is Verdict.FENCED else Done()
+            case Publish(place=place, publication=given):
+                return None if store.publish_from(ref, place, given) is Verdict.FENCED else Done()
             case SpawnMessage(name=name, ordinal=ordinal, job=job, on_end=on_end):
                 child = store.spawn(NewChild(ref, name, ordinal, job, on_end))
                 return None if child is None else ChildAnswer(child)

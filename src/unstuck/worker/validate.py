@@ -15,6 +15,7 @@ from unstuck.executor.messages import (
     KeepPart,
     LoadJournal,
     Park,
+    Publish,
     Question,
     Raise,
     RecordStep,
@@ -28,6 +29,7 @@ from unstuck.executor.messages import LeftBehindMessage as Leaves
 from unstuck.model.errors import InvalidInput, NotStorable
 from unstuck.model.job import NewJob
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.news import MAX_DATA, check_place, check_publication
 from unstuck.model.parts import MAX_PART
 from unstuck.model.payload import MAX_DEPTH, MAX_PAYLOAD, check_name, check_text, clean_text, decode
 from unstuck.model.policy import LONGEST, MOST_SPENT, Policy, filled
@@ -126,6 +128,10 @@ def check_question(question: Question, max_result: int) -> None:
             case KeepPart():
                 check_name(question.name, "partial result")
                 _check_json(question.value, MAX_PART, "a partial result")
+            case Publish(place=place, publication=given):
+                check_place(place)
+                check_publication(given)
+                _check_json(given.data, MAX_DATA, "what is published")
     except InvalidInput as error:
         raise BadFrame(str(error)) from None
 

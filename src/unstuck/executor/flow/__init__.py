@@ -18,7 +18,7 @@ right here, since without a loop nothing in it ever suspends: it blocks.
 | `steps`, `step_function` | a step; how its function is called |
 | `waits`, `parking` | events, approvals, times; how an attempt comes to park |
 | `children`, `results` | spawn and gather; what ended children give |
-| `meter`, `partials` | what was spent; partial results |
+| `meter`, `partials`, `publishing` | what was spent; partial results; what is told to everybody |
 | `arguments` | checks of what the handler gave |
 """
 
@@ -34,6 +34,7 @@ from unstuck.executor.flow.meter import FlowMeter
 from unstuck.executor.flow.ordinals import Ordinals
 from unstuck.executor.flow.parking import Parking
 from unstuck.executor.flow.partials import FlowPartials
+from unstuck.executor.flow.publishing import FlowPublishing
 from unstuck.executor.flow.rules import FlowRules, HandlerContext
 from unstuck.executor.flow.steps import FlowSteps
 from unstuck.executor.flow.waits import FlowWaits
@@ -67,6 +68,7 @@ class Flow:
         self.children = FlowChildren(context, rules, journal, self.waits, ordinals)
         self.meter = FlowMeter(rules, journal)
         self.partials = FlowPartials(rules, journal, pack)
+        self.publishing = FlowPublishing(rules, journal)
 
     @property
     def parked(self) -> Wait | None:

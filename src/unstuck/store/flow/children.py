@@ -219,7 +219,10 @@ def _embedded(result: str | None) -> Any:
 
 def children_of(t: Transaction, tenant: str, uid: str) -> list[Child]:
     """In the order they were spawned, those of earlier runs too."""
-    job = job_row(t, tenant, uid)["number"]
+    return by_number(t, job_row(t, tenant, uid)["number"])
+
+
+def by_number(t: Transaction, job: int) -> list[Child]:
     return [replace(child_of(child), queue=child["queue"]) for child in t.all("children_of", job=job)]
 
 

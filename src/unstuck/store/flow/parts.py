@@ -33,11 +33,6 @@ def parts_of(t: Transaction, tenant: str, uid: str, after: int, limit: int) -> l
     return [_part(row) for row in t.all("parts_of", job=job, after=after, most=limit)]
 
 
-def count(t: Transaction, tenant: str, uid: str) -> int:
-    names: int = _so_far(t, job_row(t, tenant, uid)["number"])["names"]
-    return names
-
-
 def start_over(t: Transaction, job: int) -> None:
     """The numbering goes on: a follower that stays while the job begins anew must not miss the new parts."""
     t.run("drop_parts", job=job)

@@ -190,7 +190,10 @@ def _step(row: Row) -> StepRecord:
 
 def steps_of(t: Transaction, tenant: str, uid: str) -> list[StepRecord]:
     """In the order they were finished."""
-    job = job_row(t, tenant, uid)["number"]
+    return by_number(t, job_row(t, tenant, uid)["number"])
+
+
+def by_number(t: Transaction, job: int) -> list[StepRecord]:
     return [_step(step) for step in t.all("steps_of", job=job)]
 
 

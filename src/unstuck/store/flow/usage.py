@@ -61,9 +61,18 @@ def spend(
 
 
 def usage_of(t: Transaction, name_ids: NameIds, tenant: str, uid: str) -> Spent:
-    row = job_row(t, tenant, uid)
+    return by_row(t, name_ids, job_row(t, tenant, uid))
+
+
+def by_row(t: Transaction, name_ids: NameIds, row: Row) -> Spent:
     own = _Payer(row["number"], row["uid"], row["run"], name_ids.policy(t, row["policy"]))
     return _spent(t, [own, *_payers(t, name_ids, row["number"])])
+
+
+def nothing_spent(uid: str, policy: Policy) -> Spent:
+    """Of a job that has spent nothing, and for which nobody pays."""
+    budget = dict(policy.budget)
+    return Spent({}, budget, None, (TreeSpent(uid, {}, budget),) if policy.budget_scope == "tree" else ())
 
 
 def payer_below(t: Transaction, name_ids: NameIds, parent: Row) -> int | None:

@@ -22,6 +22,7 @@ from unstuck.model.children import MOST_CHILDREN
 from unstuck.model.errors import EventConflict, InvalidInput, NotAsked, NotWaiting, told
 from unstuck.model.keys import Within, person_in
 from unstuck.model.lifecycle import JobState
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import MAX_NAME, MAX_PAYLOAD, check_text, clean_text
 from unstuck.model.policy import LONGEST, Policy
 from unstuck.model.waits import (
@@ -36,6 +37,7 @@ from unstuck.model.waits import (
 )
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
+from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, ahead_of
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import address_of, instant, packed, span, terms_of, wait_of
@@ -138,8 +140,9 @@ def full(t: Transaction, parks: Sequence[tuple[Row, Wait]]) -> set[int]:
     return {row["job"] for row in found if row["waits"] >= MOST_WAITS}
 
 
-def ask(t: Transaction, askings: Sequence[ParkingJob]) -> dict[int, Row]:
-    """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row."""
+def ask(t: Transaction, askings: Sequence[ParkingJob], told: list[NewsItem]) -> dict[int, Row]:
+    """Write down what these jobs wait for, with the answers that have come early: the wait of each job, as a row.
+    Questions to people are `told`, behind the moves."""
     if not askings:
         return {}
     free = free_addresses(t, [(one.row["tenant"], one.address) for one in askings if one.address])
@@ -155,6 +158,7 @@ def ask(t: Transaction, askings: Sequence[ParkingJob]) -> dict[int, Row]:
     }
     if fresh:
         t.run("add_waits", rows=packed([asked[one.row["job"]] for one in fresh]))
+        told += [_asked_news(asked[one.row["job"]], one) for one in fresh if one.wait.kind is WaitKind.APPROVAL]
     if late := [one.row["job"] for one in events if (one.row["tenant"], one.address) not in free]:
         announce(t, late)  # to be compared with the unclaimed events there are once their address is free
     gathers = [one for one in askings if one.wait.kind is WaitKind.CHILDREN]
@@ -183,6 +187,19 @@ def _columns(one: ParkingJob, event_row: Row | None, ahead: int) -> dict[str, An
         "by": event_row["by"] if event_row else None,
         "comment": None,
     }
+
+
+def _asked_news(wait: Row, one: ParkingJob) -> NewsItem:
+    data = {"key": wait["key"], "question": wait["name"], "who": list(one.wait.who) or None}
+    data["until"] = instant(wait["until_at"]).isoformat()
+    return NewsItem(NewsKind.APPROVAL_ASKED, data, job=wait["job"], run=wait["run"], token=wait["token"])
+
+
+def decided_news(wait: Row) -> NewsItem:
+    """By a person, or by its time."""
+    data = {"key": wait["key"], "question": wait["name"], "answer": wait["answer"], "by": wait["by"]}
+    data["comment"] = wait["comment"]
+    return NewsItem(NewsKind.APPROVAL_DECIDED, data, job=wait["job"], run=wait["run"], token=wait["token"])
 
 
 def _without_job(wanted: dict[str, Any]) -> dict[str, Any]:
@@ -302,6 +319,7 @@ def decide(
     record = wait_of({**decided[0], "uid": uid, "workflow": row["workflow"]})
     if record.wait.who and person_in(by).removesuffix(BY_SHELL) not in record.wait.who:
         raise NotAsked(uid, record.wait.name, record.wait.who, by)
+    news.tell(t, [decided_news(decided[0])])
     announce(t, [row["number"]])
     return record
 
@@ -361,6 +379,11 @@ def begin_run(t: Transaction, row: Row, run: int) -> None:
 
 def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
     job_row(t, tenant, uid)
+    return by_id(t, tenant, uid)
+
+
+def by_id(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
+    """The same of a job that is there."""
     return [wait_of(row) for row in t.all("job_waits", tenant=tenant, uid=uid)]
 
 

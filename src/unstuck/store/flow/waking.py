@@ -22,12 +22,14 @@ from unstuck.store.flow.waits import (
     abandon,
     announce,
     answered_facts,
+    decided_news,
     drop_timers,
     free_addresses,
     key_of,
     named,
     take_unclaimed,
 )
+from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, Changes, done_of, rest_of
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.targets import take_turn
@@ -217,6 +219,7 @@ def expire(t: Transaction, tools: Settling, timers: Sequence[tuple[int, int]]) -
     late = [wait for job, wait in found.items() if wait["until_at"] <= max(rows[job]["now"], rows[job]["due_at"])]
     written = t.all("answer_waits", rows=packed([_by_time(wait) for wait in late])) if late else []
     answered = {row["job"]: row for row in written}
+    news.tell(t, [decided_news(row) for row in written if row["kind"] == WaitKind.APPROVAL])
     # Somebody else's answer, whose entry in the inbox is on its way (another one does no harm); or he still holds it.
     not_ours = {wait["job"] for wait in late}.difference(answered)
     held = {row["job"] for row in t.all("open_waits_of", jobs=sorted(not_ours))} if not_ours else set()

@@ -8,8 +8,10 @@ from typing import Any
 
 from unstuck.model.errors import UnknownNotification
 from unstuck.model.guard import EVERY, Action, Notification
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
+from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.rows import instant, instant_or_none, packed
 
@@ -82,7 +84,26 @@ def notify(
         "message": clean_text(message, MAX_MESSAGE),
         "link": clean_text(link, 400),
     }
-    return t.run("notify", **told, severity=severity, tenant=tenant, workflow=workflow) == 1
+    row = t.one("notify", **told, severity=severity, tenant=tenant, workflow=workflow)
+    if row is not None:
+        _tell(t, row["id"], told, severity, tenant, workflow)
+    return row is not None
+
+
+def add_notification(
+    t: Transaction, title: str, message: str, link: str, severity: str, tenant: str, workflow: str, count: int | None
+) -> None:
+    """Whether or not the same is open already."""
+    told = {"title": title, "message": message, "link": link}
+    row = t.one("add_notification", **told, severity=severity, tenant=tenant, workflow=workflow, count=count)
+    assert row is not None
+    _tell(t, row["id"], told, severity, tenant, workflow)
+
+
+def _tell(t: Transaction, number: int, told: dict[str, str], severity: str, tenant: str, workflow: str) -> None:
+    """Who reads notifications: those about no tenant are the platform's alone."""
+    facts = {"number": number, "severity": severity, **told}
+    news.tell(t, [NewsItem(NewsKind.NOTIFICATION, facts, news.of_all(tenant), workflow=workflow or None)])
 
 
 def ack(t: Transaction, number: int, by: str, tenant: str | None) -> Notification:

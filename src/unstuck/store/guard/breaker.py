@@ -35,9 +35,11 @@ from unstuck.model.guard import (
     values_of,
 )
 from unstuck.model.job import DEFAULT_TENANT, NewJob
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
+from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, moment
 from unstuck.store.rows import instant, instant_or_none, packed, span
 
@@ -128,16 +130,8 @@ def _bar(t: Transaction, tenant: str, workflow: str, marks: dict[Harm, int], rul
     entry = _enter(t, tenant, workflow, auto_reason(marks), SYSTEM, total(marks))
     if entry is None:
         return 0
-    t.run(
-        "add_notification",
-        title=TITLE,
-        message=notice(tenant, workflow, marks, rules, tenants),
-        severity="warning",
-        link=LINK,
-        tenant=tenant,
-        workflow=workflow,
-        count=entry.stuck_count,
-    )
+    message = notice(tenant, workflow, marks, rules, tenants)
+    audit.add_notification(t, TITLE, message, LINK, "warning", tenant, workflow, entry.stuck_count)
     return 1
 
 
@@ -149,7 +143,10 @@ def _enter(
     row = t.one("add_entry", tenant=tenant, workflow=workflow, reason=reason, by=by, stuck_count=stuck_count)
     if row is None:
         return None
-    audit.note(t, by, "blacklist.add", workflow, tenant, {"reason": reason, "stuck_count": stuck_count})
+    facts = {"reason": reason, "stuck_count": stuck_count}
+    audit.note(t, by, "blacklist.add", workflow, tenant, facts)
+    told = {"number": row["id"], "by": by, **facts}
+    news.tell(t, [NewsItem(NewsKind.BLACKLIST_ADDED, told, tenant=tenant, workflow=workflow)])
     return entry_of(row)
 
 
@@ -182,7 +179,13 @@ def lift(
     entries = sorted((entry_of(row) for row in rows), key=lambda gone: gone.number)
     for gone in entries:
         audit.note(t, who, "blacklist.remove", workflow, gone.tenant, {"reason": gone.reason, "why": why})
+    news.tell(t, [_removed(gone, who, why) for gone in entries])
     return entries
+
+
+def _removed(gone: BlacklistEntry, by: str, why: str | None) -> NewsItem:
+    told = {"number": gone.number, "by": by, "why": why}
+    return NewsItem(NewsKind.BLACKLIST_REMOVED, told, tenant=gone.tenant, workflow=gone.workflow)
 
 
 def active(t: Transaction, tenant: str | None) -> list[BlacklistEntry]:

@@ -62,7 +62,8 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
         (row, report, decide(_standing(t, tools, row), report.outcome, tools.chance.fraction()))
         for row, report in _unless_too_many(t, attempts)
     ]
-    parked = waits.ask(t, [waits.ParkingJob(row, s.wait, _policy(t, tools, row)) for row, _, s in decided if s.wait])
+    parking = [waits.ParkingJob(row, s.wait, _policy(t, tools, row)) for row, _, s in decided if s.wait]
+    parked = waits.ask(t, parking, changes.news)
     for row, report, settlement in decided:
         wait = parked.get(row["job"])
         _apply(changes, t, tools, row, report, settlement, wait, by, own)

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstuck.model.lifecycle import JobState
+from unstuck.model.news import NewsItem
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import ErrorInfo
 from unstuck.store.database import Row, Transaction
+from unstuck.store.life.news import tell
 from unstuck.store.order.line import promote
 from unstuck.store.rows import packed
 
@@ -39,6 +41,7 @@ class Changes:
     body_marks: list[Columns] = field(default_factory=list)
     outputs: list[Columns] = field(default_factory=list)
     inbox: list[Columns] = field(default_factory=list)
+    news: list[NewsItem] = field(default_factory=list)
     touched: set[int] = field(default_factory=set)
 
     def write(self, t: Transaction) -> bool:
@@ -65,6 +68,8 @@ class Changes:
             t.run("add_body_marks", rows=packed(self.body_marks))
         if self.events:
             t.run("add_events", rows=packed(self.events))
+        if self.news:
+            tell(t, self.news)
         if self.outputs:
             t.run("keep_outputs", rows=packed(self.outputs), cap=MAX_OUTPUT)
         if self.inbox:

@@ -23,7 +23,7 @@ from unstuck.store.guard import breaker
 from unstuck.store.life.changes import MAX_MESSAGE, Changes, cleaned, done_of, moment, rest_of
 from unstuck.store.order.line import end_stays, lock
 from unstuck.store.order.name_ids import NameIds
-from unstuck.store.order.targets import take_turn
+from unstuck.store.order.targets import freed, take_turn
 from unstuck.store.port import Verdict
 from unstuck.store.read.lookup import job_row
 from unstuck.store.rows import job_of, span
@@ -123,6 +123,7 @@ class Control:
         t.run("forget_appointment", job=row["number"])
         if row["is_blocker"]:
             t.run("unblock_target", target=row["target_number"], job=row["number"])
+            changes.news.append(freed(row["number"], self._by))
         self._queue(changes, row, now, expires_at)
         changes.write(t)
         return self._record(t)
@@ -223,7 +224,7 @@ class Control:
         else:
             keep = {"error_type": row["error_type"], "error_message": row["error_message"]}
             changes.rests.append(rest_of(row, JobState(row["state"]), expires_at=row["expires_at"], **keep))
-        take_turn(changes, row["target_number"], row["number"], Turn.PASS, now)
+        take_turn(changes, row["target_number"], row["number"], Turn.PASS, now, was_blocker=True, by=self._by)
         changes.write(t)
         return self._record(t)
 
@@ -275,7 +276,15 @@ class Control:
         if row["is_head"]:
             policy = self._name_ids.policy(t, row["policy"])
             turn = turn_after(state, started=bool(row["started"]), policy=policy)
-            take_turn(changes, row["target_number"], row["number"], turn, now)
+            take_turn(
+                changes,
+                row["target_number"],
+                row["number"],
+                turn,
+                now,
+                was_blocker=bool(row["is_blocker"]),
+                by=self._by,
+            )
 
     def _shelve(self, t: Transaction, row: Row) -> None:
         if JobState(row["state"]).is_final:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from unstuck.clock import boot
@@ -233,8 +233,8 @@ class Inbox:
 
     # --- what had failed ------------------------------------------------------------------------------------------
 
-    def try_again(self, batch: int) -> int:
-        aside = {row["duty"] for row in self._database.read(lambda t: t.all("quarantine_duties"))}
+    def try_again(self, aside: Collection[str], batch: int) -> int:
+        """`aside`: the duties for which anything is set aside."""
         self._is_something_aside = bool(aside)
         moved = 0
         if "target" in aside:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import isolation
-from unstuck.store.life import beat, sweep
+from unstuck.store.life import beat, sweep, workers
 from unstuck.store.port import Enough, Recovered
 from unstuck.store.rows import span
 from unstuck.store.transactions import Transactions
@@ -26,13 +26,13 @@ class Recovery:
         self._database.before_rescue()
         found: list[Recovered] = []
         after = 0
-        while len(found) < batch and (workers := self._lost_workers(lost_grace, after)):
-            for worker in workers:
+        while len(found) < batch and (lost := self._lost_workers(lost_grace, after)):
+            for worker in lost:
                 found += self._recover(worker["id"], lost_grace, batch - len(found))
-            after = workers[-1]["id"]
+            after = lost[-1]["id"]
             if enough():
                 return found
-        aside = {row["duty"] for row in self._database.read(lambda t: t.all("quarantine_duties"))}
+        aside = self._transactions.duties_aside()
         if "recover" in aside:
             found += self._recover_again(lost_grace)
         self._mark_silent(lost_grace, enough)
@@ -43,7 +43,7 @@ class Recovery:
     def leave(self, worker: int) -> None:
         """The lease ends first, in its own transaction: then no job is charged for what is left, whether this worker
         gives it back or a sweep does."""
-        self._database.write(lambda t: t.run("leave", worker=worker))
+        self._database.write(lambda t: workers.leave(t, worker))
         after = 0
         while jobs := self._attempts_of(worker, after, 500):
             self._sweep.move(
@@ -99,9 +99,8 @@ class Recovery:
         """After the rescue of their jobs, and many at a time: those that have none keep nobody's rescue waiting."""
         grace, after = span(lost_grace), 0
 
-        def act(workers: Sequence[int], patience: float) -> None:
-            facts = {"workers": list(workers), "grace": grace}
-            self._database.write(lambda t: t.run("mark_lost", **facts), patience=patience)
+        def act(silent: Sequence[int], patience: float) -> None:
+            self._database.write(lambda t: workers.mark_lost(t, silent, grace), patience=patience)
 
         def look(t: Transaction) -> list[Row]:
             return t.all("silent_workers", grace=grace, after=after, batch=isolation.AT_ONCE)

@@ -15,13 +15,16 @@ from typing import Any, NamedTuple, get_args
 from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreUnavailable, UnknownTarget, UnknownTenant
 from unstuck.model.job import DEFAULT_TENANT, WorkflowRecord
 from unstuck.model.limits import parse_rate
+from unstuck.model.news import NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.model.policy import Policy
 from unstuck.store.database import Database, Row, Transaction
+from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.order import targets
 from unstuck.store.order.limit_room import limited
 from unstuck.store.order.name_ids import close_policies
+from unstuck.store.order.pause_news import BY_TIME, pause_news
 from unstuck.store.port import (
     BY_CODE,
     EVERY,
@@ -121,10 +124,11 @@ def pause(t: Transaction, pause: Pause) -> Pause:
         reason=clean_text(pause.reason, MAX_MESSAGE) if pause.reason else None,
     )
     assert row is not None
+    news.tell(t, [pause_news(NewsKind.PAUSE_BEGUN, row, by=row["by"])])
     return _pause_of(row)
 
 
-def unpause(t: Transaction, kind: PauseKind, name: str, tenant: str) -> bool:
+def unpause(t: Transaction, kind: PauseKind, name: str, tenant: str, by: str) -> bool:
     tenant = _tenant_of(kind, name, tenant)
     if kind == "target":
         targets.lock_named(t, tenant, name)  # before the pause's row, as a pause does
@@ -133,7 +137,17 @@ def unpause(t: Transaction, kind: PauseKind, name: str, tenant: str) -> bool:
         return False
     if kind == "target":
         targets.unpause(t, tenant, name)
-    return dropped["until_at"] is None or dropped["until_at"] > dropped["now"]
+    stood = dropped["until_at"] is None or dropped["until_at"] > dropped["now"]
+    news.tell(t, [pause_news(NewsKind.PAUSE_ENDED, dropped, by=clean_text(by, 200) if stood else BY_TIME)])
+    return bool(stood)
+
+
+def end_pauses(t: Transaction, places: Sequence[tuple[str, str, str]]) -> int:
+    """Of these, kind, name and tenant, whose time is over."""
+    named = [dict(zip(("kind", "name", "tenant"), place, strict=True)) for place in places]
+    rows = t.all("drop_ended_pauses", rows=packed(named))
+    news.tell(t, [pause_news(NewsKind.PAUSE_ENDED, row, by=BY_TIME) for row in rows])
+    return len(rows)
 
 
 def pauses(t: Transaction, tenant: str | None) -> list[Pause]:

@@ -14,24 +14,38 @@ from collections.abc import Iterable, Sequence
 
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import JobState
+from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.target import FIRST, Turn, place_of
 from unstuck.store.database import Row, Transaction
+from unstuck.store.life import news
 from unstuck.store.life.changes import Changes
 from unstuck.store.order.line import lock, lock_free, promote
+from unstuck.store.order.pause_news import BY_TIME, pause_news
 from unstuck.store.port import TARGET_CEILING, Pause, TargetRecord
 from unstuck.store.rows import instant, instant_or_none, packed, span
 
 # --- the turn -----------------------------------------------------------------------------------------------------
 
 
-def take_turn(changes: Changes, target: int, job: int, turn: Turn, now: int) -> None:
-    """Write down what becomes of the turn of this head, whose target is locked."""
+def take_turn(
+    changes: Changes, target: int, job: int, turn: Turn, now: int, *, was_blocker: bool = False, by: str | None = None
+) -> None:
+    """Write down what becomes of the turn of this head, whose target is locked. `was_blocker`: it kept its target
+    blocked until now, as only a job can that does not run; `by`: the person who moves it."""
     match turn:
         case Turn.PASS | Turn.STEP_BACK:
             changes.passes.append({"target": target, "job": job})
+            if was_blocker:
+                changes.news.append(freed(job, by))
         case Turn.BLOCK:
             changes.blocks.append({"target": target, "job": job, "at": now})
+            if not was_blocker:
+                changes.news.append(NewsItem(NewsKind.TARGET_BLOCKED, job=job))
     changes.touched.add(target)
+
+
+def freed(job: int, by: str | None) -> NewsItem:
+    return NewsItem(NewsKind.TARGET_FREED, {"by": by}, job=job)
 
 
 def place_after(turn: Turn, priority: int) -> int:
@@ -121,7 +135,8 @@ def end_pauses(t: Transaction, targets: Sequence[int]) -> tuple[int, bool]:
     """Of those of these targets that nobody holds, where their time is over."""
     locked, _ = lock_free(t, targets)
     if locked:
-        t.run("drop_ended_target_pauses", targets=locked)
+        over = t.all("drop_ended_target_pauses", targets=locked)
+        news.tell(t, [pause_news(NewsKind.PAUSE_ENDED, row, by=BY_TIME) for row in over])
     moved = promote(t, locked)
     return moved, moved > 0
 

@@ -12,9 +12,18 @@ from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
-from unstuck.store.port.flow import FlowPort
+from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
-from unstuck.store.port.jobs import ATTEMPTS_PAGE, HISTORY_PAGE, Holder, JobFilter, JobPage, JobsPort, Submitted
+from unstuck.store.port.jobs import (
+    ATTEMPTS_PAGE,
+    HISTORY_PAGE,
+    Holder,
+    JobFilter,
+    JobPage,
+    JobsPort,
+    SeenJob,
+    Submitted,
+)
 from unstuck.store.port.keys import KeysPort, SeenKey
 from unstuck.store.port.metrics import JobStand, JobStands, MetricsPort, TroubleStand
 from unstuck.store.port.order import (
@@ -32,6 +41,7 @@ from unstuck.store.port.order import (
 )
 from unstuck.store.port.read import (
     ClockStand,
+    Dossier,
     FeedBounds,
     FeedEvent,
     FeedFilter,
@@ -95,6 +105,7 @@ __all__ = [
     "BulksPort",
     "Claimed",
     "ClockStand",
+    "Dossier",
     "Due",
     "Ended",
     "Enough",
@@ -131,12 +142,14 @@ __all__ = [
     "Overdue",
     "Pause",
     "PauseKind",
+    "Published",
     "QuarantineDuty",
     "Quarantined",
     "ReadPort",
     "Recovered",
     "Report",
     "Route",
+    "SeenJob",
     "SeenKey",
     "SeriesPage",
     "SeriesPer",

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from unstuck.model.keys import Within
+from unstuck.model.news import Publication
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.waits import Answer, Child, Signalled, Spent, StepRecord, WaitRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What became of a publication. `is_repeat`: it was told before under this key."""
+
+    number: int
+    expires_at: datetime | None
+    is_repeat: bool = False
 
 
 class FlowPort(Protocol):
@@ -26,6 +38,10 @@ class FlowPort(Protocol):
         """Send an event to a job or a topic: it answers one wait, or is kept for one until its time has passed.
         UnknownJob; NotWaiting for a job that has ended. The same `id` again, to the same job or topic and for as long
         as events are kept, is the same event and counts once; EventConflict for another event under it."""
+        ...
+
+    def publish(self, tenant: str, given: Publication, by: str, key: str, *, job: str | None = None) -> Published:
+        """Tell it in the feed, about this job if one is named (UnknownJob). The same key again tells nothing."""
         ...
 
     def decide(
@@ -55,8 +71,6 @@ class FlowPort(Protocol):
     def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         """Its partial results above this number, the lowest number first."""
         ...
-
-    def count_parts(self, tenant: str, job: str) -> int: ...
 
     def usage_of(self, tenant: str, job: str) -> Spent:
         """Of its present run."""

@@ -22,6 +22,14 @@ class Submitted(NamedTuple):
     created: bool
 
 
+class SeenJob(NamedTuple):
+    """A job, when it was so, and whether something of its data is hidden from most."""
+
+    job: JobRecord
+    at: datetime
+    is_redacted: bool
+
+
 #: A job that is retried for days has thousands of both; an attempt may have printed 64 KiB and left a stack as long.
 HISTORY_PAGE: Final = 1000
 ATTEMPTS_PAGE: Final = 100
@@ -131,7 +139,7 @@ class JobsPort(Protocol):
 
     def get(self, tenant: str, job: str) -> JobRecord | None: ...
 
-    def get_many(self, jobs: Sequence[str]) -> dict[str, JobRecord]:
+    def get_many(self, jobs: Sequence[str]) -> dict[str, SeenJob]:
         """Those of them that there are, by id, of all tenants: who asks looks whose they are."""
         ...
 

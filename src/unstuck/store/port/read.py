@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from unstuck.model.job import EventRecord, WorkerRecord
+from unstuck.model.guard import EVERY
+from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState
+from unstuck.model.waits import Child, Spent, StepRecord, WaitRecord
 from unstuck.model.why.facts import Facts, Locker
 
 TallyBy = Literal["tenant", "queue", "workflow"]
@@ -33,46 +35,81 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Dossier:
+    """Everything about one job. Of events and attempts one page each: who wants all of many asks on behind them."""
+
+    at: datetime
+    job: JobRecord
+    events: list[EventRecord]
+    attempts: list[AttemptRecord]
+    progress: str | None
+    steps: list[StepRecord]
+    waits: list[WaitRecord]
+    usage: Spent
+    children: list[Child]
+    parent: str | None
+    parts: int
+    #: Something of its data is hidden from most.
+    is_redacted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FeedEvent:
-    """One event of the feed. `cursor` is where to go on after it."""
+    """One event of the feed: a job's move, or news. `cursor` is where to go on after it.
+
+    A move is part of its job's history: it has that job, its `number`, run and token (0: before the first attempt).
+    News have no number. None in any other place: it is not about one. `tenant` None: the platform's; EVERY: every
+    tenant's. `job`: the move's; of news the one that published it, asks, or blocks the target. `target`: the one of
+    that job, or that the news are about. `worker`: of news about a worker, its name. `topic`: what a publisher named.
+    `by`: who published it, be it a worker for its handler; None: unstuck tells it itself.
+    """
 
     cursor: str
-    tenant: str
-    queue: str
-    workflow: str
-    event: EventRecord
+    kind: str
+    at: datetime
+    data: dict[str, Any]
+    tenant: str | None
+    job: str | None = None
+    queue: str | None = None
+    workflow: str | None = None
+    target: str | None = None
+    topic: str | None = None
+    worker: str | None = None
+    by: str | None = None
+    number: int | None = None
+    run: int | None = None
+    token: int | None = None
 
     @property
-    def job(self) -> str:
-        return self.event.job
-
-    @property
-    def number(self) -> int:
-        return self.event.number
-
-    @property
-    def kind(self) -> str:
-        return self.event.kind
-
-    @property
-    def at(self) -> datetime:
-        return self.event.at
-
-    @property
-    def data(self) -> dict[str, Any]:
-        return self.event.data
+    def is_news(self) -> bool:
+        return self.number is None
 
 
 @dataclass(frozen=True, slots=True)
 class FeedFilter:
-    """What a reader of the feed wants to see; None and () mean all."""
+    """What a reader of the feed wants to see; None and () mean all. A tenant is shown its own and what is every
+    tenant's; news of the platform are for whoever reads all tenants."""
 
     tenant: str | None = None
     kinds: tuple[str, ...] = ()
     job: str | None = None
     workflow: str | None = None
-    #: Nothing outside it: what its reader may know of.
+    target: str | None = None
+    topic: str | None = None
+    #: Nothing outside it: what its reader may know of. What is about no queue is in none.
     within: Within | None = None
+
+    def admits(self, event: FeedEvent) -> bool:
+        """What the SQL of `feed_page` says, for one reader that reads for many."""
+        return (
+            (self.tenant is None or event.tenant in (self.tenant, EVERY))
+            and self.job in (None, event.job)
+            and self.workflow in (None, event.workflow)
+            and self.target in (None, event.target)
+            and self.topic in (None, event.topic)
+            and (not self.kinds or event.kind in self.kinds)
+            and (self.within is None or self.within.holds(event.queue, event.workflow))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +207,11 @@ class ReadPort(Protocol):
 
     def live_workers(self, host: tuple[str, str] | None = None) -> list[WorkerRecord]:
         """Those whose lease holds; of one host (boot id, pid namespace) if it is named."""
+        ...
+
+    def dossier(self, tenant: str, job: str, last: int | None = None) -> Dossier | None:
+        """Everything about a job, with its `last` events and attempts; None: with the first ones. One question, and
+        one more for each kind of thing that it has."""
         ...
 
     def gate_facts(self, tenant: str, job: str) -> Facts | None:

@@ -207,6 +207,15 @@ class SweepsPort(Protocol):
         """Of workflows against which nothing counts any more."""
         ...
 
+    def end_pauses(self, batch: int = 100) -> int:
+        """Pauses of queues, workflows and tenants whose time is over go, and it is told. Nothing waits for it: they
+        shut nothing any more."""
+        ...
+
+    def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:
+        """News that are older than this, whose own time is over, or that are too many of one tenant."""
+        ...
+
     def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:
         """Positions older than this go; a reader that still stands there is told (StaleCursor)."""
         ...

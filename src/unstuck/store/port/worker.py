@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 from unstuck.model.job import AttemptRef, ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.news import Publication
 from unstuck.model.settlement import Outcome
 from unstuck.model.waits import Child, Journal, Spent
 
@@ -360,6 +361,11 @@ class WorkerPort(Protocol):
     def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
         """Keep a partial result, under the fence; the same name again replaces the value. `serial` grows with every
         one of an attempt. InvalidInput for one that is too large or one too many: then nothing was written."""
+        ...
+
+    def publish_from(self, ref: AttemptRef, place: int, given: Publication) -> Verdict:
+        """Tell it in the feed, under the fence. `place` counts what this attempt publishes: the same one again tells
+        nothing. InvalidInput for one too many, or what cannot be kept."""
         ...
 
     def spawn(self, child: NewChild) -> Child | None:

@@ -8,6 +8,7 @@ statement, under the lock of one row that nobody waits for. Writers know nothing
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -15,7 +16,7 @@ from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy, StoreErro
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.guard.quarantine import reason
 from unstuck.store.port import FeedBounds, FeedEvent, FeedFilter, FeedPage
-from unstuck.store.rows import event_of, span, terms_of
+from unstuck.store.rows import instant, span, terms_of
 
 #: About the number of events that get positions in one transaction; it takes some tens of milliseconds.
 PASS = 5000
@@ -88,7 +89,7 @@ def _parsed(cursor: str) -> tuple[str, int]:
 
 def _check(cursor: str, era: str, position: int, reach: Row) -> None:
     if era != reach["era"]:
-        raise InvalidInput(f"{quoted(cursor)} is a cursor of another database's feed")
+        raise StaleCursor.foreign(cursor, _cursor(reach, reach["floor"]))
     if position < reach["floor"]:
         raise StaleCursor.expired(cursor, _cursor(reach, reach["floor"]))
     if position > reach["position"]:
@@ -104,13 +105,31 @@ def _terms(wanted: FeedFilter) -> dict[str, str | None]:
         "tenant": wanted.tenant,
         "job": wanted.job,
         "workflow": wanted.workflow,
+        "target": wanted.target,
+        "topic": wanted.topic,
         "kinds": f",{','.join(wanted.kinds)}," if wanted.kinds else None,
         **terms_of(wanted.within),
     }
 
 
 def _event(reach: Row, row: Row) -> FeedEvent:
-    return FeedEvent(_cursor(reach, row["position"]), row["tenant"], row["queue"], row["workflow"], event_of(row))
+    return FeedEvent(
+        cursor=_cursor(reach, row["position"]),
+        kind=row["kind"],
+        at=instant(row["at"]),
+        data=json.loads(row["data"]),
+        tenant=row["tenant"],
+        job=row["uid"],
+        queue=row["queue"],
+        workflow=row["workflow"],
+        target=row["target"],
+        topic=row["topic"],
+        worker=row["worker"],
+        by=row["by"],
+        number=row["number"],
+        run=row["run"],
+        token=row["token"],
+    )
 
 
 def _only(row: Row | None) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.keys import Within
+from unstuck.model.news import Publication, check_publication
 from unstuck.model.parts import MOST_PARTS, Part
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.waits import Answer, Child, Signalled, Spent, StepRecord, WaitRecord
@@ -11,6 +12,8 @@ from unstuck.store.database import Transaction
 from unstuck.store.flow import children, parts, usage, waits
 from unstuck.store.flow import steps as journals
 from unstuck.store.guard import audit
+from unstuck.store.life import news
+from unstuck.store.port import Published
 from unstuck.store.read import lookup
 from unstuck.store.sql_store.verbs import SqlVerbs
 
@@ -43,6 +46,17 @@ class SqlFlow(SqlVerbs):
             return sent, sent.job is not None
 
         return self._transactions.waking(work)
+
+    def publish(self, tenant: str, given: Publication, by: str, key: str, *, job: str | None = None) -> Published:
+        check_publication(given)
+        if not lookup.can_exist(tenant, job, key):
+            raise UnknownJob(clean_text(job or "", MAX_NAME))
+
+        def work(t: Transaction) -> Published:
+            number = None if job is None else lookup.job_row(t, tenant, job)["number"]
+            return news.publish(t, tenant, given, by, key, number)
+
+        return self._database.write(work)
 
     def decide(
         self, tenant: str, job: str, answer: Answer, by: str, comment: str | None = None, *, key: str | None = None
@@ -81,9 +95,6 @@ class SqlFlow(SqlVerbs):
 
     def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         return self._read_job(tenant, job, lambda t: parts.parts_of(t, tenant, job, after, limit))
-
-    def count_parts(self, tenant: str, job: str) -> int:
-        return self._read_job(tenant, job, lambda t: parts.count(t, tenant, job))
 
     def usage_of(self, tenant: str, job: str) -> Spent:
         return self._read_job(tenant, job, lambda t: usage.usage_of(t, self._name_ids, tenant, job))

@@ -25,11 +25,12 @@ from unstuck.store.port import (
     JobFilter,
     JobPage,
     OrderKind,
+    SeenJob,
     Submitted,
     WorkerOrder,
 )
 from unstuck.store.read import lookup
-from unstuck.store.rows import attempts_of, event_of, job_of, redactions_of, ref_of, terms_of, workflow_of
+from unstuck.store.rows import attempts_of, event_of, instant, job_of, redactions_of, ref_of, terms_of, workflow_of
 from unstuck.store.sql_store.verbs import SqlVerbs
 from unstuck.store.transactions import LOOKS
 
@@ -132,10 +133,14 @@ class SqlJobs(SqlVerbs):
 
         return self._database.read(work) if lookup.can_exist(tenant, job) else None
 
-    def get_many(self, jobs: Sequence[str]) -> dict[str, JobRecord]:
-        def work(t: Transaction) -> dict[str, JobRecord]:
+    def get_many(self, jobs: Sequence[str]) -> dict[str, SeenJob]:
+        def work(t: Transaction) -> dict[str, SeenJob]:
             rows = t.all("jobs_by_id", uids=list(jobs))
-            return {row["uid"]: job_of(row, self._name_ids.policy(t, row["policy"])) for row in rows}
+            return {row["uid"]: seen(t, row) for row in rows}
+
+        def seen(t: Transaction, row: Row) -> SeenJob:
+            record = job_of(row, self._name_ids.policy(t, row["policy"]))
+            return SeenJob(record, instant(row["now"]), bool(row["is_redacted"]))
 
         return self._database.read(work) if jobs else {}
 

@@ -24,7 +24,7 @@ class SqlOrder(SqlVerbs):
     def unpause(self, kind: PauseKind, name: str, tenant: str, by: str = "") -> bool:
         noted = (by, f"{kind}s.unpause", name, tenant)
         return self._transactions.hinting(
-            self._transactions.audited(lambda t: gates.unpause(t, kind, name, tenant), *noted)
+            self._transactions.audited(lambda t: gates.unpause(t, kind, name, tenant, by), *noted)
         )
 
     def pauses(self, tenant: str | None = None) -> list[Pause]:

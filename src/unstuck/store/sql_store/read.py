@@ -9,6 +9,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.why.facts import Facts
 from unstuck.store.port import (
     ClockStand,
+    Dossier,
     FeedBounds,
     FeedFilter,
     FeedPage,
@@ -18,7 +19,7 @@ from unstuck.store.port import (
     Tally,
     TallyBy,
 )
-from unstuck.store.read import feed, locks, lookup, tally, why
+from unstuck.store.read import dossier, feed, locks, lookup, tally, why
 from unstuck.store.rows import instant, instant_or_none, span, worker_of
 from unstuck.store.sql_store.verbs import SqlVerbs
 
@@ -28,7 +29,7 @@ class SqlRead(SqlVerbs):
         return feed.sequence(self._database, kept)
 
     def feed(self, after: str, wanted: FeedFilter, limit: int = 1000) -> FeedPage:
-        if not lookup.can_exist(wanted.tenant, wanted.job, wanted.workflow, *wanted.kinds):
+        if not lookup.can_exist(*_names(wanted)):
             wanted = FeedFilter(tenant="", job="")  # nothing is called so; the cursor moves on all the same
         return self._database.read(lambda t: feed.page(t, after, wanted, limit))
 
@@ -61,6 +62,11 @@ class SqlRead(SqlVerbs):
         facts = {"boot_id": boot_id, "pid_namespace": pid_namespace}
         return [worker_of(row) for row in self._database.read(lambda t: t.all("live_workers", **facts))]
 
+    def dossier(self, tenant: str, job: str, last: int | None = None) -> Dossier | None:
+        if not lookup.can_exist(tenant, job):
+            return None
+        return self._database.read(lambda t: dossier.of(t, self._name_ids, tenant, job, last))
+
     def gate_facts(self, tenant: str, job: str) -> Facts | None:
         if not lookup.can_exist(tenant, job):
             return None
@@ -85,3 +91,7 @@ class SqlRead(SqlVerbs):
         leap = (row["leap"] or 0) / 1_000_000
         at = instant_or_none(row["leapt_at"])
         return ClockStand(row["ahead"] / 1_000_000, row["leaps"], leap, at, row["noticed"] or "")
+
+
+def _names(wanted: FeedFilter) -> tuple[str | None, ...]:
+    return (wanted.tenant, wanted.job, wanted.workflow, wanted.target, wanted.topic, *wanted.kinds)

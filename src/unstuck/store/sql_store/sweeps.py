@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -9,12 +10,13 @@ from unstuck.model.payload import clean_text
 from unstuck.store.drivers import sessions
 from unstuck.store.flow import waking
 from unstuck.store.guard import breaker, isolation
-from unstuck.store.life import orphans, sweep
+from unstuck.store.life import news, orphans, sweep
 from unstuck.store.order import gates, targets
 from unstuck.store.port import FIRST_ENDED, Ended, Enough, NameKind, Recovered, ServerSession, WaitingRoutes, never
 from unstuck.store.read import feed
 from unstuck.store.rows import microseconds, span
 from unstuck.store.sql_store.verbs import SqlVerbs
+from unstuck.telemetry import emit
 
 
 class SqlSweeps(SqlVerbs):
@@ -118,6 +120,24 @@ class SqlSweeps(SqlVerbs):
 
     def forget_breakers(self, batch: int = 1000, past: int = 0) -> int:
         return self._database.write(lambda t: t.run("forget_breakers", batch=batch, past=past))
+
+    def end_pauses(self, batch: int = 100) -> int:
+        """The look first: what is over is rare, and a look costs SQLite no write lock."""
+        over = self._database.read(lambda t: t.all("ended_pauses", batch=batch))
+        ended = 0
+
+        def act(some: Sequence[tuple[str, str, str]], patience: float) -> None:
+            nonlocal ended
+            ended += self._database.write(lambda t: gates.end_pauses(t, some), patience=patience)
+
+        for pause, error in isolation.in_parts(
+            [(row["kind"], row["name"], row["tenant"]) for row in over], act
+        ).items():
+            emit("store.not_ended", level=logging.WARNING, pause=pause, problem=isolation.problem_of(error))
+        return ended
+
+    def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:
+        return news.forget(self._database, kept, batch, past)
 
     def forget_feed(self, kept: float, batch: int = 5000, past: int = 0) -> int:
         return feed.forget(self._database, kept, batch, past)

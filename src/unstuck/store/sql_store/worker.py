@@ -11,6 +11,7 @@ from unstuck.model.budget import check_amounts
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import AttemptRef, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.news import Publication, check_place, check_publication
 from unstuck.model.parts import check_part
 from unstuck.model.payload import clean_text
 from unstuck.model.waits import Child, Journal, Spent
@@ -18,7 +19,7 @@ from unstuck.store.flow import parts, spawn, usage
 from unstuck.store.flow import steps as journals
 from unstuck.store.guard import audit, isolation
 from unstuck.store.life import claim as claims
-from unstuck.store.life import control, output, worker_orders, workers
+from unstuck.store.life import control, news, output, worker_orders, workers
 from unstuck.store.life.beat import BeatFacts
 from unstuck.store.life.changes import moment
 from unstuck.store.order import gates
@@ -81,7 +82,9 @@ class SqlWorker(SqlVerbs):
         return found
 
     def ingest_again(self, batch: int = 1000) -> int:
-        return self._inbox.try_again(batch) + self._flow_sweep.tend_again(batch)
+        aside = self._transactions.duties_aside()
+        moved = self._inbox.try_again(aside, batch)
+        return moved + (self._flow_sweep.tend_again(batch) if "children" in aside else 0)
 
     def routes(self, numbers: Sequence[int]) -> list[Route]:
         wanted = list(numbers)
@@ -174,6 +177,11 @@ class SqlWorker(SqlVerbs):
     def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
         name = check_part(name, value)
         return self._database.write(lambda t: parts.keep(t, ref, serial, name, value), patience=isolation.IMPATIENCE)
+
+    def publish_from(self, ref: AttemptRef, place: int, given: Publication) -> Verdict:
+        check_place(place)
+        check_publication(given)
+        return self._database.write(lambda t: news.publish_from(t, ref, place, given), patience=isolation.IMPATIENCE)
 
     def spawn(self, child: NewChild) -> Child | None:
         spawn.check(child)

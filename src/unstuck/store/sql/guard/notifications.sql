@@ -3,6 +3,7 @@
 -- name: add_notification
 INSERT INTO unstuck_notifications (at, title, message, severity, link, tenant, workflow, count)
 VALUES (unstuck_now(), :title, :message, :severity, :link, :tenant, :workflow, :count)
+RETURNING id
 
 -- name: notify
 -- Once, for as long as nobody has taken note of it.
@@ -12,6 +13,7 @@ SELECT unstuck_now(), CAST(:title AS TEXT), CAST(:message AS TEXT), CAST(:severi
  WHERE NOT EXISTS (SELECT 1 FROM unstuck_notifications
                     WHERE acked_at IS NULL AND title = CAST(:title AS TEXT) AND link = CAST(:link AS TEXT)
                       AND tenant = CAST(:tenant AS TEXT) AND workflow = CAST(:workflow AS TEXT))
+RETURNING id
 
 -- name: notification
 SELECT * FROM unstuck_notifications WHERE id = :number AND (CAST(:tenant AS TEXT) IS NULL OR tenant = CAST(:tenant AS TEXT))

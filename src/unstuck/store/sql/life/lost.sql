@@ -44,6 +44,7 @@ UPDATE unstuck_workers
                OR (w.reason IS NOT NULL AND w.state <> 'fenced' AND w.lease_until <= unstuck_now()))
           {lock FOR UPDATE SKIP LOCKED}
        {end}
+RETURNING id, name, host, pid, reason
 
 -- name: lock_lost_worker
 -- A renewal that is under way wins, and whoever else holds the row keeps nobody waiting: it comes with the next sweep.

@@ -51,6 +51,7 @@ SELECT a.worker, a.job, a.token, a.claim
 UPDATE unstuck_workers
    SET state = 'gone', lease_until = unstuck_now(), ended_at = COALESCE(ended_at, unstuck_now())
  WHERE id = :worker AND state <> 'gone'
+RETURNING id, name, host, pid
 
 -- name: fence_worker
 -- The lease goes on: its bodies may live as long as it does, unless a neighbour sees that they are gone.

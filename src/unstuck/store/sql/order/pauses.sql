@@ -12,7 +12,7 @@ RETURNING kind, name, tenant, since_at, until_at, by, reason
 -- Whether it was still in force is decided by the caller: SQLite 3.40 takes `until_at IS NULL` for false in a RETURNING clause.
 DELETE FROM unstuck_pauses
  WHERE kind = :kind AND name = :name AND tenant = :tenant
-RETURNING until_at, unstuck_now() AS now
+RETURNING kind, name, tenant, since_at, until_at, by, reason, unstuck_now() AS now
 
 -- name: pauses
 SELECT kind, name, tenant, since_at, until_at, by, reason
@@ -35,6 +35,19 @@ SELECT t.id AS target, (SELECT unstuck_now()) AS now
 DELETE FROM unstuck_pauses
  WHERE kind = 'target' AND until_at <= (SELECT unstuck_now())
    AND (name, tenant) IN (SELECT t.name, t.tenant FROM {list :targets AS r (id BIGINT)} {by_key unstuck_targets AS t ON t.id = r.id})
+RETURNING kind, name, tenant, since_at, until_at, by, reason
+
+-- name: ended_pauses
+SELECT kind, name, tenant FROM unstuck_pauses WHERE kind <> 'target' AND until_at <= (SELECT unstuck_now()) ORDER BY until_at LIMIT :batch
+
+-- name: drop_ended_pauses
+-- Those of targets go with a look at their lines: drop_ended_target_pauses. Looks again under the lock; what somebody holds comes later.
+DELETE FROM unstuck_pauses
+ WHERE (kind, name, tenant) IN (SELECT p.kind, p.name, p.tenant
+                                  FROM {rows :rows AS r (kind TEXT, name TEXT, tenant TEXT)}
+                                  {by_key unstuck_pauses AS p ON p.kind = r.kind AND p.name = r.name AND p.tenant = r.tenant
+                                          AND p.until_at <= (SELECT unstuck_now()) FOR UPDATE SKIP LOCKED})
+RETURNING kind, name, tenant, since_at, until_at, by, reason
 
 -- name: wrong_pauses
 SELECT 1 FROM unstuck_pauses WHERE until_at <> appointed + (SELECT unstuck_ahead()) LIMIT 1
