@@ -94,7 +94,7 @@ def test_a_job_that_has_nothing_more_to_tell_is_one_question(store: SqlStore, da
     stage = Stage(store)
     waits, ended, has_all = fresh(stage), stage.end(stage.begun()), busy(stage)
     trips = RoundTrips(database)
-    looker = SqlStore(trips)  # type: ignore[arg-type]
+    looker = SqlStore(trips)
     asked = {}
     for job in (waits, ended, has_all):
         looker.dossier(TENANT, job)  # policies are known from now on
