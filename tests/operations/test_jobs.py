@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -31,7 +32,7 @@ from unstuck.operations import bounds, events, jobs, stats
 from unstuck.operations.table import Caller, Operation
 from unstuck.store.port import AttemptOutput
 from unstuck.store.sql_store import SqlStore
-from unstuck.views import plain
+from unstuck.views import as_json, plain
 from unstuck.views.jobs import EventWhole
 
 ABOUT_ONE: list[Operation[Any, Any]] = [
@@ -56,6 +57,14 @@ def retried(store: SqlStore, times: int) -> str:
 
 
 # --- look -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_as_json_is_what_is_plain(ask: Ask, store: SqlStore) -> None:
+    """One encoder walks it; the other way copies it first."""
+    whole = jobs.get(ask(), retried(store, 3))
+    page = jobs.list_(ask())
+    for view in (whole, page, {"items": [{"job": whole, "at": whole.created_at, "policy": whole.policy}]}, "ü", None):
+        assert json.loads(as_json(view)) == json.loads(json.dumps(plain(view)))
 
 
 @pytest.mark.parametrize("operation", ABOUT_ONE, ids=lambda operation: operation.verb)
