@@ -86,6 +86,8 @@ def postgres_server() -> Iterator[PostgresServer]:
     yield server
     lender(server, os.getpid()).close()
     server.sweep()
+    if os.environ.get(postgres.EXISTING):
+        server.drop(server.url(server.template))
 
 
 @pytest.fixture(scope="session")

@@ -166,14 +166,15 @@ class Lender:
     """Of one process."""
 
     server: PostgresServer
+    reuses: bool = True
     _back: deque[Lent] = field(default_factory=deque)
     _out: dict[str, Lent] = field(default_factory=dict)
     _hands: dict[str, psycopg.Connection] = field(default_factory=dict)
 
     def lend(self) -> str:
         """The URL of a migrated database that is empty and nobody else's until it comes back."""
-        if os.environ.get(EXISTING):
-            return self.server.create()  # its user need not be one that may make users
+        if not self.reuses:
+            return self.server.create()
         while self._back:
             lent = self._back.popleft()
             if lent.empty() is None:
@@ -269,7 +270,8 @@ def _is_like_new(driver: Driver) -> bool:
 
 @cache
 def lender(server: PostgresServer, process: int) -> Lender:
-    return Lender(server)
+    # The user of a server that runs already need not be one that may make users.
+    return Lender(server, reuses=not os.environ.get(EXISTING))
 
 
 def _new_name(kind: str) -> str:

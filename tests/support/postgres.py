@@ -113,7 +113,9 @@ def server_of_run() -> PostgresServer:
     """The server of this run, started now if nobody has needed it yet."""
     existing = os.environ.get(EXISTING)
     if existing:
-        return PostgresServer(existing, template=f"unstuck_template_{os.getpid()}_{uuid.uuid4().hex[:8]}")
+        theirs = PostgresServer(existing, template=f"unstuck_template_{os.getpid()}_{uuid.uuid4().hex[:8]}")
+        theirs.make_template()
+        return theirs
     folder = Path(os.environ[RUN])
     with _locked(folder / "start.lock"):
         if not (folder / "dsn").exists():
