@@ -35,6 +35,10 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	@$(BIN)/python -m pytest --collect-only -qq >$(VENV)/collect.log || true  # compiles them; else each worker does
 	@touch $@
 
+browser:  ## install the browser that a few tests need (Debian, as root); without it those tests say so
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { echo "installing chromium (once)"; apt-get update -qq && apt-get install -y -qq chromium >$(VENV)/browser.log; } || true
+
 demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
 	@$(BIN)/python -m unstuck demo $(ARGS)
 
@@ -42,10 +46,10 @@ demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
 test: $(VENV)/dev.stamp  ## run the tests of every commit (TESTS=path: those, whatever their tier; JOBS=n at once)
 	@$(PYTEST) $(or $(TESTS),-m commit)
 
-test-all: $(VENV)/dev.stamp  ## run every test, the whole stories with real workers too
+test-all: $(VENV)/dev.stamp browser  ## run every test, the whole stories with real workers too
 	@$(PYTEST) $(or $(TESTS),-m "not torture and not sample")
 
-test-rest: $(VENV)/dev.stamp  ## run what test-all runs and test does not
+test-rest: $(VENV)/dev.stamp browser  ## run what test-all runs and test does not
 	@$(PYTEST) -m slow $(TESTS)
 
 test-again: $(VENV)/dev.stamp  ## run what failed because the machine stood still (tests/support/standstill.py)

@@ -104,12 +104,12 @@ def serving(app: ASGIApp, **more: Any) -> Iterator[int]:
 
 @slow
 @SQLITE
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not here")
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_browser_is_known_on_our_page_and_unknown_on_every_other(
     scheme: str, store_url: str, store: SqlStore, tmp_path: Path
 ) -> None:
     """Check 18: form, fetch and image of another site, in a browser that is logged in."""
+    assert CHROMIUM, "this test needs a browser: `make browser` installs Debian's, or apt-get install chromium"
     submitted(store)
     key = keys.create(Caller(store, "ada", "default"), "anna", role="operator").key
     app = App(store_url)
