@@ -28,6 +28,7 @@ WORDS = {
     "tenants pause": ["acme"], "tenants unpause": ["acme"], "tenants limit": ["acme", "--concurrency", "1"],
     "limits key": ["host:a", "--concurrency", "1"],
     "workers drain": ["w1"], "workers recycle": ["1"], "workers kill": ["1"], "tenants weight": ["acme", "2"],
+    "sessions end": ["1"],
 }  # fmt: skip
 #: They need no database, or make one, or judge it.
 OTHERS = {"health", "worker", "server", "demo", "bench", "config", "completion", "version", "db", "dev"}

@@ -24,7 +24,6 @@ from unstuck.store.port import LimitKind, OrderKind, PauseKind
         (["audit", "--verb", "%"], ["jobs.cancel"]),
         (["audit", "--verb", ""], ["jobs.cancel"]),
         (["jobs", "list", "--state", "NOSUCH"], ["QUEUED", "BLOCKED"]),
-        (["events", "list", "--kind", "nosuch"], ["submitted", "failed"]),
         (["enqueue", "add", "--after-failure", "nosuch"], ["fail, run"]),
     ],
 )
