@@ -114,15 +114,17 @@ def family(heads: Iterable[int]) -> list[int]:
 
 
 def kill_where(is_victim: Callable[[Descendant], bool], spare: Iterable[int] = ()) -> int:
-    """KILL every process that is one, until there is none; how many there were."""
+    """KILL every process that is one, until there is none; how many there were. One that is just ending has no tag
+    any more: what was killed is waited for, whatever it looks like."""
     spared = {os.getpid(), 1, *spare}
-    killed: set[int] = set()
+    killed: set[tuple[int, int]] = set()
     for _ in range(_ROUNDS):
-        victims = [p for p in processes() if p.pid not in spared and p.state not in "ZX" and is_victim(p)]
+        living = [p for p in processes() if p.pid not in spared and p.state not in "ZX"]
+        victims = [p for p in living if (p.pid, p.start) in killed or is_victim(p)]
         if not victims:
             break
         for victim in victims:
-            killed.add(victim.pid)
+            killed.add((victim.pid, victim.start))
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(victim.pid, signal.SIGKILL)
         select.select([], [], [], _PAUSE)
