@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -290,13 +291,15 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
 
     clock = MachineClock()
     known: dict[Store, Keyring] = {}
+    lock = threading.Lock()
 
     def keyring() -> Keyring:
         store = base().store
-        if store not in known:
-            known.clear()
-            known[store] = Keyring(store, clock)
-        return known[store]
+        with lock:  # requests come on many threads
+            if store not in known:
+                known.clear()
+                known[store] = Keyring(store, clock)
+            return known[store]
 
     return _api(base, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
 
@@ -326,13 +329,15 @@ def _api(
         return keyring().authenticate(key, address).caller(base())
 
     known: dict[Keyring, BrowserSessions] = {}
+    lock = threading.Lock()
 
     def sessions() -> BrowserSessions:
         ring = keyring()
-        if ring not in known:
-            known.clear()
-            known[ring] = BrowserSessions(base().store, ring, clock)
-        return known[ring]
+        with lock:  # requests come on many threads
+            if ring not in known:
+                known.clear()
+                known[ring] = BrowserSessions(base().store, ring, clock)
+            return known[ring]
 
     # Where a program says who asks, it knows its browsers by itself.
     browsers = Browsers(sessions, public) if auth is None else None
