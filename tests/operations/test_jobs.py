@@ -222,6 +222,19 @@ def test_attempts_and_what_they_said_are_pages_too(ask: Ask, store: SqlStore) ->
         jobs.logs(ask(), ident, attempt=4)
 
 
+@pytest.mark.parametrize("number", [2**31, 2**63 - 1, 2**63, 2**64])
+def test_an_attempt_that_no_job_can_have_had_is_none(ask: Ask, store: SqlStore, number: int) -> None:
+    """Also one whose number no database can hold."""
+    ident = retried(store, 1)
+    if number < 2**63:
+        for operation in (jobs.attempts, jobs.logs, jobs.history, jobs.partials):
+            assert operation(ask(), ident, after=str(number)).items == ()
+    with pytest.raises(Conflict):
+        jobs.stack(ask(), ident, attempt=number)
+    with pytest.raises(InvalidInput):
+        jobs.logs(ask(), ident, attempt=number)
+
+
 def test_a_page_of_what_is_large_is_short_and_says_how_to_go_on(
     ask: Ask, store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
