@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -153,6 +153,14 @@ def test_a_list_goes_on_behind_its_cursor(ask: Ask, store: SqlStore) -> None:
     assert not jobs.list_(ask(), before=now - timedelta(minutes=1)).items
     assert len(jobs.list_(ask(), since=now - timedelta(minutes=1))) == 5
     assert not jobs.list_(ask(tenant="acme")).items
+
+
+def test_a_list_reaches_from_the_first_instant_of_the_calendar_to_the_last(ask: Ask, store: SqlStore) -> None:
+    """Programs say "no bound" so: the smallest time of Go and .NET is the first of them."""
+    ident, first, last = submitted(store).id, datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert [job.id for job in jobs.list_(ask(), since=first, before=last)] == [ident]
+    assert [job.id for job in jobs.list_(ask(), since=first, before=last, newest_first=True)] == [ident]
+    assert jobs.list_(ask(), since=last).items == jobs.list_(ask(), before=first).items == ()
 
 
 def test_a_view_says_what_its_state_means(ask: Ask, store: SqlStore) -> None:
