@@ -153,3 +153,24 @@ def test_a_program_that_goes_by_tokens_of_its_own_is_asked_about_those(store_url
     assert [answer.json()["by"] for answer in (ours, token, basic)] == ["deploy", "anna", "anna"]
     for answer in refused:
         problem(answer, 401, "Unauthenticated")
+
+
+@SQLITE
+def test_an_auth_that_finds_nothing_where_it_takes_the_first_is_an_error_and_no_silence(
+    store_url: str, store: SqlStore
+) -> None:
+    """`next` raises StopIteration, which no asyncio.Future takes."""
+
+    def auth(scope: Mapping[str, Any]) -> Who | None:
+        return Who(by=next(value.decode() for name, value in scope["headers"] if name == b"x-user"))
+
+    async def ask() -> list[httpx2.Response]:
+        transport = httpx2.ASGITransport(app=app.asgi(auth=auth))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+            asked = [client.get("/api/v1/session", headers=headers) for headers in ({}, {"x-user": "anna"})]
+            return await asyncio.wait_for(asyncio.gather(*asked), 10)
+
+    with App(store_url) as app:
+        failed, known = asyncio.run(ask())
+    problem(failed, 500, "ServerError")
+    assert known.json()["by"] == "anna"
