@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
-from unstuck.model.errors import InvalidInput, InvalidSettings
+from unstuck.model.errors import InvalidInput, InvalidSettings, StoreError
 from unstuck.model.times import Times
 
 if TYPE_CHECKING:
@@ -240,14 +242,20 @@ def build_server(options: ServerOptions) -> HttpServer:
     from unstuck.operations.table import Caller
     from unstuck.server.browsers import public_origin
     from unstuck.server.local import is_loopback
+    from unstuck.store.drivers.leaps import Witness
 
-    clock, public = MachineClock(), public_origin(options.public_url)
-    store = open_store(options.database, options.times, application="unstuck server")
+    clock, public, witness = MachineClock(), public_origin(options.public_url), Witness()
+    opened = partial(open_store, options.database, options.times, witness=witness)
+    store = opened(application="unstuck server")
     # A store of its own: requests that hold every connection must not keep it from recovering jobs.
-    keeping = open_store(options.database, options.times, application="unstuck server janitor")
+    keeping = opened(application="unstuck server janitor")
     # And those who stay must hear what happens while others ask much.
-    feeding = open_store(options.database, options.times, application="unstuck server feed")
+    feeding = opened(application="unstuck server feed")
     try:
+        with suppress(
+            StoreError
+        ):  # where the database is away it begins all the same, and believes what it sees first
+            store.recall_time()
         if not is_loopback(options.host) and not store.has_keys():
             raise InvalidInput(
                 f"without a key the server listens on this machine only, not on {options.host}: whoever reached it "
@@ -290,13 +298,15 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
 
     clock = MachineClock()
     known: dict[Store, Keyring] = {}
+    lock = threading.Lock()
 
     def keyring() -> Keyring:
         store = base().store
-        if store not in known:
-            known.clear()
-            known[store] = Keyring(store, clock)
-        return known[store]
+        with lock:  # requests come on many threads
+            if store not in known:
+                known.clear()
+                known[store] = Keyring(store, clock)
+            return known[store]
 
     return _api(base, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
 
@@ -326,13 +336,15 @@ def _api(
         return keyring().authenticate(key, address).caller(base())
 
     known: dict[Keyring, BrowserSessions] = {}
+    lock = threading.Lock()
 
     def sessions() -> BrowserSessions:
         ring = keyring()
-        if ring not in known:
-            known.clear()
-            known[ring] = BrowserSessions(base().store, ring, clock)
-        return known[ring]
+        with lock:  # requests come on many threads
+            if ring not in known:
+                known.clear()
+                known[ring] = BrowserSessions(base().store, ring, clock)
+            return known[ring]
 
     # Where a program says who asks, it knows its browsers by itself.
     browsers = Browsers(sessions, public) if auth is None else None

@@ -98,6 +98,7 @@ def test_it_runs_jobs_answers_http_and_runs_what_is_saved(unstuck: Command, tmp_
         assert dev.ask("Ada") == '"Hello, Ada"'
         assert httpx2.get(f"{url}/api/v1/jobs").json()["items"][0]["workflow"] == "greet"
         server = [line for line in tagged(tmp_path) if " server " in line]
+        assert "--log-format json" in server[0], "what it says stands among our own lines"
         dev.save(CODE.replace("Hello", "Hullo"))
         reloaded = dev.says("reloaded")
         assert reloaded["changed"] == [str(tmp_path / "shop.py")]

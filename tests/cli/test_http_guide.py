@@ -81,7 +81,7 @@ def test_the_first_job_with_curl_python_and_javascript(unstuck: Command, tmp_pat
 
         made = unstuck("keys", "create", "page", "--role", "submitter", "--json").object
         script = tmp_path / "ask.mjs"
-        asked = block("await fetch").replace("https://jobs.example", url)
+        asked = block("const job = await answer").replace("https://jobs.example", url)
         script.write_text(f"const key = process.env.KEY;\n{asked}\nconsole.log(job.id, job.workflow);\n")
         told = by_node(script, made["key"])
         assert told.returncode == 0, told.stderr

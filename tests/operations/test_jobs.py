@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -155,6 +155,14 @@ def test_a_list_goes_on_behind_its_cursor(ask: Ask, store: SqlStore) -> None:
     assert not jobs.list_(ask(tenant="acme")).items
 
 
+def test_a_list_reaches_from_the_first_instant_of_the_calendar_to_the_last(ask: Ask, store: SqlStore) -> None:
+    """Programs say "no bound" so: the smallest time of Go and .NET is the first of them."""
+    ident, first, last = submitted(store).id, datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert [job.id for job in jobs.list_(ask(), since=first, before=last)] == [ident]
+    assert [job.id for job in jobs.list_(ask(), since=first, before=last, newest_first=True)] == [ident]
+    assert jobs.list_(ask(), since=last).items == jobs.list_(ask(), before=first).items == ()
+
+
 def test_a_view_says_what_its_state_means(ask: Ask, store: SqlStore) -> None:
     held = submitted(store, on_hold=True).id
     later = submitted(store, delay=60.0).id
@@ -220,6 +228,19 @@ def test_attempts_and_what_they_said_are_pages_too(ask: Ask, store: SqlStore) ->
     assert not jobs.logs(ask(), ident, level="info").items
     with pytest.raises(InvalidInput, match="has no attempt 4"):
         jobs.logs(ask(), ident, attempt=4)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63 - 1, 2**63, 2**64])
+def test_an_attempt_that_no_job_can_have_had_is_none(ask: Ask, store: SqlStore, number: int) -> None:
+    """Also one whose number no database can hold."""
+    ident = retried(store, 1)
+    if number < 2**63:
+        for operation in (jobs.attempts, jobs.logs, jobs.history, jobs.partials):
+            assert operation(ask(), ident, after=str(number)).items == ()
+    with pytest.raises(Conflict):
+        jobs.stack(ask(), ident, attempt=number)
+    with pytest.raises(InvalidInput):
+        jobs.logs(ask(), ident, attempt=number)
 
 
 def test_a_page_of_what_is_large_is_short_and_says_how_to_go_on(

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -208,6 +209,30 @@ def test_nobody_is_locked_out_by_others_although_the_server_was_started_anew(
         with pytest.raises(TooManyAttempts):
             ring.authenticate(text, "10.0.0.1")
     assert len(counted.asked) == before, "of those nobody was asked"
+
+
+def test_who_comes_while_it_is_found_out_which_keys_work_is_not_refused(store: SqlStore, ask: Ask) -> None:
+    """A guesser behind the same proxy comes first, and the database takes its time."""
+    made, asked, go_on = keys.create(ask(), "a", role="reader"), threading.Event(), threading.Event()
+
+    class SlowStore(CountedStore):
+        def keys(self, **how: Any) -> Any:
+            asked.set()
+            assert go_on.wait(20)
+            return store.keys(**how)
+
+    ring: Any = Keyring(SlowStore(store))  # type: ignore[arg-type]
+    for n in range(FAILURES):
+        said(ring, spell(n, 1), "10.0.0.1")
+    with ThreadPoolExecutor(2) as threads:
+        guess = threads.submit(ring.authenticate, spell(77, 1), "10.0.0.1")
+        assert asked.wait(20)
+        owner = threads.submit(ring.authenticate, made.key, "10.0.0.1")
+        wait([owner], 0.2)
+        go_on.set()
+        assert owner.result(20).name == "a"
+        assert isinstance(guess.exception(20), TooManyAttempts)
+    ring.close()
 
 
 def test_the_memory_of_failures_is_bounded_and_a_network_of_ipv6_is_one() -> None:

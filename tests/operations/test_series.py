@@ -81,6 +81,7 @@ def test_python_asks_the_same(store_url: str) -> None:
         ({"since": datetime(2001, 1, 1, tzinfo=UTC)}, "750 is the most"),
         ({"since": datetime(2000, 1, 1), "until": datetime(2000, 1, 3), "step": "10m"}, "steps of whole hours"),
         ({"since": datetime(1, 1, 1), "until": datetime(1, 1, 2)}, "beyond any time"),
+        ({"until": datetime(1, 1, 1)}, "beyond any time"),
         ({"since": datetime(9999, 12, 31, 23), "until": datetime.max}, "beyond any time"),
         ({"queue": 7}, "queue"),
     ],

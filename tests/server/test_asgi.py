@@ -136,3 +136,41 @@ def test_the_program_says_who_asks(store_url: str, store: SqlStore) -> None:
     assert paused.json()["by"] == "anna"
     problem(platform, 403, "NotPermitted")
     problem(other, 403, "NotPermitted")
+
+
+@SQLITE
+def test_a_program_that_goes_by_tokens_of_its_own_is_asked_about_those(store_url: str, store: SqlStore) -> None:
+    """Many know their callers by the same header. A key of ours still counts, also one that does not work."""
+
+    def auth(scope: Mapping[str, Any]) -> Who | None:
+        shown = dict(scope["headers"]).get(b"authorization", b"")
+        return Who(by="anna", tenant="acme") if shown in (b"Bearer ey.anna.x", b"Basic YW5uYQ==") else None
+
+    key = keys.create(Caller(store, "ada"), "deploy", role="reader").key
+    shown = [f"Bearer {key}", "Bearer ey.anna.x", "Basic YW5uYQ==", "Bearer ey.nobody", f"Bearer {key}x"]
+    asked = [("GET", "/api/v1/session", {"authorization": text}) for text in shown]
+    ours, token, basic, *refused = told(App(store_url), *asked, auth=auth)
+    assert [answer.json()["by"] for answer in (ours, token, basic)] == ["deploy", "anna", "anna"]
+    for answer in refused:
+        problem(answer, 401, "Unauthenticated")
+
+
+@SQLITE
+def test_an_auth_that_finds_nothing_where_it_takes_the_first_is_an_error_and_no_silence(
+    store_url: str, store: SqlStore
+) -> None:
+    """`next` raises StopIteration, which no asyncio.Future takes."""
+
+    def auth(scope: Mapping[str, Any]) -> Who | None:
+        return Who(by=next(value.decode() for name, value in scope["headers"] if name == b"x-user"))
+
+    async def ask() -> list[httpx2.Response]:
+        transport = httpx2.ASGITransport(app=app.asgi(auth=auth))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+            asked = [client.get("/api/v1/session", headers=headers) for headers in ({}, {"x-user": "anna"})]
+            return await asyncio.wait_for(asyncio.gather(*asked), 10)
+
+    with App(store_url) as app:
+        failed, known = asyncio.run(ask())
+    problem(failed, 500, "ServerError")
+    assert known.json()["by"] == "anna"

@@ -1,5 +1,5 @@
 """What no decent client sends: each a problem of the 400s, nothing stored, never a 500. The numbers are those of the
-security checks in docs/guides/http.md."""
+security checks in docs/http.md."""
 
 from __future__ import annotations
 

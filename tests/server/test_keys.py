@@ -12,9 +12,10 @@ import httpx2
 import pytest
 
 from tests.server.conftest import Site, problem, running
-from tests.support.builders import submitted
+from tests.support.builders import a_worker, submitted
 from tests.support.eventually import eventually
 from tests.tiers import slow
+from unstuck import machine
 from unstuck.assembly import ServerOptions
 from unstuck.operations import keys
 from unstuck.operations.keyring import FRESH
@@ -190,6 +191,18 @@ def test_a_leap_of_the_databases_clock_ends_no_key_and_revives_none(
             assert site.get("/api/v1/pauses", headers=shown(lasting)).status_code == 200
             assert site.get("/api/v1/pauses", headers=shown(ended)).status_code in (401, 429)
             time.sleep(0.2)
+
+
+@pytest.mark.parametrize("hours", [5, -5])
+def test_a_server_that_begins_after_a_leap_goes_by_what_a_worker_of_its_machine_saw(
+    make: Make, store: SqlStore, store_url: str, leap: Callable[[float], None], hours: int
+) -> None:
+    lasting, ended = make("reader", expires=3600), make("reader", expires=0.01)
+    a_worker(store, boot_id=machine.boot_id())
+    leap(hours * 3600)
+    with running(ServerOptions(store_url, port=0)) as site:
+        assert site.get("/api/v1/pauses", headers=shown(lasting)).status_code == 200
+        assert site.get("/api/v1/pauses", headers=shown(ended)).status_code == 401
 
 
 @SQLITE

@@ -32,15 +32,16 @@ from tests.support.warm import warm_process
 from tests.tiers import in_tiers, slow
 from unstuck import App
 from unstuck.assembly import ServerOptions, open_store
+from unstuck.clock import MachineClock
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.news import Publication
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
-from unstuck.operations import keys
+from unstuck.operations import events, keys
 from unstuck.operations.table import Caller
 from unstuck.server import connections, guests, hub, live
-from unstuck.store.port import EVERY, AttemptOutput, Pause, Report
+from unstuck.store.port import EVERY, AttemptOutput, FeedFilter, Pause, Report
 from unstuck.store.sql_store import SqlStore
 
 SQLITE = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
@@ -441,6 +442,24 @@ def test_who_does_not_read_is_cut_costs_a_buffer_and_goes_on_later(
             assert listener._bytes <= hub.MOST_BYTES
     with stage.stream(last=start) as again:
         assert len([*islice(again.events(), count)]) == count
+
+
+def test_what_is_large_is_read_from_the_database_a_buffer_at_a_time(store: SqlStore) -> None:
+    """Else a reader of old events who takes none of them holds as many as are read at once, whatever their size."""
+    for number in range(60):
+        events.publish(Caller(store, "ada"), "large.one", {"n": number, "x": "y" * 15_000})
+    assert len(events.list_(Caller(store, "ada")).items) == 60  # which gives them their places
+    reader = hub.Hub(lambda: store, lambda: 3600.0, MachineClock())
+    cursor, told = reader.oldest(), list[Any]()
+    for _ in range(60):
+        heard, cursor = reader.read(cursor, FeedFilter(), sees_all=True)
+        texts = [each.text(sees_all=True) for each in heard]
+        assert sum(map(len, texts)) <= hub.MOST_BYTES + len(max(texts, default=b""))
+        told += [json.loads(text)["data"]["n"] for text in texts]
+        if len(told) == 60:
+            break
+    assert told == list(range(60))
+    assert reader.read(cursor, FeedFilter(), sees_all=True)[0] == []
 
 
 def test_a_leaving_server_sends_everybody_away_at_once(store_url: str, store: SqlStore) -> None:

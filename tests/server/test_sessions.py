@@ -303,12 +303,13 @@ def test_a_public_url_that_cannot_be_kept_safe_is_refused(url: str) -> None:
 def test_inside_another_program_the_scheme_that_it_serves_decides(store_url: str, store: SqlStore) -> None:
     key = keys.create(Caller(store, "ada"), "one", role="reader").key
     app = App(store_url)
-    mounted = Starlette(routes=[Mount("/jobs-api", app=app.asgi()), Mount("/", app=app.asgi())])
+    routes = [Mount("/jobs-api", app=app.asgi()), Mount("/of/{whom}", app=app.asgi()), Mount("/", app=app.asgi())]
+    mounted = Starlette(routes=routes)
 
-    async def ask(url: str) -> httpx2.Response:
+    async def ask(url: str, *, is_known: bool = True) -> httpx2.Response:
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=mounted), base_url=url) as client:
             answer = await client.post(f"{url}{SESSION}", json={"key": key})
-            if answer.is_success:
+            if answer.is_success and is_known:
                 found = await client.get(f"{url}{SESSION}")
                 assert found.json() == answer.json()
             return answer
@@ -317,6 +318,10 @@ def test_inside_another_program_the_scheme_that_it_serves_decides(store_url: str
         below, root, plain = [asyncio.run(ask(url)) for url in (
             "https://shop.example/jobs-api", "https://shop.example", "http://shop.example",
         )]  # fmt: skip
+        named = asyncio.run(ask("https://shop.example/of/ada"))
+        crafted = asyncio.run(ask("https://shop.example/of/ada;Domain=example", is_known=False))
+    assert "; Path=/of/ada; HttpOnly" in named.headers["set-cookie"]
+    assert crafted.headers["set-cookie"].count(";") == named.headers["set-cookie"].count(";")
     assert below.headers["set-cookie"].startswith("__Secure-unstuck-session=uss_")
     assert "; Path=/jobs-api; HttpOnly; SameSite=Strict; Secure" in below.headers["set-cookie"]
     assert root.headers["set-cookie"].startswith("__Host-unstuck-session=uss_")

@@ -81,6 +81,15 @@ def test_a_body_that_is_refused_is_not_told_to_come(shared_site: Site) -> None:
     assert shared_site.raw(huge).problem["code"] == "TooLarge"
 
 
+def test_what_a_stranger_sends_is_worth_no_line_of_the_log(
+    shared_site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Anybody could fill the disk with them. What it is answered says enough."""
+    assert shared_site.raw(b"nonsense\r\n\r\n").status == 400
+    assert shared_site.raw(request(b"/healthz", b"Connection: upgrade", b"Upgrade: websocket")).status == 200
+    assert caplog.messages == []
+
+
 def test_a_target_in_absolute_form_means_the_same(shared_site: Site) -> None:
     """RFC 9112, 3.2.2: what a proxy sends; but for whom it is must not be told in two ways."""
     for target in (

@@ -106,6 +106,7 @@ class Keyring:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._throttle = Throttle(self._clock)
+        self._reading = threading.Lock()
         self._digests: frozenset[str] = frozenset()
         self._read_at: float | None = None
         self._used: set[str] = set()
@@ -170,14 +171,13 @@ class Keyring:
                 raise
 
     def _working(self) -> frozenset[str]:
-        now = self._clock.boot()
-        with self._lock:
-            is_due = self._read_at is None or now - self._read_at >= FRESH
-            if is_due:
+        # Who comes while they are read waits for them: by what was known before, a key that works might not.
+        with self._reading:
+            now = self._clock.boot()
+            if self._read_at is None or now - self._read_at >= FRESH:
                 self._read_at = now
-        if is_due:
-            self._digests = frozenset(record.digest for record in self._store.keys(limit=REMEMBERED))
-        return self._digests
+                self._digests = frozenset(record.digest for record in self._store.keys(limit=REMEMBERED))
+            return self._digests
 
     # --- what is known ------------------------------------------------------------------------------------------
     def _recall(self, ident: str | None) -> _Known | None:

@@ -19,6 +19,7 @@ MOST_NAMES = 20
 _MINUTE, _HOUR, _DAY = timedelta(seconds=MINUTE), timedelta(seconds=HOUR), timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_YEAR = 9998
+_BEYOND = "since and until lie beyond any time of which something is kept"
 
 
 @operation(role=READER, whose="any", command="series")
@@ -42,11 +43,13 @@ def get(
         raise InvalidInput(f"limit={quoted(limit)} is not between 1 and {MOST_NAMES}")
     width = _step(step)
     end = caller.store.now() if until is None else check_instant(until, "until")
+    if end < _EPOCH or end.year > _LAST_YEAR:
+        raise InvalidInput(_BEYOND)
     begin = end - timedelta(hours=1) if since is None else check_instant(since, "since")
     if begin >= end:
         raise InvalidInput(f"since={begin:%Y-%m-%dT%H:%M:%SZ} is not before until={end:%Y-%m-%dT%H:%M:%SZ}")
-    if begin < _EPOCH or end.year > _LAST_YEAR:
-        raise InvalidInput("since and until lie beyond any time of which something is kept")
+    if begin < _EPOCH:
+        raise InvalidInput(_BEYOND)
     first, last = begin - (begin - _EPOCH) % width, end + (_EPOCH - end) % width
     if (steps := (last - first) // width) > MOST_STEPS:
         raise InvalidInput(

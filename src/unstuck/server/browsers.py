@@ -119,7 +119,9 @@ class Browsers:
 
     def _place(self, exchange: Exchange) -> Place | None:
         """None: neither https nor this machine itself, as far as can be known."""
-        path = exchange.root or "/"
+        path = (exchange.root or "/").replace(
+            ";", "%3B"
+        )  # or a path could say more of the cookie than where it is sent
         if self._public is not None:
             return Place(self._public, path)
         host = exchange.headers.get("host", "")

@@ -171,11 +171,11 @@ class Guests:
 
 
 def _credentials(guest: Guest) -> object:
-    """What it shows; whoever shows nothing is asked about alone: the program that we are mounted in may know it by
-    anything."""
-    shown = guest.exchange.headers.get("authorization")
-    if shown is not None or guest.admitted.counted_as is None:
-        return shown, guest.admitted.caller.by
+    """The key that it shows; whoever shows none is asked about alone: the program that we are mounted in may know it
+    by anything."""
+    shown, admitted = guest.exchange.headers.get("authorization"), guest.admitted
+    if (shown is not None and admitted.caller.key) or admitted.counted_as is None:
+        return shown, admitted.caller.by
     return guest
 
 

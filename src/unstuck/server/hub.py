@@ -305,10 +305,18 @@ class Hub:
             raise StoreUnavailable("the feed cannot be read now") from None
         return listener.desk.cursor
 
-    def read(self, cursor: str, wanted: FeedFilter) -> tuple[list[HeardEvent], str]:
-        """What the store has behind a cursor, and how far that reaches; on a thread. StaleCursor."""
+    def read(self, cursor: str, wanted: FeedFilter, *, sees_all: bool) -> tuple[list[HeardEvent], str]:
+        """What the store has behind a cursor, as much as may wait for one listener, and how far that reaches; on a
+        thread. StaleCursor."""
         page = self._store().feed(cursor, wanted, CHUNK)
-        return self._heard(page.events), page.cursor
+        taken: list[HeardEvent] = []
+        held = 0
+        for heard in self._heard(page.events):
+            if held > MOST_BYTES:
+                return taken, taken[-1].event.cursor
+            taken.append(heard)
+            held += len(heard.text(sees_all=sees_all))
+        return taken, page.cursor
 
     def _heard(self, events: Sequence[FeedEvent]) -> list[HeardEvent]:
         """What is hidden of what jobs publish is asked each time: a workflow may have said so just now."""

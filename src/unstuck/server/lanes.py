@@ -51,6 +51,10 @@ class Landing:
                 continue  # its request was given up
             if error is None:
                 waiter.set_result(result)
+            elif isinstance(error, StopIteration):  # it would stop the one who waits, and a future takes none
+                waiter.set_exception(
+                    RuntimeError("there was nothing to take the first of").with_traceback(error.__traceback__)
+                )
             else:
                 waiter.set_exception(error)
 

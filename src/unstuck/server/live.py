@@ -149,7 +149,8 @@ class EventStream:
         while guest.reason is None:
             if listener.is_behind and not listener.resume(cursor, is_known=is_known):
                 try:
-                    heard, reached = await self._live.lane.run(partial(hub.read, cursor, self._wanted))
+                    read = partial(hub.read, cursor, self._wanted, sees_all=self._sees_all)
+                    heard, reached = await self._live.lane.run(read)
                 except StaleCursor as stale:
                     cursor, is_known = stale.go_on, True
                     yield sse.reset(stale.reason, cursor)

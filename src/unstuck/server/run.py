@@ -44,6 +44,7 @@ class HttpServer:
                 lifespan="off",
                 interface="asgi3",
                 log_config=None,
+                log_level="error",  # its warnings are about what strangers send, a line for each
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

@@ -81,7 +81,7 @@ class Database(Protocol):
         ...
 
     def remember(self, worker: str, boot_id: str) -> None:
-        """A worker begins, under this name: what the clock did while none of its machine was there is looked up."""
+        """Somebody begins, under this name: what the clock did while nobody of its machine was there is looked up."""
         ...
 
     def expected_now(self) -> tuple[int, int]:

@@ -73,7 +73,8 @@ def dev(flags: DevFlags) -> int:
         folder=folder,
         roots=tuple(roots_of(settings.app, folder, [_folder(name) for name in flags.reload_dir or []])),
         reloads=not flags.no_reload,
-        worker=tuple(_worker_words(flags)),
+        worker=(*_worker_words(flags), *_log_words(flags)),
+        server=_log_words(flags),
         host=flags.host,
         listener=listener,
         address=address,
@@ -85,8 +86,12 @@ def dev(flags: DevFlags) -> int:
 
 def _worker_words(flags: DevFlags) -> list[str]:
     given = [("--concurrency", flags.concurrency), ("--processes", flags.processes)]
-    numbers = [word for name, value in given if value is not None for word in (name, str(value))]
-    return [*numbers, "--log-format", "json" if flags.json else "human"]
+    return [word for name, value in given if value is not None for word in (name, str(value))]
+
+
+def _log_words(flags: DevFlags) -> tuple[str, ...]:
+    """All of them write on our stdout, each as we do, whether or not a terminal reads it."""
+    return "--log-format", "json" if flags.json else "human"
 
 
 def _folder(name: str) -> Path:

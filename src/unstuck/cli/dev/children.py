@@ -65,9 +65,9 @@ class DevWorker(DevChild):
 class DevServer(DevChild):
     """It answers on a socket that is ours, so that the address stays when it is replaced."""
 
-    def __init__(self, database: str, host: str, listener: socket.socket) -> None:
+    def __init__(self, database: str, host: str, listener: socket.socket, options: Sequence[str]) -> None:
         fd = listener.fileno()
-        words = ["server", "--host", host, "--listener-fd", str(fd)]
+        words = ["server", "--host", host, "--listener-fd", str(fd), *options]
         super().__init__(words, _ANSWERS, on(database), pass_fds=[fd])
         self._is_up = False
 

@@ -50,8 +50,9 @@ class DevOptions:
     folder: Path
     roots: tuple[Path, ...]
     reloads: bool = True
-    #: Options for the worker's own command line.
+    #: Options for the worker's own command line, and for the server's.
     worker: tuple[str, ...] = ()
+    server: tuple[str, ...] = ()
     host: str = ""
     listener: socket.socket | None = None
     address: str | None = None
@@ -175,7 +176,9 @@ class DevRun:
         if self._server is not None:
             self._let_go(self._server, now)
         if self._options.listener is not None:
-            self._server = DevServer(settings.database, self._options.host, self._options.listener)
+            self._server = DevServer(
+                settings.database, self._options.host, self._options.listener, self._options.server
+            )
 
     def _let_go(self, child: DevChild, now: float) -> None:
         for impatient in self._leaving[: 1 - _DRAINING]:

@@ -210,6 +210,11 @@ class Store(
         """This process is too busy to wait for work: hints would only cost those who give them."""
         ...
 
+    def recall_time(self) -> None:
+        """Go by what a worker of this machine saw last, if any: a clock that has leapt since is not believed. Of who
+        begins and is no worker, which is told so when it registers."""
+        ...
+
     def migrate(self) -> list[str]:
         """Bring the schema up to date under a lock; the names of what was applied."""
         ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
@@ -23,8 +22,8 @@ BUDGET = 20_000
 BATCH = 1000
 #: Of jobs with all that they hold so many rows are read at once.
 ROWS = 100
-#: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little.
-SLACK = timedelta(seconds=60)
+#: Numbers follow the clock up to the length of a transaction, and a clock may be set back a little. In microseconds.
+SLACK = 60_000_000
 BEYOND = 1 << 62
 
 
@@ -171,8 +170,8 @@ def workers(t: Transaction, after: int, limit: int, ended_within: float | None) 
 
 def _candidates(t: Transaction, tenant: str | None, filter: JobFilter, after: str | None) -> Iterator[int]:
     """From the cursor, or where the wanted time begins, to where that time ends."""
-    lowest = 0 if filter.since is None else _number_at(t, filter.since - SLACK) - 1
-    highest = BEYOND if filter.before is None else _number_at(t, filter.before + SLACK)
+    lowest = 0 if filter.since is None else _number_at(t, microseconds(filter.since) - SLACK) - 1
+    highest = BEYOND if filter.before is None else _number_at(t, microseconds(filter.before) + SLACK)
     start, way = (highest, -1) if filter.newest_first else (lowest, 1)
     if after is not None:
         start = way * max(way * start, way * _number_of(after))
@@ -180,8 +179,8 @@ def _candidates(t: Transaction, tenant: str | None, filter: JobFilter, after: st
     return takewhile(lambda number: lowest < number < highest, numbers)
 
 
-def _number_at(t: Transaction, at: datetime) -> int:
-    row = t.one("number_at", at=microseconds(at))
+def _number_at(t: Transaction, at: int) -> int:
+    row = t.one("number_at", at=at)
     assert row is not None
     return int(row["number"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstuck import machine
 from unstuck.store.drivers import migrations
 from unstuck.store.hint import Hint
 from unstuck.store.sql_store.bulks import SqlBulks
@@ -27,6 +28,9 @@ class SqlStore(
 
     def stay_awake(self) -> None:
         self._database.stay_awake()
+
+    def recall_time(self) -> None:
+        self._database.remember(machine.host(), machine.boot_id())
 
     def migrate(self) -> list[str]:
         return self._database.migrate()

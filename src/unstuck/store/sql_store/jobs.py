@@ -34,6 +34,9 @@ from unstuck.store.rows import attempts_of, event_of, instant, job_of, redaction
 from unstuck.store.sql_store.verbs import SqlVerbs
 from unstuck.store.transactions import LOOKS
 
+#: No job has had so many attempts; a larger number may be none that a database can hold.
+_MOST_TOKENS = 1 << 60
+
 
 class SqlJobs(SqlVerbs):
     def submit(self, jobs: Sequence[NewJob], patience: float | None = None) -> list[Submitted]:
@@ -166,7 +169,8 @@ class SqlJobs(SqlVerbs):
         def work(t: Transaction) -> tuple[list[Row], list[Row]]:
             return t.all("events_of_attempts", **facts), t.all("outputs", **facts)
 
-        facts = {"tenant": tenant, "uid": job, "after": after, "upto": after + limit}
+        behind = min(after, _MOST_TOKENS)
+        facts = {"tenant": tenant, "uid": job, "after": behind, "upto": behind + limit}
 
         if not lookup.can_exist(tenant, job):
             return []
