@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_worker, claimed, record, settle, submitted
 from tests.support.eventually import eventually
-from tests.support.troubles import SAYS, raising
+from tests.support.troubles import SAYS, execute, raising
 from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
@@ -241,6 +241,23 @@ def test_a_list_waits_for_no_feed_that_takes_no_rows(store: SqlStore, store_url:
         submitted(store)
         with pytest.raises(StoreBusy, match="the feed takes no new events"):
             list(listing(store))
+
+
+@pytest.mark.parametrize(
+    "damaged", ["{bad", "[1]", "null", '{"a":' + "[" * 5000 + "]" * 5000 + "}"], ids=["text", "list", "null", "deep"]
+)
+def test_an_event_that_cannot_be_read_keeps_nobody_from_what_follows(
+    store: SqlStore, store_url: str, damaged: str
+) -> None:
+    before, hit, after = (submitted(store) for _ in range(3))
+    execute(
+        store_url,
+        f"UPDATE unstuck_events SET data = '{damaged}' WHERE job = (SELECT id FROM unstuck_jobs WHERE uid = '{hit.id}')",
+    )
+    events = [*listing(store)]
+    assert [event.job for event in events] == [before.id, hit.id, after.id]
+    assert [event.data == {"unreadable": True} for event in events] == [False, True, False]
+    assert [event.data for event in store.history(TENANT, hit.id)] == [{"unreadable": True}]
 
 
 def listing(store: SqlStore, after: str | None = None) -> Stream[FeedEventView]:
