@@ -250,10 +250,8 @@ def test_an_event_that_cannot_be_read_keeps_nobody_from_what_follows(
     store: SqlStore, store_url: str, damaged: str
 ) -> None:
     before, hit, after = (submitted(store) for _ in range(3))
-    execute(
-        store_url,
-        f"UPDATE unstuck_events SET data = '{damaged}' WHERE job = (SELECT id FROM unstuck_jobs WHERE uid = '{hit.id}')",
-    )
+    number = f"(SELECT id FROM unstuck_jobs WHERE uid = '{hit.id}')"
+    execute(store_url, f"UPDATE unstuck_events SET data = '{damaged}' WHERE job = {number}")
     events = [*listing(store)]
     assert [event.job for event in events] == [before.id, hit.id, after.id]
     assert [event.data == {"unreadable": True} for event in events] == [False, True, False]
