@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 
+import psycopg
 import pytest
 
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_worker, claimed, record, settle, submitted
 from tests.support.eventually import eventually
-from tests.support.troubles import SAYS, raising
+from tests.support.troubles import SAYS, execute, raising
 from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy
 from unstuck.model.job import ClaimedJob
 from unstuck.model.lifecycle import JobState
@@ -212,11 +213,53 @@ def keep(seen: list[FeedEventView], feed: Stream[FeedEventView]) -> None:
 
 
 def test_the_cursor_of_a_feed_is_behind_what_was_not_taken_yet(store: SqlStore) -> None:
-    feed = Stream(Reader(store, None, FeedFilter(), FeedEventView.of, kept=DAY), follow=False)
+    feed = listing(store)
     jobs = [submitted(store).id for _ in range(3)]
     assert next(feed).job == jobs[0]
-    again = Stream(Reader(store, feed.cursor, FeedFilter(), FeedEventView.of, kept=DAY), follow=False)
-    assert [event.job for event in again] == jobs[1:]
+    assert [event.job for event in listing(store, feed.cursor)] == jobs[1:]
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+@pytest.mark.timeout(20)
+def test_a_list_waits_for_nobody_who_holds_the_feed(store: SqlStore, store_url: str) -> None:
+    """Over HTTP lists have eight threads, and everybody else's requests have the same eight."""
+    first = submitted(store)
+    assert [event.job for event in listing(store)] == [first.id]
+    with psycopg.connect(store_url) as holder:
+        holder.execute("SELECT 1 FROM unstuck_sequencer FOR UPDATE")
+        late = submitted(store)
+        feed = listing(store)
+        assert [event.job for event in feed] == [first.id]
+        holder.rollback()
+    assert [event.job for event in listing(store, feed.cursor)] == [late.id]
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+@pytest.mark.timeout(20)
+def test_a_list_waits_for_no_feed_that_takes_no_rows(store: SqlStore, store_url: str) -> None:
+    with raising(store_url, "unstuck_feed", "NEW.last > 0"):
+        submitted(store)
+        with pytest.raises(StoreBusy, match="the feed takes no new events"):
+            list(listing(store))
+
+
+@pytest.mark.parametrize(
+    "damaged", ["{bad", "[1]", "null", '{"a":' + "[" * 5000 + "]" * 5000 + "}"], ids=["text", "list", "null", "deep"]
+)
+def test_an_event_that_cannot_be_read_keeps_nobody_from_what_follows(
+    store: SqlStore, store_url: str, damaged: str
+) -> None:
+    before, hit, after = (submitted(store) for _ in range(3))
+    number = f"(SELECT id FROM unstuck_jobs WHERE uid = '{hit.id}')"
+    execute(store_url, f"UPDATE unstuck_events SET data = '{damaged}' WHERE job = {number}")
+    events = [*listing(store)]
+    assert [event.job for event in events] == [before.id, hit.id, after.id]
+    assert [event.data == {"unreadable": True} for event in events] == [False, True, False]
+    assert [event.data for event in store.history(TENANT, hit.id)] == [{"unreadable": True}]
+
+
+def listing(store: SqlStore, after: str | None = None) -> Stream[FeedEventView]:
+    return Stream(Reader(store, after, FeedFilter(), FeedEventView.of, kept=DAY), follow=False)
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

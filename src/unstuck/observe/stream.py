@@ -20,6 +20,9 @@ T = TypeVar("T")
 V = TypeVar("V")
 T_co = TypeVar("T_co", covariant=True)
 
+#: Seconds for which a stream that follows nothing waits for another reader that is just sequencing.
+LONGEST_TURN = 0.5
+
 
 class Found(Enum):
     """What a look found: something, nothing while another reader is just sequencing, the end so far, the same after
@@ -85,8 +88,11 @@ class Looks(Generic[T, V]):
 
 
 class Stream(Iterator[T_co]):
-    """One by one, until what is followed has ended, or with `follow=False` up to the last there is. `cursor` is where
-    to go on later: keep it together with what you did about what came, and hand it in as `after`."""
+    """One by one, until what is followed has ended, or with `follow=False` up to the last there is. That waits for
+    nobody: a store in trouble raises at once, and what has no place yet comes behind the cursor, the next time.
+
+    `cursor` is where to go on later: keep it together with what you did about what came, and hand it in as `after`.
+    """
 
     def __init__(self, source: Source[T_co], *, follow: bool = True, clock: Clock | None = None) -> None:
         self._source = source
@@ -103,7 +109,7 @@ class Stream(Iterator[T_co]):
         self._closed.set()
 
     def __next__(self) -> T_co:
-        watch = Watch(None, self._clock)
+        watch = Watch(None if self._follow else LONGEST_TURN, self._clock)
         while not self._closed.is_set():
             if (taken := self._source.take()) is not None:
                 return taken
@@ -111,6 +117,8 @@ class Stream(Iterator[T_co]):
                 found = self._source.look()
                 watch.saw()
             except StoreError as error:
+                if not self._follow:
+                    raise
                 watch.lost(error)
             else:
                 if found is Found.MORE:
@@ -119,7 +127,9 @@ class Stream(Iterator[T_co]):
                     break
                 if found is Found.WAITED:
                     watch.rest()
-            self._clock.wait(self._closed, watch.pause() or 0.0)
+            if (pause := watch.pause()) is None:
+                break
+            self._clock.wait(self._closed, pause)
         raise StopIteration
 
 

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from unstuck.clock import Clock
 from unstuck.operations.together import Together
-from unstuck.server import bodies, endpoints, openapi, seeds
+from unstuck.server import bodies, endpoints, openapi, seeds, sse
 from unstuck.server.browsers import Browsers
 from unstuck.server.connections import LONGEST_ANSWER
 from unstuck.server.door import Admitted, HttpDoor
@@ -25,7 +25,7 @@ from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.guests import GONE, MOST_GUESTS, Guest, Guests
 from unstuck.server.hub import Hub
 from unstuck.server.lanes import Lane
-from unstuck.server.live import Live, Pieces, Stay
+from unstuck.server.live import RETRY, Live, Pieces, Stay
 from unstuck.server.metrics import ServerMetrics
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
@@ -175,13 +175,18 @@ class Api:
             (b"content-type", f"{answer.media_type}; charset=utf-8".encode()),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
-        async with aclosing(answer.pieces) as pieces:
-            async for piece in pieces:
-                async with asyncio.timeout(LONGEST_PIECE):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-                if guest.reason == GONE:
-                    return
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        last = b""
+        try:
+            async with aclosing(answer.pieces) as pieces:
+                async for piece in pieces:
+                    async with asyncio.timeout(LONGEST_PIECE):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    if guest.reason == GONE:
+                        return
+        except Exception as error:  # its answer has begun: no other can be given any more
+            _refusal(error, exchange)
+            last = sse.end("failed", RETRY)
+        await send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def _own(self, exchange: Exchange) -> HttpAnswer | None:
         """What is about the server itself."""

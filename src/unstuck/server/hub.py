@@ -53,8 +53,10 @@ CHUNK = 200
 RECENT = 500
 #: Bytes that wait for one listener.
 MOST_BYTES = 256 << 10
-#: Seconds for which the reader waits for listeners to take what they have, and how often it looks whether they did.
+#: Seconds for which the reader waits for listeners to take what they have, and of all its time this share: who takes
+#: everything a little late holds up all others otherwise, with every chunk. How often it looks whether they did.
 LONGEST_ROOM = 0.2
+SHARE_OF_ROOM = 0.25
 _ROOM_EVERY = 0.005
 
 
@@ -169,6 +171,8 @@ class Desk:
         #: The filters that name a job, by that; the others by their tenant, None: those of all tenants.
         self._by_job: dict[str, set[FeedFilter]] = {}
         self._by_tenant: dict[str | None, set[FeedFilter]] = {}
+        #: Seconds for which listeners may be waited for, and since when so many.
+        self._room, self._room_at = LONGEST_ROOM, loop.time()
 
     def __bool__(self) -> bool:
         """Whether anybody listens; also asked by the hub's thread."""
@@ -222,15 +226,19 @@ class Desk:
         self.cursor, self.place = cursor, _place(cursor)
         while len(self._recent) > RECENT:
             self._floor = self._recent.popleft().place
-        self._await_room(told, done, LONGEST_ROOM)
+        now = self.loop.time()
+        room = min(LONGEST_ROOM, self._room + SHARE_OF_ROOM * (now - self._room_at))
+        self._await_room(told, done, now + room)
 
-    def _await_room(self, told: Iterable[FeedListener], done: Callable[[], object], left: float) -> None:
+    def _await_room(self, told: Iterable[FeedListener], done: Callable[[], object], until: float) -> None:
         full = [listener for listener in told if listener.is_full and not listener.is_slow]
-        if full and left > 0:
-            self.loop.call_later(_ROOM_EVERY, self._await_room, full, done, left - _ROOM_EVERY)
+        now = self.loop.time()
+        if full and now < until:
+            self.loop.call_later(_ROOM_EVERY, self._await_room, full, done, until)
             return
         for listener in full:
             listener.is_slow = True
+        self._room, self._room_at = max(0.0, until - now), now
         done()
 
     def _candidates(self, event: FeedEvent) -> Iterator[FeedFilter]:

@@ -175,8 +175,18 @@ def event_of(row: Row) -> EventRecord:
         at=instant(row["at"]),
         run=row["run"],
         token=row["token"],
-        data=json.loads(row["data"]),
+        data=facts_of(row["data"]),
     )
+
+
+def facts_of(text: str) -> dict[str, Any]:
+    """What an event says. What cannot be read, because its row was damaged, is not shown, as it may be what is hidden
+    from who reads it; but everybody reads on behind it."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {"unreadable": True}
 
 
 def worker_of(row: Row) -> WorkerRecord:

@@ -8,7 +8,6 @@ statement, under the lock of one row that nobody waits for. Writers know nothing
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -16,7 +15,7 @@ from unstuck.model.errors import InvalidInput, StaleCursor, StoreBusy, StoreErro
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.guard.quarantine import reason
 from unstuck.store.port import FeedBounds, FeedEvent, FeedFilter, FeedPage
-from unstuck.store.rows import instant, span, terms_of
+from unstuck.store.rows import facts_of, instant, span, terms_of
 
 #: About the number of events that get positions in one transaction; it takes some tens of milliseconds.
 PASS = 5000
@@ -117,7 +116,7 @@ def _event(reach: Row, row: Row) -> FeedEvent:
         cursor=_cursor(reach, row["position"]),
         kind=row["kind"],
         at=instant(row["at"]),
-        data=json.loads(row["data"]),
+        data=facts_of(row["data"]),
         tenant=row["tenant"],
         job=row["uid"],
         queue=row["queue"],
