@@ -23,6 +23,7 @@ from tests.support.builders import (
     submitted,
 )
 from tests.support.eventually import eventually
+from unstuck.model.errors import StoreBusy
 from unstuck.model.lifecycle import JobState
 from unstuck.store.database import Transaction
 from unstuck.store.drivers.connect import open_database
@@ -228,3 +229,14 @@ def test_marks_of_listeners_that_died_are_swept_once_they_are_long_past(
     store.forget_workers(86400)
     assert idle_rows(store_url) == 0
     listener.close()
+
+
+def test_who_is_told_that_a_table_is_held_is_told_nothing_of_our_statement(store: SqlStore, store_url: str) -> None:
+    """Check 25: callers over HTTP hear this sentence; PostgreSQL quotes the statement's line behind its own words."""
+    impatient = SqlStore(open_database(store_url, store_call=0.5))
+    with psycopg.connect(store_url) as person:
+        person.execute("LOCK TABLE unstuck_pauses IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(StoreBusy) as told:
+            impatient.pauses()
+    impatient.close()
+    assert "LINE" not in str(told.value)

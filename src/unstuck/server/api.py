@@ -25,11 +25,12 @@ from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.guests import GONE, MOST_GUESTS, Guest, Guests
 from unstuck.server.hub import Hub
 from unstuck.server.lanes import Lane
-from unstuck.server.live import RETRY, Live, Pieces, Stay
+from unstuck.server.live import RETRY, Live
 from unstuck.server.metrics import ServerMetrics
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
 from unstuck.server.sessions import Sessions
+from unstuck.server.stay import Pieces, Stay
 from unstuck.server.submits import Submits
 
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from unstuck.model.errors import InvalidInput, WrongArguments
@@ -14,10 +14,8 @@ from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
 from unstuck.operations.table import Caller
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import HttpProblem
+from unstuck.server.stay import Stay
 from unstuck.views import Page
-
-if TYPE_CHECKING:
-    from unstuck.server.live import Stay
 
 #: What `submits` and `live` answer.
 _ELSEWHERE = ("jobs.enqueue", "jobs.wait", "jobs.logs", "jobs.partials", "events.list")

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from unstuck.chance import SystemChance
 from unstuck.model.errors import InvalidInput, StaleCursor, StoreError
@@ -27,6 +26,7 @@ from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.guests import LEAVING, Guest
 from unstuck.server.hub import CHUNK, FeedListener, HeardEvent, Hub
 from unstuck.server.lanes import Lane
+from unstuck.server.stay import Pieces, Stay
 from unstuck.store.port import FeedFilter
 from unstuck.views import Page
 from unstuck.views.flow import FeedEventView
@@ -42,24 +42,6 @@ LOOK_SOON = 0.1
 LOOK_LATE = 1.0
 
 _CHANCE = SystemChance()
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """An answer that comes bit by bit."""
-
-    pieces: AsyncGenerator[bytes, None]
-    media_type: str = sse.MEDIA_TYPE
-
-
-class Stay(Protocol):
-    """One request that stays."""
-
-    def open(self, caller: Caller) -> None:
-        """On a thread: what is asked, and whether this caller may."""
-        ...
-
-    async def serve(self, guest: Guest) -> HttpAnswer | Pieces: ...
 
 
 class Live:

@@ -291,4 +291,5 @@ def _refused(error: BaseException) -> BaseException:
 
 
 def one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    """Without the line of our statement that PostgreSQL quotes: callers over HTTP are told it."""
+    return " ".join(str(error).partition("\nLINE ")[0].split())
