@@ -17,10 +17,10 @@ from unstuck.server.exchange import Exchange
 from unstuck.server.guests import Guest
 from unstuck.server.hub import CHUNK, MOST_BYTES, Desk, FeedListener, HeardEvent
 from unstuck.server.lanes import Lane
-from unstuck.server.stay import Pieces
 from unstuck.server.local import is_loopback
 from unstuck.server.problems import HttpProblem
 from unstuck.server.rates import Rates
+from unstuck.server.stay import Pieces
 from unstuck.store.port import FeedEvent, FeedFilter
 
 
