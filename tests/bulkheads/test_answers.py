@@ -51,7 +51,7 @@ def frozen_in_its_claim(house: House, job: str) -> Worker:
     with psycopg.connect(house.url, autocommit=True) as watcher:
         while True:
             with psycopg.connect(house.url) as keeper:
-                keeper.execute("LOCK TABLE unstuck_events IN EXCLUSIVE MODE")
+                keeper.execute("LOCK TABLE unstuck_running IN EXCLUSIVE MODE")
                 worker = worker or house.start(name="frozen", concurrency=20)
                 eventually(lambda: watcher.execute(CLAIM_WAITS).fetchall(), timeout=30, every=0.005)
                 os.kill(worker.process.pid, signal.SIGSTOP)

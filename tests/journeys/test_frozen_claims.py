@@ -37,9 +37,9 @@ def servers() -> Iterator[tuple[PostgresServer, PostgresServer]]:
 
 @contextmanager
 def claims_waiting(url: str) -> Iterator[Callable[[], bool]]:
-    """Every claim waits where it writes its events, until the end of the block; gives whether one does."""
+    """Every claim waits where it opens its attempts, until the end of the block; gives whether one does."""
     with psycopg.connect(url) as keeper, psycopg.connect(url, autocommit=True) as watcher:
-        keeper.execute("LOCK TABLE unstuck_events IN EXCLUSIVE MODE")
+        keeper.execute("LOCK TABLE unstuck_running IN EXCLUSIVE MODE")
         yield lambda: bool(watcher.execute(CLAIMS).fetchall())
 
 

@@ -34,7 +34,8 @@ def test_a_cancel_reaches_a_cooperative_handler_within_two_seconds(
     assert time.monotonic() - asked_at < 2.5
     assert (record.worker, record.lease_until) == (None, None)
     assert marks.of("ended") == []
-    assert f"cancellation_requested job={job} kind=cancel reason=changed my mind" in worker.log.read_text()
+    told = f"cancellation_requested job={job} workflow={workflow} tenant=default attempt=1"
+    assert f"{told} kind=cancel reason=changed my mind" in worker.log.read_text()
     if workflow == "nap_async":
         assert len(marks.of("Execution-cancelled:-changed-my-mind")) == 1
 
