@@ -9,6 +9,7 @@ UnstuckError
 │   ├── NotStorable        a value that no database could give back unchanged
 │   ├── InvalidPolicy      an option of a workflow or job that cannot hold
 │   ├── AmbiguousWorker    a pid, or a name, that several workers have
+│   ├── SignatureRefused   a signature is missing where one is required, or does not hold
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
 ├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey, UnknownSession
@@ -199,6 +200,18 @@ class NotStorable(InvalidInput):
         super().__init__(f"{where} cannot be stored: {problem}")
         self.where = where
         self.problem = problem
+
+
+class SignatureRefused(InvalidInput):
+    """Nothing was stored. `problem`: a code of `model.signing.SignatureProblem`; `checked`: what the signature was
+    held against, without the payload."""
+
+    def __init__(self, problem: str, sentence: str, job: str | None = None, checked: Any = None) -> None:
+        about = f"job {told(job)}" if job else "the job"
+        super().__init__(f"{about} is refused: {sentence}")
+        self.problem = problem
+        self.job = job
+        self.checked = checked
 
 
 class InvalidPolicy(InvalidInput):

@@ -125,6 +125,7 @@ MOVES: dict[JobState, dict[Move, JobState]] = {
         _M.STICK: _S.FAILED,
         _M.EXPIRE: _S.TIMEOUT,
         _M.CANCEL: _S.CANCELLED,
+        _M.BURY: _S.DEAD,
     },
     _S.WAITING: {
         _M.WAKE: _S.QUEUED,
