@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Final
 
+from unstuck.model.errors import StoreBusy
 from unstuck.model.job import AttemptRef
 from unstuck.model.news import MOST_OF_TENANT, NewsItem, Publication
 from unstuck.model.payload import MAX_NAME, clean_text
@@ -24,6 +25,8 @@ from unstuck.telemetry import emit
 
 #: Of a piece of news what its event says; the rest says what it is about.
 _SAID: Final = ("kind", "data", "run", "token")
+#: How often a publication looks again for one of its key that was there a moment ago.
+_LOOKS: Final = 5
 #: Characters of what the database said when it refused one.
 MAX_PROBLEM: Final = 500
 
@@ -73,12 +76,13 @@ def of_all(tenant: str | None) -> str | None:
 def publish(t: Transaction, tenant: str, given: Publication, by: str, key: str, job: int | None) -> Published:
     """By whoever has a way to the database. The same key again tells nothing."""
     facts = _published(given) | {"tenant": tenant, "by": clean_text(by, MAX_NAME), "key": f"id:{key}", "job": job}
-    told = _write(t, "publish", facts, given)
-    if told is not None:
-        return Published(told["number"], instant_or_none(told["expires_at"]))
-    known = t.one("published", tenant=tenant, key=facts["key"])
-    assert known is not None, "what stands in the way of a key is there"
-    return Published(known["number"], instant_or_none(known["expires_at"]), is_repeat=True)
+    for _ in range(_LOOKS):
+        if (told := _write(t, "publish", facts, given)) is not None:
+            return Published(told["number"], instant_or_none(told["expires_at"]))
+        if (known := t.one("published", tenant=tenant, key=facts["key"])) is not None:
+            return Published(known["number"], instant_or_none(known["expires_at"]), is_repeat=True)
+        # It was forgotten between the two: its key is free, as for whoever comes a moment later.
+    raise StoreBusy(f"what was published as {key} comes and goes; nothing was written, try again")
 
 
 def publish_from(t: Transaction, ref: AttemptRef, place: int, given: Publication) -> Verdict:
