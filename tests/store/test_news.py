@@ -557,9 +557,9 @@ def test_one_that_cannot_be_forgotten_keeps_no_pause_from_its_end(
     clock.advance(seconds=2)
     reader = Reader(store)
     with raising(store_url, "unstuck_pauses", "OLD.name = 'bad'", on="DELETE"):
-        store.end_pauses()
+        assert store.end_pauses() == (1, 1)
         assert [(e.kind, e.queue) for e in reader.read()] == [("pause.ended", "good")]
-    store.end_pauses()
+    assert store.end_pauses() == (1, 0)
     assert [(e.kind, e.queue) for e in reader.read()] == [("pause.ended", "bad")]
 
 
