@@ -76,8 +76,8 @@ are looked at to find those that have waited longest; where jobs wait on more th
 
 ## Alerts
 
-[deploy/prometheus/unstuck.rules.yml](../deploy/prometheus/unstuck.rules.yml), with tests beside it. `make promtool`
-checks both, and what a server exports, with Prometheus's own tool. What to do about each:
+[deploy/prometheus/unstuck.rules.yml](../deploy/prometheus/unstuck.rules.yml), with tests beside it. `make
+test-all` checks both, and what a server exports, with Prometheus's own tool. What to do about each:
 
 ### UnstuckJobQueuedTooLong
 
