@@ -8,21 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from unstuck.model.lifecycle import JobState
-from unstuck.model.series import BUCKETS
+from unstuck.model.series import BUCKETS, COUNTS
 
 #: The ends that are counted, in the order in which a total holds them.
 ENDS: Final = tuple(state for state in JobState if state.is_final)
 #: What a total holds, by the names of its columns: `stuck` of those that FAILED; `waited` in microseconds, `ran` in
 #: milliseconds.
-COLUMNS: Final = (
-    *(state.lower() for state in ENDS),
-    *("stuck", "waited", "ran"),
-    *(f"wait_{number}" for number in range(1, BUCKETS + 1)),
-    *(f"run_{number}" for number in range(1, BUCKETS + 1)),
-)
-_STUCK, _WAITED, _RAN = len(ENDS), len(ENDS) + 1, len(ENDS) + 2
-_WAITS = len(ENDS) + 3
-_RUNS = _WAITS + BUCKETS
+COLUMNS: Final = (*COUNTS, "stuck", "waited", "ran")
+_WAITS, _RUNS = len(ENDS), len(ENDS) + BUCKETS
+_STUCK, _WAITED, _RAN = range(len(COUNTS), len(COLUMNS))
 
 #: Queue and workflow.
 EndName = tuple[str, str]
@@ -54,7 +48,7 @@ class EndTotal:
 
     @property
     def runs(self) -> tuple[int, ...]:
-        return self.numbers[_RUNS:]
+        return self.numbers[_RUNS : _RUNS + BUCKETS]
 
     @property
     def ran(self) -> float:

@@ -9,14 +9,20 @@ younger than `settled_after`, longer than any transaction of ours lives, is left
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
 from unstuck.model.errors import ErrorType
 from unstuck.model.lifecycle import JobState
-from unstuck.model.series import BUCKETS, MINUTE
+from unstuck.model.series import BUCKETS, HOUR, MINUTE
+from unstuck.model.totals import COLUMNS
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import SeriesPoint
-from unstuck.store.rows import instant, span
+from unstuck.store.rows import instant, packed, span
 
 _MINUTE = span(MINUTE)
+_STEPS = (round(MINUTE), round(HOUR))
+_NAME = ("tenant", "queue", "workflow")
 _ENDS = tuple(state for state in JobState if state.is_final)
 
 
@@ -37,10 +43,46 @@ def _count(t: Transaction, settled_after: float, batch: int) -> int:
     if found["ends"] >= batch:
         until = found["last"] + 1  # with all that ended in the same instant
     if found["ends"]:
-        t.run("count_ends", since=since, until=until)
-        t.run("add_totals", since=since, until=until, stuck=ErrorType.EXECUTION_STUCK)
+        ends = t.all("sorted_ends", since=since, until=until, stuck=ErrorType.EXECUTION_STUCK)
+        t.run("add_series", rows=packed(_summed(ends, ("step", "at", *_NAME), _steps)))
+        t.run("add_totals", rows=packed(_summed(ends, _NAME, _names)))
     t.run("move_counted", until=until)
     return int(found["ends"])
+
+
+def _steps(end: Row) -> Iterator[tuple[Any, ...]]:
+    for step in _STEPS:
+        yield (step, end["minute"] - end["minute"] % span(step), *_name(end))
+
+
+def _names(row: Row) -> tuple[tuple[str, str, str], ...]:
+    """Of its tenant and of all tenants, by itself and with all other names."""
+    tenant, queue, workflow = _name(row)
+    return (tenant, queue, workflow), (tenant, "", ""), ("", queue, workflow), ("", "", "")
+
+
+def _name(row: Row) -> tuple[str, str, str]:
+    return row["tenant"], row["queue"], row["workflow"]
+
+
+def _summed(
+    ends: Sequence[Row], columns: Sequence[str], places: Callable[[Row], Iterable[tuple[Any, ...]]]
+) -> list[dict[str, Any]]:
+    """What all of them add to each of their places, which `columns` name."""
+    sums: dict[tuple[Any, ...], dict[str, int]] = {}
+    for end in ends:
+        counted = _counted(end)
+        for place in places(end):
+            counts = sums.setdefault(place, dict.fromkeys(COLUMNS, 0))
+            for column, number in counted:
+                counts[column] += number
+    return [dict(zip(columns, place, strict=True)) | counts for place, counts in sums.items()]
+
+
+def _counted(end: Row) -> list[tuple[str, int]]:
+    counted = [(end["state"].lower(), end["ends"]), ("waited", end["waited"]), ("ran", end["ran"] or 0)]
+    counted += [(f"{what}_{end[what]}", end["ends"]) for what in ("wait", "run") if end[what] is not None]
+    return [*counted, ("stuck", end["ends"])] if end["is_stuck"] else counted
 
 
 def _uncounted(row: Row | None, settled_after: float) -> tuple[int, int] | None:
