@@ -201,6 +201,8 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("ended_before", {"retention": 1_000_000, "at": 500, "job": 500, "most": 100}, 110),
     ("count_ended", {"span": 1_000_000, "most": 100}, 1),
     ("next_ends", {"since": 500, "until": JOBS, "batch": 100}, 110),
+    ("enqueued", {"after": 500, "settled": 60_000_000, "batch": 100}, 110),
+    ("are_enqueued", {"settled": 60_000_000}, 1),
     ("sorted_ends", {"since": 500, "until": 600, "stuck": "ExecutionStuck"}, 110),
     ("past_bound", {"tenant": None, "late": 20_000_000, "backstop": 35_000_000, "looked": 100}, 210),
     ("waiting_on", {"routes": [1, 2, 3], "each": 10, "most": 10}, 70),

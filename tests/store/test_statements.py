@@ -152,7 +152,7 @@ def test_what_is_counted_is_named_once() -> None:
     assert translate("{counts series}", "sqlite") == ", ".join(COUNTS)
     assert translate("{counts totals BIGINT}", "postgres") == ", ".join(f"{name} BIGINT" for name in COLUMNS)
     assert translate("{counts series SUM s}", "sqlite").startswith("SUM(s.completed) AS completed, SUM(s.failed) AS")
-    assert translate("{counts totals + t}", "sqlite").endswith("ran = t.ran + excluded.ran")
+    assert translate("{counts totals + t}", "sqlite").endswith("enqueued = t.enqueued + excluded.enqueued")
     bucket = translate("{bucket waited 1000}", "postgres")
     assert bucket.startswith("CASE WHEN waited IS NULL THEN NULL WHEN waited <= 10000 THEN 1 WHEN waited <= 30000")
     assert bucket.endswith(f"WHEN waited <= 1800000000 THEN 11 ELSE {BUCKETS} END")

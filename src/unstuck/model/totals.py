@@ -1,5 +1,5 @@
-"""Totals: how many runs have ended of each name, and how long they took, ever since; and how a counter of them never
-falls, although only some names have a counter of their own."""
+"""Totals: how many jobs were enqueued of each name, how many runs have ended, and how long they took, ever since; and
+how a counter of them never falls, although only some names have a counter of their own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from unstuck.model.series import BUCKETS, COUNTS
 ENDS: Final = tuple(state for state in JobState if state.is_final)
 #: What a total holds, by the names of its columns: `stuck` of those that FAILED; `waited` in microseconds, `ran` in
 #: milliseconds.
-COLUMNS: Final = (*COUNTS, "stuck", "waited", "ran")
+COLUMNS: Final = (*COUNTS, "stuck", "waited", "ran", "enqueued")
 _WAITS, _RUNS = len(ENDS), len(ENDS) + BUCKETS
-_STUCK, _WAITED, _RAN = range(len(COUNTS), len(COLUMNS))
+_STUCK, _WAITED, _RAN, _ENQUEUED = range(len(COUNTS), len(COLUMNS))
 
 #: Queue and workflow.
 EndName = tuple[str, str]
@@ -35,6 +35,11 @@ class EndTotal:
     @property
     def stuck(self) -> int:
         return self.numbers[_STUCK]
+
+    @property
+    def enqueued(self) -> int:
+        """The jobs that were stored, whether or not they ended."""
+        return self.numbers[_ENQUEUED]
 
     @property
     def waits(self) -> tuple[int, ...]:

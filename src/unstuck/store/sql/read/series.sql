@@ -4,7 +4,7 @@
 SELECT until, unstuck_now() AS now FROM unstuck_counted
 
 -- name: lock_counted
-SELECT until, unstuck_now() AS now FROM unstuck_counted {lock FOR UPDATE SKIP LOCKED}
+SELECT until, enqueued_to, unstuck_now() AS now FROM unstuck_counted {lock FOR UPDATE SKIP LOCKED}
 
 -- name: next_ends
 -- How many there are, up to a batch, and when the last of those ended. A resume moves an end to the past runs.
