@@ -12,7 +12,7 @@ PYTEST  = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 # Tests start thousands of processes: where this is set, each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: promtool help setup demo test test-all test-rest test-again torture check fix bench lock clean
+.PHONY: browser promtool help setup demo test test-all test-rest test-again torture check fix bench lock clean
 
 help:  ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,14 @@ browser:  ## install the browser that a few tests need (Debian, as root); withou
 	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
 	  { echo "installing chromium (once)"; apt-get update -qq && apt-get install -y -qq chromium >$(VENV)/browser.log; } || true
 
+# Out of the package, and nothing of it installed: it would start its server.
+promtool: $(VENV)/dev.stamp  ## fetch Prometheus's tool that a few tests need (Debian); without it those tests say so
+	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || ! command -v apt-get >/dev/null || \
+	  { echo "fetching promtool (once)"; cd $(VENV) && \
+	    { apt-get -qq download prometheus || { apt-get -qq update && apt-get -qq download prometheus; } } && \
+	    dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >bin/promtool.new && \
+	    chmod +x bin/promtool.new && mv bin/promtool.new bin/promtool; rm -f prometheus_*.deb; } 2>$(VENV)/promtool.log || true
+
 demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
 	@$(BIN)/python -m unstuck demo $(ARGS)
 
@@ -46,10 +54,10 @@ demo: $(VENV)/run.stamp  ## run the product on SQLite with a living example
 test: $(VENV)/dev.stamp  ## run the tests of every commit (TESTS=path: those, whatever their tier; JOBS=n at once)
 	@$(PYTEST) $(or $(TESTS),-m commit)
 
-test-all: $(VENV)/dev.stamp browser  ## run every test, the whole stories with real workers too
+test-all: $(VENV)/dev.stamp browser promtool  ## run every test, the whole stories with real workers too
 	@$(PYTEST) $(or $(TESTS),-m "not torture and not sample")
 
-test-rest: $(VENV)/dev.stamp browser  ## run what test-all runs and test does not
+test-rest: $(VENV)/dev.stamp browser promtool  ## run what test-all runs and test does not
 	@$(PYTEST) -m slow $(TESTS)
 
 test-again: $(VENV)/dev.stamp  ## run what failed because the machine stood still (tests/support/standstill.py)
@@ -65,14 +73,6 @@ check: $(VENV)/dev.stamp  ## format, lint, types, import arrows, class names
 	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/python tests/class_names.py
 	@echo "format, lint, types, import arrows and class names are in order"
-
-# The package has the tool; the server that comes with it is not started.
-promtool: $(VENV)/dev.stamp  ## check alert rules, their tests and a server's text with Prometheus's own tool
-	@command -v promtool >/dev/null || { test "$$(id -u)" = 0 && apt-get -qq install -y --no-install-recommends prometheus >/dev/null; } \
-	  || { echo "promtool is missing: apt-get install prometheus"; exit 1; }
-	@promtool check rules deploy/prometheus/unstuck.rules.yml
-	@promtool test rules deploy/prometheus/unstuck.rules.test.yml
-	@$(BIN)/python tests/support/promtool.py
 
 fix: $(VENV)/dev.stamp  ## format and repair what can be repaired
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

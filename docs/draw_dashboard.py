@@ -69,11 +69,12 @@ PANELS: list[tuple[str, list[tuple[str, str, dict[str, str]]]]] = [
                 },
             ),
             (
-                "Runs that ended",
+                "Jobs enqueued, and runs that ended",
                 "ops",
                 {
+                    "enqueued": "sum(max by (queue, workflow) (rate(unstuck_jobs_enqueued_total[5m])))",
                     "{{outcome}}": "sum by (outcome) (max by (queue, workflow, outcome) "
-                    "(rate(unstuck_jobs_finished_total[5m])))"
+                    "(rate(unstuck_jobs_finished_total[5m])))",
                 },
             ),
             (

@@ -48,8 +48,9 @@ all others are summed up as `other`.
 **Several servers tell the same.** Gauges and counters of the table *server* come from the database, so each server
 has the same value: take `max`, not `sum`, over `instance`. They go on after a restart. Only `other` begins at 0 with
 each server: which names are summed up in it may change then, and a counter must not leap. Ends are counted one to two
-minutes after they happen; `unstuck_counted_until_timestamp_seconds` says up to when. What a process tells of itself
-begins at 0 with it, as Prometheus expects: take `sum` of `rate`.
+minutes after they happen; `unstuck_counted_until_timestamp_seconds` says up to when. Enqueued jobs are counted
+a minute later, without a word from whoever enqueues them. What a process tells of itself begins at 0 with it, as
+Prometheus expects: take `sum` of `rate`.
 
 Why it is so: [decisions/0025](decisions/0025-metrics.md).
 """
@@ -76,8 +77,8 @@ are looked at to find those that have waited longest; where jobs wait on more th
 
 ## Alerts
 
-[deploy/prometheus/unstuck.rules.yml](../deploy/prometheus/unstuck.rules.yml), with tests beside it. `make promtool`
-checks both, and what a server exports, with Prometheus's own tool. What to do about each:
+[deploy/prometheus/unstuck.rules.yml](../deploy/prometheus/unstuck.rules.yml), with tests beside it. `make
+test-all` checks both, and what a server exports, with Prometheus's own tool. What to do about each:
 
 ### UnstuckJobQueuedTooLong
 

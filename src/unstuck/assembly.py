@@ -382,7 +382,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.overdue import OverdueDuty
     from unstuck.janitor.pauses import PausesDuty
     from unstuck.janitor.retention import retention
-    from unstuck.janitor.series import SeriesDuty
+    from unstuck.janitor.series import EnqueuedDuty, SeriesDuty
     from unstuck.janitor.timers import TimersDuty
     from unstuck.janitor.unread import UnreadDuty
     from unstuck.janitor.waits import WaitsDuty
@@ -408,6 +408,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         LimitsDuty(store, times),
         OrphansDuty(store, times),
         SeriesDuty(store, times),
+        EnqueuedDuty(store, times),
     ]
     keeping.append(AlertsDuty(store, times, _reasons(store, times)))
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)

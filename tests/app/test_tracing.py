@@ -7,18 +7,23 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from opentelemetry import baggage, context, trace
+from opentelemetry.semconv._incubating.attributes import messaging_attributes
+from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
 
 import unstuck
 from tests.app.hand import Hand
-from tests.support.builders import a_worker, claim_all
+from tests.support.builders import a_worker, boom, claim_all, settle
 from tests.support.tracer import Tracer, parent_of, provider_set
 from unstuck.model.errors import KeyConflict
 from unstuck.model.trace import MOST_STATE
+from unstuck.store.port import Report
 from unstuck.store.sql_store import SqlStore
+from unstuck.tracing import messaging
 
 Greet = unstuck.Workflow[[str], str]
 
@@ -69,6 +74,18 @@ def test_an_enqueue_is_a_span_below_the_current_one(greet: Greet, store: SqlStor
     assert not trace.get_current_span().get_span_context().is_valid, "nothing of it is left behind"
 
 
+def test_names_are_those_of_the_conventions(greet: Greet, tracer: Tracer) -> None:
+    """Of a version that exists, as OpenTelemetry's own package has it."""
+    greet.enqueue_many([("Ada",), ("Bob",)])
+    [send] = tracer.recorded()
+    assert send.instrumentation_scope is not None
+    assert send.instrumentation_scope.schema_url in {version.value for version in Schemas}
+    ours = {name for name in send.attributes or {} if name.startswith("messaging.")}
+    assert ours <= {value for name, value in vars(messaging_attributes).items() if name.startswith("MESSAGING_")}
+    kinds = {kind.value for kind in messaging_attributes.MessagingOperationTypeValues}
+    assert {messaging(each, "q")["messaging.operation.type"] for each in ("send", "process")} <= kinds
+
+
 def test_many_are_one_span(greet: Greet, store: SqlStore, tracer: Tracer) -> None:
     greet.enqueue_many(["Ada", "Bob", "Cyd"])
     [send] = tracer.recorded()
@@ -99,6 +116,39 @@ def test_a_submit_that_is_refused_is_an_error_of_its_span(greet: Greet, tracer: 
         greet.using(key="k").enqueue("Bob")
     assert [span.status.status_code for span in tracer.recorded()] == [StatusCode.UNSET, StatusCode.ERROR]
     assert (tracer.recorded()[1].attributes or {})["error.type"] == "KeyConflict"
+
+
+def test_a_replay_belongs_to_who_asks_and_links_to_what_it_repeats(
+    greet: Greet, store: SqlStore, tracer: Tracer
+) -> None:
+    job, span = greet.enqueue("Ada"), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    worker = a_worker(store)
+    [attempt] = claim_all(store, worker)
+    store.settle(worker.number, [Report(attempt.ref, replace(boom(), retry=False), 5, span=span)])
+    with trace.use_span(tracer.span("request")) as around:
+        again = job.replay()
+
+    send = tracer.recorded()[-1]
+    assert (send.name, send.parent) == ("send default", around.get_span_context())
+    assert (send.attributes or {})["messaging.message.id"] == again.id
+    [attempt] = claim_all(store, worker)
+    assert (attempt.id, attempt.trace, attempt.span) == (again.id, parent_of(send), span)
+    assert again.view().trace == f"{around.get_span_context().trace_id:032x}"
+
+
+@pytest.mark.parametrize("has_run", [False, True])
+def test_a_replay_of_what_completed_or_never_ran_links_to_its_enqueue(
+    greet: Greet, store: SqlStore, tracer: Tracer, has_run: bool
+) -> None:
+    job, worker = greet.enqueue("Ada"), a_worker(store)
+    if has_run:
+        [attempt] = claim_all(store, worker)
+        settle(store, worker, attempt.ref)
+    else:
+        job.cancel()
+    job.replay()
+    first, second = tracer.recorded()
+    assert [(each.trace, each.span) for each in claim_all(store, worker)] == [(parent_of(second), parent_of(first))]
 
 
 def test_without_a_provider_what_is_current_is_carried_on(greet: Greet, store: SqlStore) -> None:

@@ -11,18 +11,14 @@ import pytest
 
 from tests.bulkheads.conftest import TIMES, House, boot, only_postgres
 from tests.support.eventually import eventually
+from tests.support.troubles import CLAIMS, claims_waiting
 from tests.support.workers import Worker
 from unstuck.model.lifecycle import JobState
 
 pytestmark = pytest.mark.timeout(120)
 
-_CLAIM = (
-    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    " AND state = 'active' AND query LIKE '%unstuck_pass_guard%'"
-)
-CLAIM_WAITS = f"{_CLAIM} AND wait_event_type = 'Lock'"
-CLAIM_UNREAD = f"{_CLAIM} AND wait_event = 'ClientWrite'"
-CLAIM_WORKS = f"{_CLAIM} AND wait_event IS DISTINCT FROM 'ClientWrite'"
+CLAIM_UNREAD = f"{CLAIMS} AND wait_event = 'ClientWrite'"
+CLAIM_WORKS = f"{CLAIMS} AND wait_event IS DISTINCT FROM 'ClientWrite'"
 
 
 @only_postgres
@@ -50,10 +46,9 @@ def frozen_in_its_claim(house: House, job: str) -> Worker:
     worker: Worker | None = None
     with psycopg.connect(house.url, autocommit=True) as watcher:
         while True:
-            with psycopg.connect(house.url) as keeper:
-                keeper.execute("LOCK TABLE unstuck_running IN EXCLUSIVE MODE")
+            with claims_waiting(house.url) as one_waits:
                 worker = worker or house.start(name="frozen", concurrency=20)
-                eventually(lambda: watcher.execute(CLAIM_WAITS).fetchall(), timeout=30, every=0.005)
+                eventually(one_waits, timeout=30, every=0.005)
                 os.kill(worker.process.pid, signal.SIGSTOP)
             eventually(lambda: not watcher.execute(CLAIM_WORKS).fetchall(), timeout=20)
             if house.jobs.state(job) is JobState.RUNNING or watcher.execute(CLAIM_UNREAD).fetchall():

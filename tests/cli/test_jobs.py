@@ -20,7 +20,7 @@ KEYS = {
     "failures", "losses", "created_at", "available_at", "claimed_at", "started_at", "finished_at", "duration_ms",
     "total_ms", "worker", "heartbeat_at", "lease_until", "request", "requested_at", "request_reason", "error_type",
     "error_message", "result", "late", "tags", "limit_key", "on_hold", "is_blocker", "is_blocked", "replay_of",
-    "events", "meaning",
+    "trace", "events", "meaning",
 }  # fmt: skip
 
 
@@ -41,6 +41,16 @@ def test_an_enqueued_job_is_listed_and_shown(unstuck: Command) -> None:
     assert job in for_people.out
     assert "QUEUED" in for_people.out
     assert "submitted" in for_people.out
+
+
+def test_the_trace_that_a_job_was_submitted_in_is_shown(unstuck: Command, store_url: str) -> None:
+    job, other = unstuck.enqueue("add", "1"), unstuck.enqueue("add", "2")
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    execute(store_url, f"UPDATE unstuck_jobs SET trace = '00-{trace}-b7ad6b7169203331-01' WHERE uid = '{job}'")
+    assert f"  trace      {trace}\n" in unstuck("jobs", "show", job).out
+    assert "trace" not in unstuck("jobs", "show", other).out
+    shown = [unstuck("jobs", "show", each, "--json").object["trace"] for each in (job, other)]
+    assert shown == [trace, None]
 
 
 def test_a_job_is_known_by_enough_of_its_id(unstuck: Command) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.journeys.conftest import Jobs, Marks
 from tests.support.eventually import eventually
 from tests.support.postgres import PostgresServer, server_on_tcp
+from tests.support.troubles import claims_waiting
 from tests.support.workers import Worker, workers
 from unstuck.assembly import open_store
 from unstuck.model.lifecycle import JobState
@@ -26,21 +25,12 @@ TIMES = Times(
     lease=14.0, beat=4.0, margin=2.0, sweep=1.0, poll=0.2, grace=0.5, kill_grace=0.5, slack=0.5, offer_ack=1.0,
     store_call=3.0, drain=20.0, import_limit=20.0,
 )  # fmt: skip
-CLAIMS = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%unstuck_pass_guard%'"
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[tuple[PostgresServer, PostgresServer]]:
     with server_on_tcp() as both:
         yield both
-
-
-@contextmanager
-def claims_waiting(url: str) -> Iterator[Callable[[], bool]]:
-    """Every claim waits where it opens its attempts, until the end of the block; gives whether one does."""
-    with psycopg.connect(url) as keeper, psycopg.connect(url, autocommit=True) as watcher:
-        keeper.execute("LOCK TABLE unstuck_running IN EXCLUSIVE MODE")
-        yield lambda: bool(watcher.execute(CLAIMS).fetchall())
 
 
 @pytest.mark.parametrize("road", ["unix", "tcp"])

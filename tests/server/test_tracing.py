@@ -43,6 +43,16 @@ def test_it_is_read_from_the_headers(site: Site, greet: str, store: SqlStore) ->
     assert carried(store) == [PARENT, f"{PARENT}\na=1\nuser=7", None, PARENT, None, None, PARENT, PARENT]
 
 
+def test_a_replay_carries_the_trace_of_its_request(site: Site, greet: str, store: SqlStore) -> None:
+    job = site.post(JOBS, {"workflow": greet}, headers={"traceparent": PARENT}).json()["id"]
+    assert site.post(f"{JOBS}/{job}/cancel", {}).status_code == 200
+    asked = PARENT.replace("0af7", "1af7")
+    again = site.post(f"{JOBS}/{job}/replay", {}, headers={"traceparent": asked}).json()
+    assert again["trace"] == asked[3:35]
+    assert site.get(f"{JOBS}/{job}").json()["trace"] == PARENT[3:35]
+    assert [(one.trace, one.span) for one in claim_all(store, a_worker(store))] == [(asked, PARENT)]
+
+
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_client_sends_what_is_current(site: Site, greet: str, store: SqlStore) -> None:
     tracer = Tracer()

@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 
 from tests.conftest import StoreClock
-from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, insist, settle
+from tests.support.builders import TENANT, a_worker, boom, claim_all, claimed, give_up, insist, settle
 from tests.support.tables import counts_of_tables
 from unstuck.model.errors import InvalidInput, NotStorable, UnknownJob
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.parts import MAX_PART, MOST_PARTS
-from unstuck.model.settlement import ErrorInfo, Lost, Parked, Stopped
+from unstuck.model.settlement import Parked, Stopped
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.store.flow import parts as parts_module
 from unstuck.store.port import Verdict
@@ -96,7 +96,7 @@ def test_a_later_attempt_goes_on_with_what_the_earlier_one_gave(store: SqlStore)
     (second,) = claim_all(store, worker)
     assert store.keep_part(second.ref, 1, "a", "2") is Verdict.DONE
     store.keep_part(second.ref, 2, "b", "2")
-    settle(store, worker, second.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
+    give_up(store, worker, second)
     store.run_now(TENANT, attempt.id, "ada")
     (third,) = claim_all(store, worker)
     store.keep_part(third.ref, 1, "c", "3")
@@ -114,7 +114,7 @@ def test_a_part_of_a_zombie_is_refused(store: SqlStore) -> None:
     worker = a_worker(store)
     zombie = claimed(store, worker)
     store.keep_part(zombie.ref, 1, "a", '"old"')
-    settle(store, worker, zombie.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
+    give_up(store, worker, zombie)
     assert store.keep_part(zombie.ref, 2, "a", '"late"') is Verdict.FENCED
     store.run_now(TENANT, zombie.id, "ada")
     (living,) = claim_all(store, worker)

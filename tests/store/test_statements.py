@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from unstuck.model.series import BUCKETS, COUNTS
+from unstuck.model.totals import COLUMNS
 from unstuck.store.drivers.macros import BadMacro
 from unstuck.store.drivers.statements import MARK, Statements, UnknownStatement, translate
 from unstuck.store.life import sweep
@@ -144,6 +146,16 @@ def test_a_macro_is_what_each_database_spells_its_own_way(text: str, postgres: s
 def test_a_macro_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(BadMacro, match="cannot be read"):
         translate(text, "sqlite")
+
+
+def test_what_is_counted_is_named_once() -> None:
+    assert translate("{counts series}", "sqlite") == ", ".join(COUNTS)
+    assert translate("{counts totals BIGINT}", "postgres") == ", ".join(f"{name} BIGINT" for name in COLUMNS)
+    assert translate("{counts series SUM s}", "sqlite").startswith("SUM(s.completed) AS completed, SUM(s.failed) AS")
+    assert translate("{counts totals + t}", "sqlite").endswith("enqueued = t.enqueued + excluded.enqueued")
+    bucket = translate("{bucket waited 1000}", "postgres")
+    assert bucket.startswith("CASE WHEN waited IS NULL THEN NULL WHEN waited <= 10000 THEN 1 WHEN waited <= 30000")
+    assert bucket.endswith(f"WHEN waited <= 1800000000 THEN 11 ELSE {BUCKETS} END")
 
 
 def test_both_databases_forget_the_same_of_a_job() -> None:

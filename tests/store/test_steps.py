@@ -11,11 +11,22 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import TENANT, a_job, a_worker, boom, claim_all, claimed, insist, record, settle
+from tests.support.builders import (
+    TENANT,
+    a_job,
+    a_worker,
+    boom,
+    claim_all,
+    claimed,
+    give_up,
+    insist,
+    record,
+    settle,
+)
 from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.lifecycle import JobState
-from unstuck.model.settlement import ErrorInfo, Lost, Stopped
+from unstuck.model.settlement import Stopped
 from unstuck.model.waits import Journal, StepRecord
 from unstuck.store.flow import steps as steps_module
 from unstuck.store.port import NewStep, Verdict
@@ -78,7 +89,7 @@ def test_a_zombie_records_nothing_and_reads_nothing(store: SqlStore) -> None:
     """The attempt was given up; whoever was thought dead comes back with a result of his own."""
     worker = a_worker(store)
     zombie = claimed(store, worker)
-    settle(store, worker, zombie.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
+    give_up(store, worker, zombie)
     (living,) = claim_all(store, worker)
     store.record_steps([a_step(living.ref, result='"of the living"')])
 
@@ -146,7 +157,7 @@ def test_with_a_step_the_count_of_losses_begins_anew(store: SqlStore) -> None:
     worker = a_worker(store)
     attempt = claimed(store, worker)
     for _ in range(2):
-        settle(store, worker, attempt.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
+        give_up(store, worker, attempt)
         store.run_now(TENANT, attempt.id, "ada")
         (attempt,) = claim_all(store, worker)
     assert record(store, attempt.id).losses == 2
@@ -154,7 +165,7 @@ def test_with_a_step_the_count_of_losses_begins_anew(store: SqlStore) -> None:
     store.record_steps([a_step(attempt.ref)])
 
     assert record(store, attempt.id).losses == 0
-    settle(store, worker, attempt.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
+    give_up(store, worker, attempt)
     assert (record(store, attempt.id).losses, record(store, attempt.id).state) == (1, JobState.QUEUED)
 
 

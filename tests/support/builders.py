@@ -10,7 +10,7 @@ from unstuck.chance import SystemChance
 from unstuck.model.errors import StoreBusy
 from unstuck.model.job import AttemptRef, ClaimedJob, JobRecord, NewJob, WorkerRecord
 from unstuck.model.policy import Policy
-from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
+from unstuck.model.settlement import ErrorInfo, Lost, Outcome, Raised, Returned
 from unstuck.store.port import Claimed, NewWorker, Report, Route, Settled, Share, Store, Verdict
 
 T = TypeVar("T")
@@ -85,6 +85,11 @@ def begin(
 def settle(store: Store, worker: WorkerRecord, ref: AttemptRef, outcome: Outcome | None = None) -> Settled:
     (answer,) = settle_all(store, worker.number, [Report(ref, outcome or Returned('"ok"'), duration_ms=5)])
     return answer
+
+
+def give_up(store: Store, worker: WorkerRecord, attempt: ClaimedJob) -> None:
+    """It is fenced from now on, as that of a worker which was thought dead: whatever it still says comes too late."""
+    settle(store, worker, attempt.ref, Lost(ErrorInfo("WorkerLost", "gone"), "worker"))
 
 
 def settle_all(store: Store, worker: int, reports: Sequence[Report]) -> list[Settled]:

@@ -71,6 +71,12 @@ class _Kept:
         self._sent.append(statement)
         return self._inner.run(statement, **values)
 
+    def is_refusal(self, error: Exception) -> bool:
+        return self._inner.is_refusal(error)
+
+    def apart(self, work: Callable[[], object]) -> Exception | None:
+        return self._inner.apart(work)
+
 
 class LockWatch:
     """Around a real database: the statements of each transaction that wrote, committed or not."""

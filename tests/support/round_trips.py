@@ -31,6 +31,12 @@ class _Counted:
         self._away.travel(statement)
         return self._inner.run(statement, **values)
 
+    def is_refusal(self, error: Exception) -> bool:
+        return self._inner.is_refusal(error)
+
+    def apart(self, work: Callable[[], object]) -> Exception | None:
+        return self._inner.apart(work)
+
 
 class RoundTrips:
     """Around a real one: `delay` is slept through before each statement."""

@@ -4,14 +4,20 @@ table that is not there."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import LiteralString
 
 import psycopg
 
 from unstuck.store.drivers.connect import sqlite_path
 
 SAYS = "not for you"
+#: The claims that a server works on.
+CLAIMS: LiteralString = (
+    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND state = 'active' AND query LIKE '%unstuck_pass_guard%'"
+)
 
 
 def refuse(url: str, table: str, when: str, on: str = "INSERT") -> None:
@@ -43,6 +49,15 @@ def _trigger(url: str, table: str, when: str, on: str, does: str) -> None:
 def allow(url: str, table: str) -> None:
     """It is over."""
     execute(url, f"DROP TRIGGER refuse_{table}" + ("" if url.startswith("sqlite") else f" ON {table}"))
+
+
+@contextmanager
+def claims_waiting(url: str) -> Iterator[Callable[[], bool]]:
+    """Every claim waits where it opens its attempts, until the end of the block; gives whether one does. Of
+    PostgreSQL alone: on SQLite nobody would write at all."""
+    with psycopg.connect(url) as keeper, psycopg.connect(url, autocommit=True) as watcher:
+        keeper.execute("LOCK TABLE unstuck_running IN EXCLUSIVE MODE")
+        yield lambda: bool(watcher.execute(f"{CLAIMS} AND wait_event_type = 'Lock'").fetchall())
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
+
 from tests.support.builders import TENANT, a_worker, claimed, record
 from unstuck import telemetry
 from unstuck.clock import MachineClock
@@ -206,3 +208,25 @@ def test_a_line_per_job_is_told_to_whoever_asked_for_it_and_made_for_nobody_else
     worker, ids = a_worker(store), list[str]()
     assert told(every_job=False) == []
     assert told(every_job=True) == [(ids[1], "COMPLETED")]
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_an_end_that_is_reported_twice_is_told_once(store: SqlStore, batches: int) -> None:
+    heard: list[object] = []
+    end = telemetry.subscribe(
+        lambda name, facts: heard.append((facts["job"], facts["state"])) if name == "job_ended" else None,
+        every_job=True,
+    )
+    worker, ledger = a_worker(store), Ledger()
+    job = claimed(store, worker)
+    ledger.admit(job.ref.claim, [job], 0.0)
+    ledger.end(job.ref)
+    settler = Settler(store, worker.number, ledger, MachineClock(), settled=lambda _: None)
+    twice = [Report(job.ref, Returned("1")), Report(job.ref, Returned("1"))]
+    try:
+        for batch in [twice] if batches == 1 else [[report] for report in twice]:
+            settler.report(batch)
+            run(settler, 2)
+    finally:
+        end()
+    assert heard == [(job.id, "COMPLETED")]

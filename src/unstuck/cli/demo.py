@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +24,7 @@ from unstuck.model.lifecycle import JobState
 if TYPE_CHECKING:
     from unstuck.cli.stage.snapshot import DemoSnapshot, Watcher
     from unstuck.cli.stage.trickle import Trickle
+    from unstuck.cli.stop_signals import StopSignals
 
 app = options.single()
 
@@ -55,12 +54,13 @@ def demo(
     from unstuck.chance import SystemChance
     from unstuck.cli.stage.snapshot import Watcher
     from unstuck.cli.stage.trickle import Trickle
+    from unstuck.cli.stop_signals import StopSignals
     from unstuck.examples.demo import app as shop
 
     FOLDER.mkdir(exist_ok=True)
     watcher, trickle = Watcher(shop._engine.store, "default"), Trickle(SystemChance())
     how = ["--concurrency", str(concurrency), "--processes", str(processes), "--name", "demo-worker"]
-    with shop, _stop_signals() as stop:
+    with shop, StopSignals() as stop:
         if database is None:  # on somebody's own database their rules stay
             trickle.lose_patience()
         started = watcher.look().now
@@ -80,7 +80,7 @@ class Demo:
     url: str
     address: str | None
     seconds: float | None
-    stop: threading.Event
+    stop: StopSignals
     companion: Companion
     watcher: Watcher
     trickle: Trickle
@@ -106,25 +106,14 @@ def _server(url: str) -> Iterator[str | None]:
         yield server.address(START_WITHIN)
 
 
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """Ctrl-C and TERM end the demo in order; a second one changes nothing, since every step is bounded."""
-    stop = threading.Event()
-    before = {sign: signal.signal(sign, lambda *_: stop.set()) for sign in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for sign, handler in before.items():
-            signal.signal(sign, handler)
-
-
 def _looks(stage: Demo) -> Iterator[tuple[float, DemoSnapshot]]:
     """Look, enqueue now and then, until it is time to end; a database that is busy for a moment is no reason to.
 
-    The time runs from when the worker is up: a slow machine shows as much as a fast one."""
+    The time runs from when the worker is up: a slow machine shows as much as a fast one. A signal ends it in order; a
+    second one changes nothing, since every step is bounded."""
     opened = started = next_step = clock.boot()
     is_up = False
-    while not stage.stop.is_set():
+    while not stage.stop.asked:
         if not is_up and clock.boot() - opened < START_WITHIN:
             started = clock.boot()
         elapsed = clock.boot() - started

@@ -24,8 +24,10 @@ from unstuck.model.job import DEFAULT_TENANT, JobRecord, NewJob
 from unstuck.model.lifecycle import MOVES
 from unstuck.model.news import publication
 from unstuck.model.payload import MAX_PAYLOAD, check_name, check_person, check_text, check_wording
+from unstuck.model.trace import TraceContext
 from unstuck.model.waits import Answer, Signalled, WaitKind, WaitRecord
 from unstuck.store.port import Published, Store, Submitted
+from unstuck.tracing import TracedSubmit
 
 LONGEST_COMMENT = 4000
 
@@ -97,14 +99,28 @@ class FlowVerbs:
     ) -> WaitRecord:
         return self._decide(job, Answer.REJECTED, by, comment, key)
 
-    def replay(self, job: str, *, by: str | None = None, budget: Mapping[str, float] | None = None) -> Submitted:
+    def replay(
+        self,
+        job: str,
+        *,
+        by: str | None = None,
+        budget: Mapping[str, float] | None = None,
+        trace: str | None = None,
+    ) -> Submitted:
         """A new job with the workflow, arguments and policy of one that has ended. `budget`: the units in which it
-        may use more, or less, than that one."""
+        may use more, or less, than that one. `trace`: what it is asked for in, where that is not what is current."""
         who, record = self._who(by), self._get(job)
         if not record.state.is_final:
             raise IllegalMove(job, record.state, "replay", MOVES[record.state])
-        [stored] = Submitter(self._store, chance=self._chance).submit([self._again(record, who, budget or {})])
-        return stored
+        new = self._again(record, who, budget or {})
+        if trace is not None:
+            new.trace = trace
+            return self._submitted(new)
+        with TracedSubmit(new.queue, new.workflow) as around:
+            new.trace = around.trace
+            stored = self._submitted(new)
+            around.name_jobs([stored.id])
+            return stored
 
     # --- steps --------------------------------------------------------------------------------------------------
     def _decide(self, job: str, answer: Answer, by: str | None, comment: str | None, key: str | None) -> WaitRecord:
@@ -131,6 +147,10 @@ class FlowVerbs:
     def _approvals(self, job: str) -> list[WaitRecord]:
         return [w for w in self._store.waits_of(self._tenant, job) if w.wait.kind is WaitKind.APPROVAL]
 
+    def _submitted(self, job: NewJob) -> Submitted:
+        [stored] = Submitter(self._store, chance=self._chance).submit([job])
+        return stored
+
     def _again(self, record: JobRecord, who: str, budget: Mapping[str, float]) -> NewJob:
         policy = record.policy
         if budget:
@@ -148,6 +168,7 @@ class FlowVerbs:
             limit_key=record.limit_key,
             replay_of=record.id,
             replay_by=who,
+            span=_last_span(record),
         )
 
     def _get(self, job: str) -> JobRecord:
@@ -159,6 +180,13 @@ class FlowVerbs:
     def _who(self, by: str | None) -> str:
         """The name of the person who decides; left out, it is the program's."""
         return check_person(by) or self._by
+
+
+def _last_span(record: JobRecord) -> str | None:
+    """What a replay's first attempt links to: the last attempt of the job that it repeats, or, if that completed or
+    there was none, its enqueue."""
+    known = TraceContext.read(record.span or record.trace)
+    return None if known is None else known.parent
 
 
 def _payload(event: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What has ended -> counted in the minute of its end."""
+"""What has ended -> counted in the minute of its end; what was enqueued -> counted."""
 
 from __future__ import annotations
 
@@ -22,5 +22,18 @@ class SeriesDuty(SweepDuty):
         return max(super().every, REST)
 
     def tick(self, now: float, budget: Budget) -> int:
-        settled_after = max(MINUTE, PATIENCE * self._times.store_call)
-        return sum(budget.batches(self._batch, lambda most: self._store.count_ends(settled_after, most), int))
+        return sum(budget.batches(self._batch, lambda most: self._count(self._settled_after, most), int))
+
+    @property
+    def _settled_after(self) -> float:
+        return max(MINUTE, PATIENCE * self._times.store_call)
+
+    def _count(self, settled_after: float, most: int) -> int:
+        return self._store.count_ends(settled_after, most)
+
+
+class EnqueuedDuty(SeriesDuty):
+    name = "enqueued"
+
+    def _count(self, settled_after: float, most: int) -> int:
+        return self._store.count_enqueued(settled_after, most)

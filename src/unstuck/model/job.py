@@ -81,6 +81,9 @@ class JobRecord:
     is_blocked: bool = False
     #: The job whose call this one repeats.
     replay_of: str | None = None
+    #: The trace that it belongs to, and the span of its last attempt that ended, as `model.trace` writes them.
+    trace: str | None = None
+    span: str | None = None
 
 
 def shown_state(record: JobRecord, now: datetime) -> JobState | Shown:
@@ -189,8 +192,9 @@ class NewJob:
     max_timeout: float | None = None
     #: The caller chose the id: then a job that has it already must be the same call.
     has_given_id: bool = False
-    #: The trace that it is submitted in, as `model.trace` writes it.
+    #: The trace that it is submitted in, and the span that its first attempt links to, as `model.trace` writes them.
     trace: str | None = None
+    span: str | None = None
 
 
 class Alike(Sequence[NewJob]):

@@ -76,6 +76,7 @@ METRICS: Final = (
         "Jobs to which something should have happened by now at the latest; 0 when all is well",
     ),
     _server("unstuck_approvals_pending", "gauge", "", "Questions that wait for a person's decision"),
+    _server("unstuck_jobs_enqueued_total", "counter", "queue workflow", "Jobs that were stored, however"),
     _server("unstuck_jobs_finished_total", "counter", "queue workflow outcome", "Runs that ended"),
     _server("unstuck_jobs_stuck_total", "counter", "queue workflow", "Runs that ended because they were stuck"),
     _server("unstuck_job_wait_seconds", "histogram", "queue workflow", "From due to claimed, of runs that ended"),

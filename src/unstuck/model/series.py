@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-#: Upper bounds of a histogram's buckets, in milliseconds; one more bucket holds what is beyond the last. The SQL of
-#: `count_ends` sorts by the same ones.
+from unstuck.model.lifecycle import JobState
+
+#: Upper bounds of a histogram's buckets, in milliseconds; one more bucket holds what is beyond the last.
 BOUNDS_MS: Final = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000, 300_000, 1_800_000)
 BUCKETS: Final = len(BOUNDS_MS) + 1
 #: What a percentile is that lies beyond the last bound: longer than that.
 BEYOND_MS: Final = BOUNDS_MS[-1] + 1
+
+#: What is counted of the runs that ended, by the names of columns: where they ended, and both histograms.
+COUNTS: Final = (
+    *(state.lower() for state in JobState if state.is_final),
+    *(f"{what}_{number}" for what in ("wait", "run") for number in range(1, BUCKETS + 1)),
+)
 
 #: The steps that are kept; longer ones are summed from them.
 MINUTE: Final = 60.0

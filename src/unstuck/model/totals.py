@@ -1,5 +1,5 @@
-"""Totals: how many runs have ended of each name, and how long they took, ever since; and how a counter of them never
-falls, although only some names have a counter of their own."""
+"""Totals: how many jobs were enqueued of each name, how many runs have ended, and how long they took, ever since; and
+how a counter of them never falls, although only some names have a counter of their own."""
 
 from __future__ import annotations
 
@@ -8,21 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from unstuck.model.lifecycle import JobState
-from unstuck.model.series import BUCKETS
+from unstuck.model.series import BUCKETS, COUNTS
 
 #: The ends that are counted, in the order in which a total holds them.
 ENDS: Final = tuple(state for state in JobState if state.is_final)
 #: What a total holds, by the names of its columns: `stuck` of those that FAILED; `waited` in microseconds, `ran` in
 #: milliseconds.
-COLUMNS: Final = (
-    *(state.lower() for state in ENDS),
-    *("stuck", "waited", "ran"),
-    *(f"wait_{number}" for number in range(1, BUCKETS + 1)),
-    *(f"run_{number}" for number in range(1, BUCKETS + 1)),
-)
-_STUCK, _WAITED, _RAN = len(ENDS), len(ENDS) + 1, len(ENDS) + 2
-_WAITS = len(ENDS) + 3
-_RUNS = _WAITS + BUCKETS
+COLUMNS: Final = (*COUNTS, "stuck", "waited", "ran", "enqueued")
+_WAITS, _RUNS = len(ENDS), len(ENDS) + BUCKETS
+_STUCK, _WAITED, _RAN, _ENQUEUED = range(len(COUNTS), len(COLUMNS))
 
 #: Queue and workflow.
 EndName = tuple[str, str]
@@ -43,6 +37,11 @@ class EndTotal:
         return self.numbers[_STUCK]
 
     @property
+    def enqueued(self) -> int:
+        """The jobs that were stored, whether or not they ended."""
+        return self.numbers[_ENQUEUED]
+
+    @property
     def waits(self) -> tuple[int, ...]:
         """How many waited as long as each bucket of `model/series.py` says."""
         return self.numbers[_WAITS:_RUNS]
@@ -54,7 +53,7 @@ class EndTotal:
 
     @property
     def runs(self) -> tuple[int, ...]:
-        return self.numbers[_RUNS:]
+        return self.numbers[_RUNS : _RUNS + BUCKETS]
 
     @property
     def ran(self) -> float:

@@ -464,7 +464,9 @@ def resolve(caller: Caller, job: str, result: Any) -> JobView:
 def replay(caller: Caller, job: str, *, budget: Mapping[str, float] | None = None) -> JobView:
     """Run an ended job once more, as a new job with the same workflow, arguments and policy. `budget`: the units in
     which that one may use more, or less."""
-    return _ask(caller, job, lambda ident: caller.lookup.job(caller.flow.replay(ident, budget=budget).id))
+    return _ask(
+        caller, job, lambda ident: caller.lookup.job(caller.flow.replay(ident, budget=budget, trace=caller.trace).id)
+    )
 
 
 def _ask(caller: Caller, job: str, verb: Callable[[str], JobRecord]) -> JobView:

@@ -168,12 +168,13 @@ def _put_ends(found: Measures, caller: Caller, totals: NamedTotals) -> None:
     totals.update(names, everything)
     for (queue, workflow), total in totals:
         _put_total(found, queue, workflow, total)
-    if sum(totals.others.ended.values()):
+    if any(totals.others.numbers):
         _put_total(found, OTHER, OTHER, totals.others)
     found.put("unstuck_counted_until_timestamp_seconds", caller.store.counted_until().timestamp())
 
 
 def _put_total(found: Measures, queue: str, workflow: str, total: EndTotal) -> None:
+    found.put("unstuck_jobs_enqueued_total", total.enqueued, queue, workflow)
     for state, number in total.ended.items():
         found.put("unstuck_jobs_finished_total", number, queue, workflow, state.lower())
     found.put("unstuck_jobs_stuck_total", total.stuck, queue, workflow)

@@ -94,8 +94,9 @@ class Caller:
     queues: frozenset[str] | None = None
     workflows: frozenset[str] | None = None
     scopes: frozenset[str] = frozenset()
-    #: From where it asks, if that is over HTTP.
+    #: From where it asks, if that is over HTTP, and in which trace, as `model.trace` writes it.
     address: str | None = None
+    trace: str | None = None
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""

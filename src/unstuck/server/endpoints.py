@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -90,7 +90,7 @@ def of_routes() -> list[Endpoint]:
 
 def asker(route: HttpRoute) -> Callable[[Caller, Exchange], HttpAnswer]:
     def ask(caller: Caller, exchange: Exchange) -> HttpAnswer:
-        return answer(route, caller, exchange)
+        return answer(route, caller if exchange.trace is None else replace(caller, trace=exchange.trace), exchange)
 
     return ask
 

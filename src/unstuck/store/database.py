@@ -42,6 +42,15 @@ class Transaction(Protocol):
         """How many rows were affected."""
         ...
 
+    def is_refusal(self, error: Exception) -> bool:
+        """Whether the database said no to what was written, as a trigger or a constraint does: it is there, and
+        waits for nobody."""
+        ...
+
+    def apart(self, work: Callable[[], object]) -> Exception | None:
+        """Under a savepoint. What it was refused for, and then nothing of it is written; all else is raised."""
+        ...
+
 
 class Database(Protocol):
     """Every call answers within its deadline, frozen server or not; lost connections heal by themselves.

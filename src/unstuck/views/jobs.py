@@ -14,6 +14,7 @@ from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.logs import LogRecord, split
 from unstuck.model.policy import Policy
 from unstuck.model.redaction import NOTHING, REDACTED, Redaction
+from unstuck.model.trace import TraceContext
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.logs import LogPiece
 from unstuck.views import Page, View, loads, shown
@@ -27,7 +28,7 @@ ShownState = Annotated[str, Meta(extra_json_schema={"enum": [*map(str, JobState)
 class JobView(View, frozen=True, kw_only=True):
     """A job. `shown_state` says the stored state more precisely where that helps, `meaning` what it means for this
     job and what can be done. `attempts` and `events` are their numbers; `duration_ms` is the last attempt's,
-    `total_ms` all from the submission to the end."""
+    `total_ms` all from the submission to the end. `trace`: the id of the trace that it was submitted in."""
 
     id: str
     workflow: str
@@ -44,6 +45,7 @@ class JobView(View, frozen=True, kw_only=True):
     is_blocker: bool
     is_blocked: bool
     replay_of: str | None
+    trace: str | None
     run: int
     attempts: int
     failures: int
@@ -88,6 +90,7 @@ class JobView(View, frozen=True, kw_only=True):
             is_blocker=record.is_blocker,
             is_blocked=record.is_blocked,
             replay_of=record.replay_of,
+            trace=_trace_id(record.trace),
             run=record.run,
             attempts=record.token,
             failures=record.failures,
@@ -113,6 +116,11 @@ class JobView(View, frozen=True, kw_only=True):
             meaning=meaning or explain(record, now),
             **more,
         )
+
+
+def _trace_id(text: str | None) -> str | None:
+    known = TraceContext.read(text)
+    return None if known is None else known.trace_id
 
 
 def _total_ms(record: JobRecord) -> int | None:

@@ -253,8 +253,7 @@ class Settler:
                     self._doubts.pop(ref, None)
         self._output.forget(refs)
         if wants_jobs():
-            ended = [answer for answer in final if answer.state is not None]
-            emit_jobs("job_ended", ended, lambda answer: self._told_of(answer, reports[answer.ref]))
+            emit_jobs("job_ended", self._untold(final), lambda answer: self._told_of(answer, reports[answer.ref]))
         for answer in final:
             if answer.verdict is Verdict.FENCED:
                 emit("fenced", job=self._id_of(answer.ref), token=answer.ref.token)
@@ -266,6 +265,11 @@ class Settler:
                 aside = self._aside.pop(ref, None)
                 if aside is not None and aside.is_recorded:
                     self._leave_quarantine(ref.job)
+
+    def _untold(self, final: Iterable[Settled]) -> list[Settled]:
+        """Each end once: of an attempt that was reported twice the store says each time how it ended."""
+        ended = {answer.ref: answer for answer in final if answer.state is not None}
+        return [answer for ref, answer in ended.items() if self._ledger.settling(ref) is not None]
 
     def _id_of(self, ref: AttemptRef) -> str:
         """For the log: people know a job by its id."""

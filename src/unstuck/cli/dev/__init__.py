@@ -57,7 +57,7 @@ def dev(flags: DevFlags) -> int:
     from unstuck.cli.dev.lines import DevLines
     from unstuck.cli.dev.run import DevOptions, DevRun
     from unstuck.cli.dev.sources import roots_of
-    from unstuck.cli.dev.stop_signals import StopSignals
+    from unstuck.cli.stop_signals import StopSignals
     from unstuck.config import load
 
     settings = load({"app": flags.app_name, "database": flags.database})

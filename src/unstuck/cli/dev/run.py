@@ -23,9 +23,9 @@ from unstuck.cli.dev.children import DevChild, DevServer, DevWorker
 from unstuck.cli.dev.code_check import CodeCheck
 from unstuck.cli.dev.file_watch import FileWatch
 from unstuck.cli.dev.lines import DevLines
-from unstuck.cli.dev.stop_signals import StopSignals
 from unstuck.cli.output import count, duration
 from unstuck.cli.session import prepare_database, repeated, settings_of
+from unstuck.cli.stop_signals import StopSignals
 from unstuck.config import Settings, masked
 from unstuck.model.errors import StoreError, UnstuckError
 

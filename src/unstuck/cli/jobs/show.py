@@ -74,6 +74,7 @@ def _facts(job: JobWhole, now: datetime) -> list[tuple[str, str | None]]:
         ("key", job.key),
         ("limit key", job.limit_key),
         ("tags", ", ".join(job.tags) or None),
+        ("trace", job.trace),
         ("limits", _limits(job)),
     ]  # fmt: skip
 

@@ -23,6 +23,11 @@ job {among} SELECT … {end}                   of those that a subquery chose, w
 {json_object}('a', b), {json_array}(…)       functions that write JSON
 {lock FOR UPDATE SKIP LOCKED}                PostgreSQL only: SQLite has one writer
 {postgres me.route}{sqlite :route}           where nothing else helps
+{bucket waited 1000}                         its bucket (`model/series.py`), where so many make a millisecond
+{counts series}, {counts totals}             the columns that `model/series.py` and `totals.py` name
+{counts series BIGINT}                       the same with a type, for {rows …}
+{counts series SUM s}                        each summed up under its name
+{counts series + s}                          SET: what is excluded is added to it
 {bytes result}, {binary name}, {greatest}    length in bytes; order by code points, not by a locale; GREATEST or MAX
 
 One may stand inside another: the inner one is read first.
@@ -32,6 +37,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+
+from unstuck.model.series import BOUNDS_MS, BUCKETS, COUNTS
+from unstuck.model.totals import COLUMNS
 
 Macro = Callable[[str, bool], str]
 
@@ -47,6 +55,7 @@ _SOME = re.compile(
 _FREE = re.compile(
     r"(?P<table>\w+)\s+(?P<parameter>:\w+)\s*\((?P<columns>[^()]*)\)(?:\s+WHERE\s+(?P<condition>.*))?", re.DOTALL
 )
+_COUNTS = re.compile(r"(?P<table>series|totals)(?:\s+(?P<how>SUM|\+|BIGINT)(?:\s+(?P<alias>\w+))?)?")
 _MATCH = re.compile(r"(?P<parameter>:\w+)\s*\((?P<columns>[^()]*)\)")
 
 
@@ -159,6 +168,23 @@ def _listed(names: str, name: str, postgres: bool) -> str:
     return f"({given} IS NULL OR EXISTS (SELECT 1 FROM json_each({given}) AS listed WHERE listed.value = {name}))"
 
 
+def _bucket(body: str, postgres: bool) -> str:
+    value, scale = body.split()
+    bounds = " ".join(f"WHEN {value} <= {bound * int(scale)} THEN {n}" for n, bound in enumerate(BOUNDS_MS, 1))
+    return f"CASE WHEN {value} IS NULL THEN NULL {bounds} ELSE {BUCKETS} END"
+
+
+def _counts(body: str, postgres: bool) -> str:
+    table, how, alias = _parts(_COUNTS, body)
+    text = {
+        None: "{0}",
+        "BIGINT": "{0} BIGINT",
+        "SUM": "SUM({1}.{0}) AS {0}",
+        "+": "{0} = {1}.{0} + excluded.{0}",
+    }[how]
+    return ", ".join(text.format(name, alias) for name in (COUNTS if table == "series" else COLUMNS))
+
+
 def _parts(pattern: re.Pattern[str], body: str) -> tuple[str, ...]:
     found = pattern.fullmatch(body)
     if found is None:
@@ -195,6 +221,8 @@ _MACROS: dict[str, Macro] = {
     "returned": lambda body, postgres: f"found.{body}" if postgres else body,
     "lock": lambda body, postgres: body if postgres else "",
     "exactly": _exactly,
+    "bucket": _bucket,
+    "counts": _counts,
     "greatest": lambda body, postgres: "GREATEST" if postgres else "MAX",
     "bytes": lambda body, postgres: f"octet_length({body})" if postgres else f"length(CAST({body} AS BLOB))",
     "binary": lambda body, postgres: f'{body} COLLATE "C"' if postgres else body,

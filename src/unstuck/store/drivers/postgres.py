@@ -27,7 +27,7 @@ from unstuck.store.database import SLOW_SHARE, Row, StoreSlow, T, Transaction
 from unstuck.store.drivers import leaps, migrations, postgres_flight
 from unstuck.store.drivers.leaps import Leapt, Witness
 from unstuck.store.drivers.migrations import Migration, Repeatable, SchemaTransaction
-from unstuck.store.drivers.postgres_call import PostgresCall
+from unstuck.store.drivers.postgres_call import ELSEWHERE, PostgresCall
 from unstuck.store.drivers.postgres_listener import Listener
 from unstuck.store.drivers.postgres_pool import (
     LOCK_SHARE,
@@ -40,13 +40,13 @@ from unstuck.store.drivers.postgres_pool import (
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.drivers.watchdog import CallWatchdog
 from unstuck.store.hint import ANYWHERE, Hint
+from unstuck.store.untold import Untold, carefully
 from unstuck.telemetry import emit
 
 MIGRATE_WITHIN = 60.0
 TRIES = 3  # of a transaction that lost a deadlock, a serialization or a lock
 CONTENTION = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 FULL = (errors.DiskFull, errors.ReadOnlySqlTransaction, errors.TooManyConnections, errors.OutOfMemory)
-ELSEWHERE = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName)
 
 _chance = SystemChance()
 _never = threading.Event()
@@ -93,6 +93,14 @@ class PostgresDatabase:
         *,
         patience: float | None = None,
         stop_after: float | None = None,
+    ) -> T:
+        try:
+            return self._write(work, within, patience, stop_after)
+        except Untold:
+            return self._write(carefully(work), within, patience, stop_after)
+
+    def _write(
+        self, work: Callable[[Transaction], T], within: float | None, patience: float | None, stop_after: float | None
     ) -> T:
         slow = self.store_call * SLOW_SHARE if stop_after is None and patience is not None else stop_after
         begin = _begin(patience, slow)

@@ -22,6 +22,9 @@ from unstuck.store.drivers.postgres_session import PostgresSession
 from unstuck.store.drivers.statements import Statements
 from unstuck.store.hint import Hint
 
+#: The schema is not the one that this code was written for.
+ELSEWHERE = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction, errors.InvalidSchemaName)
+
 
 class PostgresTransaction:
     """A connection between BEGIN and COMMIT, or in autocommit mode for reads."""
@@ -54,6 +57,24 @@ class PostgresTransaction:
 
     def script(self, sql: str) -> None:
         self._connection.execute(sql, prepare=False)
+
+    def is_refusal(self, error: Exception) -> bool:
+        return (
+            isinstance(error, psycopg.DatabaseError)
+            and error.sqlstate is not None
+            and not isinstance(error, (psycopg.OperationalError, errors.ReadOnlySqlTransaction, *ELSEWHERE))
+        )
+
+    def apart(self, work: Callable[[], object]) -> Exception | None:
+        self.script("SAVEPOINT apart")
+        try:
+            work()
+        except psycopg.Error as error:
+            if not self.is_refusal(error):
+                raise
+            self.script("ROLLBACK TO apart")
+            return error
+        return None
 
 
 def _with_arrays(values: dict[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from unstuck.store.drivers.sqlite_writer import Task, Writer
 from unstuck.store.drivers.statements import Statements, UnknownStatement
 from unstuck.store.drivers.wake import Wake
 from unstuck.store.hint import ANYWHERE, Hint
+from unstuck.store.untold import Untold, carefully
 
 OLDEST_SQLITE = (3, 38, 0)  # RETURNING and ->>
 MIGRATE_WITHIN = 60.0
@@ -93,10 +94,12 @@ class SqliteDatabase:
     ) -> T:
         """`patience` and `stop_after`, because what is slow keeps everybody from writing: less time with the lock."""
         self._learn_time()
-        limits = [SLOW if patience is not None else None, stop_after]
-        return self._hand_over(
-            work, self.store_call if within is None else within, *(limit for limit in limits if limit is not None)
-        )
+        limits = [limit for limit in (SLOW if patience is not None else None, stop_after) if limit is not None]
+        within = self.store_call if within is None else within
+        try:
+            return self._hand_over(work, within, *limits)
+        except Untold:
+            return self._hand_over(carefully(work), within, *limits)
 
     def once(
         self, statement: str, /, *, stop_after: float | None = None, hint: Hint | None = None, **values: Any

@@ -71,6 +71,23 @@ class SqliteTransaction:
         for statement in migrations.statements(sql):
             self._connection.execute(statement)
 
+    def is_refusal(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.Error) and _in_our_words(error) is error
+
+    def apart(self, work: Callable[[], object]) -> Exception | None:
+        self._connection.execute("SAVEPOINT apart")
+        try:
+            work()
+        except sqlite3.Error as error:
+            if not self.is_refusal(error):
+                raise
+            self._connection.execute("ROLLBACK TO apart")
+            return error
+        finally:
+            if self._connection.in_transaction:  # a full disk ends all of it
+                self._connection.execute("RELEASE apart")
+        return None
+
     def _execute(self, statement: str, values: dict[str, Any]) -> sqlite3.Cursor:
         for name, value in values.items():
             if isinstance(value, list | tuple):  # arrays travel as JSON text: read them with json_each(:name)

@@ -21,7 +21,7 @@ from unstuck.model.errors import StoreBusy
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Database, Transaction
 from unstuck.store.guard import quarantine
-from unstuck.store.guard.bisection import AWAY, bisect_batch
+from unstuck.store.guard.bisection import AWAY, MOST_FAILURES, bisect_batch
 from unstuck.store.port import HELD, QuarantineDuty
 from unstuck.telemetry import emit
 
@@ -61,10 +61,12 @@ I = TypeVar("I", bound=Item)  # noqa: E741
 Move = Callable[[Transaction, Sequence[I]], tuple[list[T], bool]]
 
 
-def in_parts(items: Sequence[K], act: Callable[[Sequence[K], float], object]) -> dict[K, Exception]:
+def in_parts(
+    items: Sequence[K], act: Callable[[Sequence[K], float], object], most: int = MOST_FAILURES
+) -> dict[K, Exception]:
     """Which of them fail alone; `act` is one transaction over some of them, and gets the seconds that it may wait."""
     waits = itertools.chain((PATIENCE,), itertools.repeat(IMPATIENCE))
-    return bisect_batch(items, lambda some: act(some, next(waits)), within=LONGEST)
+    return bisect_batch(items, lambda some: act(some, next(waits)), within=LONGEST, most=most)
 
 
 def written(

@@ -7,29 +7,65 @@ are written under its fence: token and claim id stand in the WHERE of the statem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from unstuck.model.errors import StoreBusy
 from unstuck.model.job import AttemptRef
 from unstuck.model.news import MOST_OF_TENANT, NewsItem, Publication
 from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.port import EVERY, Published, Verdict
 from unstuck.store.rows import instant_or_none, packed, span
+from unstuck.store.untold import Untold, is_careful
+from unstuck.telemetry import emit
+
+#: Of a piece of news what its event says; the rest says what it is about.
+_SAID: Final = ("kind", "data", "run", "token")
+#: How often a publication looks again for one of its key that was there a moment ago.
+_LOOKS: Final = 5
+#: Characters of what the database said when it refused one.
+MAX_PROBLEM: Final = 500
 
 
 def tell(t: Transaction, news: Iterable[NewsItem]) -> None:
-    """In this order, behind what the transaction has told so far."""
+    """In this order, behind what the transaction has told so far. What the database refuses is left out."""
     rows = [_columns(one) for one in news]
-    if not rows:
-        return
+    if is_careful():
+        for row in rows:
+            if (refusal := t.apart(partial(_tell, t, [row]))) is not None:
+                _note_untold(t, row["kind"], refusal)
+    elif rows:
+        try:
+            _tell(t, rows)
+        except Exception as error:
+            if t.is_refusal(error):
+                raise Untold from error
+            raise
+
+
+def _tell(t: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     if not t.one_table_per_statement:
         t.run("add_news", rows=packed(rows))
         return
     for row in rows:
-        said = {name: row.pop(name) for name in ("kind", "data", "run", "token")}
-        _tell_one(t, t.one("add_news", **row), **said)
+        said = {name: row[name] for name in _SAID}
+        _tell_one(t, t.one("add_news", **{name: row[name] for name in row if name not in _SAID}), **said)
+
+
+def _note_untold(t: Transaction, kind: str, refusal: Exception) -> None:
+    """For people, until one of them takes note; if the database refuses that, too, the log alone has it."""
+    problem = clean_text(str(refusal).partition("\n")[0] or type(refusal).__name__, MAX_PROBLEM)
+    emit("store.not_told", level=logging.WARNING, kind=kind, problem=problem)
+    facts = {
+        "title": "The feed lacks news",
+        "message": f"{kind} could not be stored: {problem}; what it tells of has happened all the same",
+        "link": "unstuck events",
+    }
+    t.apart(lambda: t.run("notify", **facts, severity="warning", tenant=EVERY, workflow=""))
 
 
 def of_all(tenant: str | None) -> str | None:
@@ -40,12 +76,13 @@ def of_all(tenant: str | None) -> str | None:
 def publish(t: Transaction, tenant: str, given: Publication, by: str, key: str, job: int | None) -> Published:
     """By whoever has a way to the database. The same key again tells nothing."""
     facts = _published(given) | {"tenant": tenant, "by": clean_text(by, MAX_NAME), "key": f"id:{key}", "job": job}
-    told = _write(t, "publish", facts, given)
-    if told is not None:
-        return Published(told["number"], instant_or_none(told["expires_at"]))
-    known = t.one("published", tenant=tenant, key=facts["key"])
-    assert known is not None, "what stands in the way of a key is there"
-    return Published(known["number"], instant_or_none(known["expires_at"]), is_repeat=True)
+    for _ in range(_LOOKS):
+        if (told := _write(t, "publish", facts, given)) is not None:
+            return Published(told["number"], instant_or_none(told["expires_at"]))
+        if (known := t.one("published", tenant=tenant, key=facts["key"])) is not None:
+            return Published(known["number"], instant_or_none(known["expires_at"]), is_repeat=True)
+        # It was forgotten between the two: its key is free, as for whoever comes a moment later.
+    raise StoreBusy(f"what was published as {key} comes and goes; nothing was written, try again")
 
 
 def publish_from(t: Transaction, ref: AttemptRef, place: int, given: Publication) -> Verdict:

@@ -328,6 +328,7 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
         "after_failure": job.after_failure if job.after else None,
         "replay_of": job.replay_of,
         "trace": job.trace,
+        "span": job.span,
     }
 
 

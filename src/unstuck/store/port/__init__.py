@@ -59,6 +59,7 @@ from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, Series
 from unstuck.store.port.sweeps import (
     FIRST_ENDED,
     Ended,
+    EndedPauses,
     Enough,
     NameKind,
     Recovered,
@@ -111,6 +112,7 @@ __all__ = [
     "Dossier",
     "Due",
     "Ended",
+    "EndedPauses",
     "Enough",
     "FeedBounds",
     "FeedEvent",

@@ -42,6 +42,11 @@ class SeriesPort(Protocol):
         too, where another worker is counting."""
         ...
 
+    def count_enqueued(self, settled_after: float, batch: int = 5000) -> int:
+        """Count the next jobs that were stored at least so many seconds ago, each of them once; how many there were.
+        0, too, where another worker is counting."""
+        ...
+
     def counted_until(self) -> datetime:
         """What ended before has been counted."""
         ...

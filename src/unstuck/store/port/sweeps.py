@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from unstuck.model.lifecycle import JobState
 
@@ -49,6 +49,13 @@ class Ended:
 
 
 FIRST_ENDED: Final = Ended(-1, -1)
+
+
+class EndedPauses(NamedTuple):
+    """Of the pauses that a sweep found over, how many went, and how many could not."""
+
+    ended: int
+    stayed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +214,9 @@ class SweepsPort(Protocol):
         """Of workflows against which nothing counts any more."""
         ...
 
-    def end_pauses(self, batch: int = 100) -> int:
+    def end_pauses(self, batch: int = 100, past: int = 0) -> EndedPauses:
         """Pauses of queues, workflows and tenants whose time is over go, and it is told. Nothing waits for it: they
-        shut nothing any more."""
+        shut nothing any more. `past`: so many that were over first are left alone."""
         ...
 
     def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:

@@ -16,6 +16,9 @@ class SqlSeries(SqlVerbs):
     def count_ends(self, settled_after: float, batch: int = 5000) -> int:
         return series.count_ends(self._database, settled_after, batch)
 
+    def count_enqueued(self, settled_after: float, batch: int = 5000) -> int:
+        return series.count_enqueued(self._database, settled_after, batch)
+
     def counted_until(self) -> datetime:
         (row,) = self._database.read(lambda t: t.all("counted"))
         return instant(row["until"])

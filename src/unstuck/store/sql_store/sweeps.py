@@ -12,7 +12,17 @@ from unstuck.store.flow import waking
 from unstuck.store.guard import breaker, isolation
 from unstuck.store.life import news, orphans, sweep
 from unstuck.store.order import gates, targets
-from unstuck.store.port import FIRST_ENDED, Ended, Enough, NameKind, Recovered, ServerSession, WaitingRoutes, never
+from unstuck.store.port import (
+    FIRST_ENDED,
+    Ended,
+    EndedPauses,
+    Enough,
+    NameKind,
+    Recovered,
+    ServerSession,
+    WaitingRoutes,
+    never,
+)
 from unstuck.store.read import feed
 from unstuck.store.rows import microseconds, span
 from unstuck.store.sql_store.verbs import SqlVerbs
@@ -121,9 +131,10 @@ class SqlSweeps(SqlVerbs):
     def forget_breakers(self, batch: int = 1000, past: int = 0) -> int:
         return self._database.write(lambda t: t.run("forget_breakers", batch=batch, past=past))
 
-    def end_pauses(self, batch: int = 100) -> int:
-        """The look first: what is over is rare, and a look costs SQLite no write lock."""
-        over = self._database.read(lambda t: t.all("ended_pauses", batch=batch))
+    def end_pauses(self, batch: int = 100, past: int = 0) -> EndedPauses:
+        """The look first: what is over is rare, and a look costs SQLite no write lock. Nothing is set aside here, so
+        each of the batch has its try, however many fail."""
+        over = self._database.read(lambda t: t.all("ended_pauses", batch=batch, past=past))
         ended = 0
 
         def act(some: Sequence[tuple[str, str, str]], patience: float) -> None:
@@ -131,10 +142,10 @@ class SqlSweeps(SqlVerbs):
             ended += self._database.write(lambda t: gates.end_pauses(t, some), patience=patience)
 
         for pause, error in isolation.in_parts(
-            [(row["kind"], row["name"], row["tenant"]) for row in over], act
+            [(row["kind"], row["name"], row["tenant"]) for row in over], act, most=batch
         ).items():
             emit("store.not_ended", level=logging.WARNING, pause=pause, problem=isolation.problem_of(error))
-        return ended
+        return EndedPauses(ended, len(over) - ended)
 
     def forget_news(self, kept: float, batch: int = 1000, past: int = 0) -> int:
         return news.forget(self._database, kept, batch, past)

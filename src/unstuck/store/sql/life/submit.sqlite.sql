@@ -6,14 +6,14 @@ WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
 )
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
-                          expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed, trace)
+                          expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed, trace, span)
 SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->> 'workflow', r.value ->> 'route',
        r.value ->> 'target', r.value ->> 'priority', clock.now - (r.value ->> 'priority') * 60000000,
        r.value ->> 'payload', r.value ->> 'policy',
        clock.now, MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')),
        MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')) + (r.value ->> 'expires_after'),
        r.value ->> 'key', r.value ->> 'tags', r.value ->> 'state', r.value ->> 'event_count', r.value ->> 'on_hold', r.value ->> 'after_failure',
-       r.value ->> 'replay_of', r.value ->> 'start_at', r.value ->> 'trace'
+       r.value ->> 'replay_of', r.value ->> 'start_at', r.value ->> 'trace', r.value ->> 'span'
   FROM clock, json_each(:rows) AS r
  WHERE TRUE
  ORDER BY r.value ->> 'place'

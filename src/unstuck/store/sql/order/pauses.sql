@@ -38,7 +38,8 @@ DELETE FROM unstuck_pauses
 RETURNING kind, name, tenant, since_at, until_at, by, reason
 
 -- name: ended_pauses
-SELECT kind, name, tenant FROM unstuck_pauses WHERE kind <> 'target' AND until_at <= (SELECT unstuck_now()) ORDER BY until_at LIMIT :batch
+SELECT kind, name, tenant FROM unstuck_pauses WHERE kind <> 'target' AND until_at <= (SELECT unstuck_now()) ORDER BY until_at, kind, name, tenant
+ LIMIT :batch OFFSET :past
 
 -- name: drop_ended_pauses
 -- Those of targets go with a look at their lines: drop_ended_target_pauses. Looks again under the lock; what somebody holds comes later.
