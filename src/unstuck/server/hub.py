@@ -45,7 +45,7 @@ SOON = 0.02
 LATE = 0.1
 GROWTH = 1.3
 #: Seconds from one look to the next at least, unless there was more than was told: many changes are one look.
-GAP = 0.01
+GAP = 0.02
 #: Seconds until the next look at a store that is away.
 AWAY = 1.0
 #: Seconds for which it goes on looking after the last listener left: a long poll is back in a moment.
