@@ -103,10 +103,14 @@ def main() -> None:
         "live", help="1000 long polls and 500 streams on one server; clients that hardly read"
     )
     stays.add_argument("--stores", default="postgres,sqlite")
+    stays.add_argument("--rounds", type=int, default=3, help="of submits without and with guests")
     stays.add_argument("--seconds", type=float, default=10.0, help="of each turn")
     stays.add_argument("--slow", type=float, default=300.0, help="seconds with clients that hardly read")
     stays.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/live.jsonl")
     commands.add_parser("live-guests", help="(by live) those who stay").add_argument("url")
+    too_many = commands.add_parser("live-crowd", help="(by live) far too many streams")
+    too_many.add_argument("url")
+    too_many.add_argument("key")
     for name, text in (
         ("idle", "one worker while nothing happens: CPU, statements, memory; and its start to its first job"),
         ("pickup", "single jobs, 50 a second: how soon one is picked up, and the CPU it costs"),
@@ -208,11 +212,15 @@ def main() -> None:
         case "live":
             from bench import live
 
-            sys.exit(not live.run(asked.stores.split(","), asked.seconds, asked.slow, asked.keep))
+            sys.exit(not live.run(asked.stores.split(","), asked.rounds, asked.seconds, asked.slow, asked.keep))
         case "live-guests":
             from bench import live
 
             live.guests(asked.url)
+        case "live-crowd":
+            from bench import live
+
+            live.crowd(asked.url, asked.key)
         case "enqueue-cell":
             from bench import enqueue
 

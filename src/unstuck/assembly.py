@@ -325,6 +325,7 @@ def _api(
 ) -> Api:
     """`feed`: the store whose feed is told to those who stay."""
     from unstuck.operations.browser_sessions import BrowserSessions
+    from unstuck.operations.tickets import Tickets
     from unstuck.server.api import Api
     from unstuck.server.browsers import Browsers
     from unstuck.server.door import HttpDoor
@@ -349,7 +350,14 @@ def _api(
     # Where a program says who asks, it knows its browsers by itself.
     browsers = Browsers(sessions, public) if auth is None else None
     door = HttpDoor(
-        by_key, lambda: base().store.has_keys(), clock, local=local, base=base, auth=auth, browsers=browsers
+        by_key,
+        lambda: base().store.has_keys(),
+        clock,
+        local=local,
+        base=base,
+        auth=auth,
+        browsers=browsers,
+        tickets=Tickets(lambda: base().store, keyring),
     )
     hub = Hub(feed, lambda: base().times.feed_retention, clock)
     metrics = ServerMetrics(clock, None if recorder is None else recorder.measures)

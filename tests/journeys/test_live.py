@@ -45,7 +45,7 @@ class Servers:
         self.ports = [_free_port(), _free_port()]
         self._running = [self._start(port) for port in self.ports]
         for port in self.ports:
-            eventually(partial(_is_there, port), timeout=30)
+            eventually(partial(_is_there, port), timeout=60)
 
     @property
     def urls(self) -> list[str]:
@@ -56,7 +56,7 @@ class Servers:
         self._running[number].send_signal(signal.SIGKILL)
         self._running[number].wait(10)
         self._running[number] = self._start(self.ports[number])
-        eventually(lambda: _is_there(self.ports[number]), timeout=30)
+        eventually(lambda: _is_there(self.ports[number]), timeout=60)
 
     def end(self) -> None:
         for process in self._running:
@@ -101,6 +101,7 @@ class Follower(threading.Thread):
         self._urls, self._count, self._chance, self._away = urls, count, random.Random(seed), away
         self.seen: list[str] = []
         self.last = ""
+        self.cuts = 0
         self.start()
 
     def run(self) -> None:
@@ -114,18 +115,27 @@ class Follower(threading.Thread):
         query = "" if self.last else "?after=start"
         url = self._chance.choice(self._urls)
         with SseReader(url, f"/api/v1/events{query}", last=self.last, patience=60) as reader:
-            for event in islice(reader.events(), self._chance.randint(0, 400)):
+            for event in islice(reader.events(), self._chance.randint(0, 300 + 100 * int(self._away))):
                 self.seen.append(f"{event['job']}:{event['number']}")
                 self.last = event["cursor"]
                 if len(self.seen) == self._count:
                     return
-        time.sleep(self._chance.uniform(0, self._away))
+        self.cuts += 1
+        time.sleep(self._chance.choice([self._away, self._chance.uniform(0, self._away)]))
+
+
+#: Events, for how many seconds they are written at least, and for how many a follower is away at most. By hand it is
+#: the sentence of the issue: ten minutes, ten seconds.
+SIZES = [
+    pytest.param(3_000, 0.0, 1.0, marks=slow, id="a moment"),
+    pytest.param(3_000 * LONGER, 60.0 * LONGER, 1.0 * LONGER, marks=torture, id=f"{LONGER} minutes"),
+]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("events", [pytest.param(3_000, marks=slow), pytest.param(3_000 * LONGER, marks=torture)])
+@pytest.mark.parametrize(("events", "lasting", "away"), SIZES)
 def test_a51_streams_go_on_over_servers_that_are_killed(
-    store_url: str, store: SqlStore, tmp_path: Path, events: int
+    store_url: str, store: SqlStore, tmp_path: Path, events: int, lasting: float, away: float
 ) -> None:
     """A51: two servers of one database, each killed and started again, followers that are away for a while."""
     is_file = store_url.startswith("sqlite")
@@ -134,13 +144,15 @@ def test_a51_streams_go_on_over_servers_that_are_killed(
     numbers = {uid: number for number, uid in ask(store_url, "SELECT id, uid FROM unstuck_jobs")}
     each = events // WRITERS
     write, delay = (written_by_process, 0.05) if is_file else (feed_crowd.write, 0.3)
+    began = time.monotonic()
     with two_servers(store_url, tmp_path / "server.log") as servers, ThreadPoolExecutor(WRITERS) as pool:
-        followers = [Follower(servers.urls, WRITERS * (each + 1), seed, away=1.0) for seed in range(3)]
-        writing = [pool.submit(write, store_url, numbers[jobs[n]], each, n, delay) for n in range(WRITERS)]
+        followers = [Follower(servers.urls, WRITERS * (each + 1), seed, away) for seed in range(3)]
+        writing = [pool.submit(write, store_url, numbers[jobs[n]], each, n, delay, lasting) for n in range(WRITERS)]
         kills = 0
         while not all(future.done() for future in writing) or kills < 2:
             servers.kill(kills % 2)
             kills += 1
+            time.sleep(lasting / 60)
         for future in writing:
             future.result()
         for follower in followers:
@@ -151,6 +163,9 @@ def test_a51_streams_go_on_over_servers_that_are_killed(
     assert in_order_of_each_job(first)
     assert all(follower.seen == first for follower in followers)
     assert listed(store_url) == first
+    assert all(follower.cuts >= 2 for follower in followers)
+    cuts = [follower.cuts for follower in followers]
+    print(f"{len(first):,} events in {time.monotonic() - began:.0f} s, {kills} servers killed, cut {cuts} times")
 
 
 def test_a52_who_is_told_of_an_end_by_a_stream_reads_all_of_it(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.operations.conftest import Ask
+from tests.store.test_pending import work_off
 from tests.support.builders import a_worker, begin, boom, claim_all, claimed, settle, submitted
 from tests.support.parking import Stage
 from unstuck.model.errors import (
@@ -27,6 +29,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
+from unstuck.model.waits import Wait, WaitKind
 from unstuck.observe.stream import Stream
 from unstuck.operations import bounds, events, jobs, stats
 from unstuck.operations.table import Caller, Operation
@@ -256,6 +259,37 @@ def test_a_page_of_what_is_large_is_short_and_says_how_to_go_on(
         assert [item for page in pages for item in page] == full, operation
         assert len(pages) >= 3, operation
         assert len(pages[0]) < len(full), operation
+
+
+def test_pages_of_steps_waits_and_events_are_short_where_those_are_large(
+    ask: Ask, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Check 9."""
+    stage = Stage(store)
+    attempt = stage.begun()
+    for number in range(3):
+        stage.step(attempt, f"s{number}", f'"{"x" * 100}"')
+        stage.park(attempt, Wait(WaitKind.EVENT, f"event:e{number}#1", f"e{number}"))
+        events.send(ask(), f"e{number}", "y" * 100, job=attempt.id)
+        work_off(store)
+        (attempt,) = claim_all(store, stage.worker)
+        events.publish(ask(), "large.one", {"n": number, "x": ["z" * 100]})
+    asked: dict[Operation[Any, Any], Any] = {
+        jobs.steps: partial(jobs.steps, ask(), attempt.id),
+        jobs.waits: partial(jobs.waits, ask(), attempt.id),
+        events.list_: partial(events.list_, ask(), kinds="large.one"),
+    }
+    whole = {operation: [*page()] for operation, page in asked.items()}
+    assert [len(each) for each in whole.values()] == [3, 3, 3]
+    monkeypatch.setattr(bounds, "MOST_CHARACTERS", 150)
+    for operation, page in asked.items():
+        first = page()
+        second = page(after=first.next)
+        assert [*first, *second] == whole[operation], operation
+        assert [len(first), len(second)] == [2, 1], operation
+        some = page(limit=1)
+        assert [*some, *page(after=some.next, limit=1)] == whole[operation][:2]
+    assert (jobs.steps(ask(), attempt.id, after=2).next, jobs.steps(ask(), attempt.id, after=3).items) == (None, ())
 
 
 def read_all(operation: Any, caller: Caller, ident: str) -> list[list[Any]]:

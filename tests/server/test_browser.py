@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import uvicorn
 from starlette.applications import Starlette
@@ -166,3 +167,51 @@ def browsing(url: str, folder: Path) -> Iterator[None]:
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with ended(subprocess.Popen([CHROMIUM, *options, url], **quiet), within=20):  # type: ignore[call-overload]
         yield
+
+
+#: A page without a cookie: its stream is opened by a ticket, and not a second time.
+FOLLOWS = """<script>
+const told = [];
+const tell = () => fetch("/told", {method: "POST", body: JSON.stringify(told)});
+const events = new EventSource("URL");
+events.onmessage = message => {
+  told.push(JSON.parse(message.data).kind);
+  events.close();
+  const again = new EventSource("URL");
+  again.onmessage = () => { told.push("twice"); tell(); };
+  again.onerror = () => { told.push(again.readyState); again.close(); tell(); };
+};
+</script>"""
+
+
+@slow
+@SQLITE
+def test_an_event_source_is_opened_by_a_ticket_once(store_url: str, store: SqlStore, tmp_path: Path) -> None:
+    """Check 20."""
+    assert CHROMIUM, "this test needs a browser: `make browser` installs Debian's, or apt-get install chromium"
+    submitted(store, tenant="acme")
+    key = keys.create(Caller(store, "ada", "acme"), "page", role="reader").key
+    told: list[Any] = []
+
+    async def tell(request: Request) -> Response:
+        told.extend(await request.json())
+        return Response()
+
+    page: list[str] = []
+    app = App(store_url)
+    api = Noted(app.asgi())
+    own = [
+        Route("/page", lambda _: HTMLResponse(FOLLOWS.replace("URL", page[0]))),
+        Route("/told", tell, methods=["POST"]),
+    ]
+    with app, serving(Starlette(routes=[*own, Mount("/", app=api)])) as port:
+        here = f"http://127.0.0.1:{port}"
+        asked = {"path": "/api/v1/events?after=start&kinds=submitted"}
+        answer = httpx2.post(f"{here}/api/v1/tickets", json=asked, headers={"authorization": f"Bearer {key}"})
+        page.append(answer.json()["url"])
+        with browsing(f"{here}/page", tmp_path):
+            eventually(lambda: told, timeout=90)
+    assert told == ["submitted", 2]  # closed: it does not come again by itself
+    streams = [(path, status) for _, path, _, status in api.seen if path.startswith("/api/v1/events")]
+    assert [status for _, status in streams] == [200, 401]
+    assert not any(key in path for path, _ in streams)

@@ -56,7 +56,7 @@ BUILT = {
     11: "frames of an executor are hostile bytes",
     18: "cookies, CSRF, no change by GET, CORS off",
     19: "answers: CSP, nosniff, no frames (the dashboard's pages come later)",
-    20: "no key in an address; a cookie instead, ended with its key",
+    20: "no key in an address; a cookie or a one-time ticket instead, ended with its key",
     22: "the claim's three parts are compared in full",
     23: "SQL by parameters alone (row level security later)",
     24: "nothing secret in logs",

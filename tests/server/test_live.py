@@ -9,6 +9,7 @@ import shutil
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -24,7 +25,7 @@ from tests.server.conftest import Site, problem, running
 from tests.store import feed_crowd
 from tests.store.feed_crowd import listed
 from tests.store.test_feed_storm import expected, held_open, in_order_of_each_job, written_by_process
-from tests.support.builders import a_job, a_worker, claimed, submitted
+from tests.support.builders import a_job, a_worker, boom, claim_all, claimed, submitted
 from tests.support.eventually import eventually
 from tests.support.sse import SseReader
 from tests.support.tables import ask
@@ -38,6 +39,7 @@ from unstuck.model.news import Publication
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
 from unstuck.model.times import Times
+from unstuck.observe import logs as observed_logs
 from unstuck.operations import events, keys
 from unstuck.operations.table import Caller
 from unstuck.server import connections, guests, hub, live
@@ -524,6 +526,71 @@ def test_what_a_job_prints_and_gives_is_streamed_until_it_ends(stage: Stage) -> 
         assert [frame.data for frame in parts.frames()] == [{"reason": "over"}]
 
 
+def test_streams_of_logs_and_partial_results_are_woken_and_do_not_look_by_themselves(
+    store: SqlStore, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many follow what a job says, one question for all of them tells whether there is more."""
+    worker = a_worker(store)
+    attempt, quiet = claimed(store, worker), claimed(store, worker)
+    looks, marks = list[str](), list[int]()
+    get, asked = type(store).get, type(store).output_marks
+
+    def counted(self: Any, tenant: str, job: str) -> Any:
+        looks.append(job)
+        return get(self, tenant, job)
+
+    def marked(self: Any, jobs: Any) -> Any:
+        marks.append(len(jobs))
+        return asked(self, jobs)
+
+    monkeypatch.setattr(type(store), "get", counted)
+    monkeypatch.setattr(type(store), "output_marks", marked)
+    with ExitStack() as stack:
+        paths = [f"/api/v1/jobs/{attempt.id}/{name}" for name in ("logs", "partials")]
+        logs, parts = ([stack.enter_context(SseReader(site.url, path)) for _ in range(5)] for path in paths)
+        stack.enter_context(SseReader(site.url, f"/api/v1/jobs/{quiet.id}/logs"))
+        eventually(lambda: len(site.server._api._guests) == 11)
+        eventually(lambda: marks[-2:] == [2, 2])
+        time.sleep(0.2)  # the last of them has looked by now
+        looks.clear()
+        before = len(marks)
+        eventually(lambda: len(marks) >= before + 4)
+        assert looks == []
+        store.keep_output([AttemptOutput(attempt.ref, output="one\n")])
+        assert [next(each.frames()).data["text"] for each in logs] == ["one\n"] * 5
+        store.keep_part(attempt.ref, 1, "page", "7")
+        assert [next(each.frames()).data["value"] for each in parts] == [7] * 5
+        assert quiet.id not in looks
+        store.settle(worker.number, [Report(attempt.ref, Returned("1"), output="two\n")])
+        assert [[*each.frames()][-1].data for each in (*logs, *parts)] == [{"reason": "over"}] * 10
+
+
+def test_logs_of_many_attempts_are_streamed_some_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that was tried a thousand times has printed more than a stream may hold; a level may leave nothing."""
+    worker = a_worker(stage.store)
+    job = stage.submit(retries=9, backoff_base=0.0)
+    for number in range(1, 10):
+        (attempt,) = [each for each in claim_all(stage.store, worker) if each.id == job]
+        end = Returned("1") if number == 9 else boom()
+        stage.store.settle(worker.number, [Report(attempt.ref, end, output=f"{number}" * 100 + "\n")])
+    monkeypatch.setattr(observed_logs, "MOST_AT_ONCE", 250)
+    read: list[int] = []
+    attempts = type(stage.store).attempts
+
+    def counted(self: Any, tenant: str, job: str, after: int = 0, limit: int = 100) -> Any:
+        read.append(limit)
+        return attempts(self, tenant, job, after, limit)
+
+    monkeypatch.setattr(type(stage.store), "attempts", counted)
+    with SseReader(stage.url, f"/api/v1/jobs/{job}/logs") as logs:
+        frames = [*logs.frames()]
+    assert [frame.data.get("text") for frame in frames] == [*(f"{n}" * 100 + "\n" for n in range(1, 10)), None]
+    assert len(read) >= 3
+    assert set(read) == {observed_logs.ATTEMPTS_AT_ONCE}
+    with SseReader(stage.url, f"/api/v1/jobs/{job}/logs?level=error") as logs:
+        assert [frame.data for frame in logs.frames()] == [{"reason": "over"}]
+
+
 # --- one reader -----------------------------------------------------------------------------------------------------
 
 
@@ -633,3 +700,55 @@ def test_inside_another_program_streams_are_the_same(store_url: str, store: SqlS
             thread.join(10)
             mounted.close()
         assert not thread.is_alive()
+
+
+@slow
+def test_who_asks_for_far_too_many_streams_is_refused_and_nobody_else_suffers(
+    store_url: str, guarded: tuple[Site, Callable[..., str]], store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bench live` asks for 10,000 of a server as it is; here the limits are a tenth of its own."""
+    monkeypatch.setattr(guests, "MOST_OF_KEY", 200)
+    monkeypatch.setattr(guests, "MOST_GUESTS", 400)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 500)
+    site, make = guarded
+    greedy, other = make(), make()
+    host, port = site.url.removeprefix("http://").split(":")
+    head = ["GET /api/v1/events HTTP/1.1", "host: localhost", "accept: text/event-stream"]
+    asked = "\r\n".join([*head, f"authorization: Bearer {greedy}", "", ""])
+    answers: Counter[tuple[int, bool]] = Counter()
+    held: list[asyncio.StreamWriter] = []
+
+    async def one() -> None:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        held.append(writer)
+        writer.write(asked.encode())
+        status, headers = 0, b""
+        try:
+            status = int((await asyncio.wait_for(reader.readline(), 60)).split()[1])
+            while (line := await asyncio.wait_for(reader.readline(), 60)).strip():
+                headers += line.lower()
+            if status != 200:
+                await asyncio.wait_for(reader.read(), 60)  # it hangs up
+        except (ConnectionError, IndexError):
+            pass  # it hung up before all was said
+        answers[status, b"retry-after: " in headers] += 1
+
+    async def crowd() -> None:
+        for _ in range(10):  # a hundred at a time, as many as come in a moment
+            await asyncio.gather(*(one() for _ in range(100)))
+        assert answers[200, False] == 200
+        assert answers[429, True] == 800, answers
+        heard = await asyncio.to_thread(of_another)
+        assert heard
+        for writer in held:
+            writer.close()
+
+    def of_another() -> bool:
+        with SseReader(site.url, headers=shown(other)) as reader:
+            reader.begun()
+            job = submitted(store).id
+            assert site.get("/api/v1/jobs", headers=shown(other)).status_code == 200
+            return bool(next(reader.events())["job"] == job)
+
+    asyncio.run(crowd())
+    eventually(lambda: len(site.server._api._guests) == 0)

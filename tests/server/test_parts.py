@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
 from unstuck.clock import FakeClock
-from unstuck.server import rates
+from unstuck.server import rates, run
 from unstuck.server.api import Api
 from unstuck.server.exchange import Exchange
 from unstuck.server.guests import Guest
@@ -110,3 +112,20 @@ def test_a_stream_that_fails_says_so_in_its_last_message() -> None:
     assert [message["type"] for message in sent] == ["http.response.start", *["http.response.body"] * 2]
     assert b'event: end\ndata: {"reason":"failed"}' in sent[-1]["body"]
     assert not sent[-1]["more_body"]
+
+
+def test_a_server_of_its_own_process_is_not_held_up_by_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full run looks at all who stay. Where somebody else's program runs us, nothing of it is changed."""
+    usual, frozen = gc.get_threshold(), list[bool]()
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+
+    def seen() -> tuple[int, ...]:
+        with run._rare_collections():
+            return gc.get_threshold()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert (pool.submit(seen).result(), frozen) == (usual, [])
+    young, older, all_ = seen()
+    assert ((young, older), frozen) == (usual[:2], [True])
+    assert all_ > 1_000_000 * usual[2]
+    assert gc.get_threshold() == usual

@@ -1,6 +1,7 @@
 """Writers that are slow to commit, and a reader that can be killed, for the tests of the feed.
 
-As a program: `read URL AFTER` prints a line per event for ever; `write URL JOB EVENTS SEED DELAY` writes and ends.
+As a program: `read URL AFTER` prints a line per event for ever; `write URL JOB EVENTS SEED DELAY LASTING` writes and
+ends.
 """
 
 from __future__ import annotations
@@ -44,15 +45,16 @@ def named(event: FeedEvent | FeedEventView) -> str:
     return f"{event.job}:{event.number}"
 
 
-def write(url: str, job: int, events: int, seed: int, delay: float) -> None:
-    """Committed events of one job, numbered from 2; batches that are rolled back number theirs anew."""
+def write(url: str, job: int, events: int, seed: int, delay: float, lasting: float = 0.0) -> None:
+    """Committed events of one job, numbered from 2; batches that are rolled back number theirs anew. `lasting`: it
+    takes so many seconds at least, evenly."""
     if url.startswith("sqlite"):
-        _write_file(url, job, events, random.Random(seed), delay)
+        _write_file(url, job, events, random.Random(seed), delay, lasting)
     else:
-        _write_server(url, job, events, random.Random(seed), delay)
+        _write_server(url, job, events, random.Random(seed), delay, lasting)
 
 
-def _write_server(url: str, job: int, events: int, chance: random.Random, delay: float) -> None:
+def _write_server(url: str, job: int, events: int, chance: random.Random, delay: float, lasting: float) -> None:
     with psycopg.connect(url) as session:
 
         def insert(n: int, count: int) -> None:
@@ -63,10 +65,10 @@ def _write_server(url: str, job: int, events: int, chance: random.Random, delay:
                 (job, n, n + count - 1),
             )
 
-        _transactions(events, chance, delay, lambda: None, insert, session.commit, session.rollback)
+        _transactions(events, chance, delay, lasting, lambda: None, insert, session.commit, session.rollback)
 
 
-def _write_file(url: str, job: int, events: int, chance: random.Random, delay: float) -> None:
+def _write_file(url: str, job: int, events: int, chance: random.Random, delay: float, lasting: float) -> None:
     with closing(sqlite3.connect(sqlite_path(url), isolation_level=None, timeout=60)) as session:
 
         def insert(n: int, count: int) -> None:
@@ -78,19 +80,20 @@ def _write_file(url: str, job: int, events: int, chance: random.Random, delay: f
         def run(word: str) -> Callable[[], object]:
             return lambda: session.execute(word)
 
-        _transactions(events, chance, delay, run("BEGIN IMMEDIATE"), insert, run("COMMIT"), run("ROLLBACK"))
+        _transactions(events, chance, delay, lasting, run("BEGIN IMMEDIATE"), insert, run("COMMIT"), run("ROLLBACK"))
 
 
 def _transactions(
     events: int,
     chance: random.Random,
     delay: float,
+    lasting: float,
     begin: Callable[[], object],
     insert: Callable[[int, int], None],
     commit: Callable[[], object],
     roll_back: Callable[[], object],
 ) -> None:
-    done = 0
+    done, began = 0, time.monotonic()
     while done < events:
         count = min(chance.randint(1, LARGEST), events - done)
         early = chance.randint(0, count)
@@ -104,6 +107,7 @@ def _transactions(
         else:
             commit()
             done += count
+            time.sleep(max(0.0, began + lasting * done / events - time.monotonic()))
 
 
 def main(words: list[str]) -> None:
@@ -112,8 +116,8 @@ def main(words: list[str]) -> None:
             with following(url, after) as feed:
                 for event in feed:
                     print(event.cursor, named(event), flush=True)
-        case ["write", url, job, events, seed, delay]:
-            write(url, int(job), int(events), int(seed), float(delay))
+        case ["write", url, job, events, seed, delay, lasting]:
+            write(url, int(job), int(events), int(seed), float(delay), float(lasting))
 
 
 if __name__ == "__main__":

@@ -134,9 +134,9 @@ def read(feed: Stream[FeedEventView], count: int) -> list[str]:
     return [named(event) for event in islice(feed, count)]
 
 
-def written_by_process(url: str, job: int, events: int, seed: int, delay: float) -> None:
-    writer = start("write", url, str(job), str(events), str(seed), str(delay))
-    assert writer.wait(max(200, events / 20)) == 0
+def written_by_process(url: str, job: int, events: int, seed: int, delay: float, lasting: float = 0.0) -> None:
+    writer = start("write", url, str(job), str(events), str(seed), str(delay), str(lasting))
+    assert writer.wait(max(200, events / 20) + lasting) == 0
 
 
 def start(*words: str, out: int = 1) -> Forked:

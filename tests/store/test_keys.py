@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -252,3 +253,24 @@ def test_of_one_key_only_the_newest_sessions_go_on(store: SqlStore, monkeypatch:
     for name in ("o", "a", "b", "c"):
         begin(store, name, other if name == "o" else key)
     assert [name for name in "oabc" if store.browser_session(name) is not None] == ["o", "b", "c"]
+
+
+def test_a_ticket_is_used_once_and_in_time(store: SqlStore, clock: StoreClock) -> None:
+    key = add(store).id
+    ends = store.add_ticket("a" * 64, key, 60.0)
+    assert (ends - clock.now()).total_seconds() == pytest.approx(60, abs=5)
+    assert store.use_ticket("b" * 64) is None
+    assert [store.use_ticket("a" * 64), store.use_ticket("a" * 64)] == [key, None]
+    store.add_ticket("c" * 64, key, 60.0)
+    clock.advance(61)
+    assert store.use_ticket("c" * 64) is None
+
+
+def test_of_many_who_use_a_ticket_one_does(store: SqlStore) -> None:
+    key = add(store).id
+    for number in range(10):
+        name = f"{number:064}"
+        store.add_ticket(name, key, 60.0)
+        with ThreadPoolExecutor(4) as pool:
+            used = [*pool.map(store.use_ticket, [name] * 4)]
+        assert sorted(used, key=str) == sorted([None, None, None, key], key=str)

@@ -285,8 +285,8 @@ class AsyncEventsNoun(AsyncNoun):
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
-        on, also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until
-        it does."""
+        on, also where nothing follows yet; a page of large events is short. `wait`: where nothing does, for so
+        many seconds, 60 at most, until it does."""
         return await self._engine.aask(
             events.list_,
             tenant,
@@ -453,10 +453,12 @@ class AsyncJobsNoun(AsyncNoun):
         """What a job printed and logged, and what comes, until it has ended."""
         return self._engine.afollow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
 
-    async def steps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
-        """The steps that a job has finished, in the order it did. Later attempts get their results instead of
-        running them again."""
-        return await self._engine.aask(jobs.steps, tenant, None, job)
+    async def steps(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[StepView]:
+        """The steps that a job has finished, in the order it did, behind the first `after` of them. Later attempts
+        get their results instead of running them again."""
+        return await self._engine.aask(jobs.steps, tenant, None, job, after=after, limit=limit)
 
     async def partials(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
@@ -472,9 +474,11 @@ class AsyncJobsNoun(AsyncNoun):
         A name that is given again comes again."""
         return self._engine.afollow(jobs.follow_partials, tenant, job, after=after)
 
-    async def waits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
-        """All that a job ever waited for, the oldest first."""
-        return await self._engine.aask(jobs.waits, tenant, None, job)
+    async def waits(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[WaitView]:
+        """What a job ever waited for, the oldest first, behind the first `after` of them."""
+        return await self._engine.aask(jobs.waits, tenant, None, job, after=after, limit=limit)
 
     async def usage(self, job: str, *, tenant: str | None = None) -> UsageView:
         """What a job has used of its budget in its present run."""

@@ -123,21 +123,21 @@ class Job(Generic[R_co]):
 
     def steps(self) -> list[StepView]:
         """What it has finished, in the order it did."""
-        return [*self._jobs.steps(self.id, tenant=self.tenant)]
+        return [*_read_on(functools.partial(self._jobs.steps, self.id, tenant=self.tenant))]
 
     async def asteps(self) -> list[StepView]:
         return await self._in_thread(self.steps)
 
     def partials(self) -> list[PartialView]:
         """What its handler has given of its result so far, each name once, in the order they were last given."""
-        return [*self._jobs.partials(self.id, tenant=self.tenant)]
+        return [*_read_on(functools.partial(self._jobs.partials, self.id, tenant=self.tenant))]
 
     async def apartials(self) -> list[PartialView]:
         return await self._in_thread(self.partials)
 
     def waits(self) -> list[WaitView]:
         """All that it ever waited for, the oldest first; `answer` None: it still does."""
-        return [*self._jobs.waits(self.id, tenant=self.tenant)]
+        return [*_read_on(functools.partial(self._jobs.waits, self.id, tenant=self.tenant))]
 
     async def awaits(self) -> list[WaitView]:
         return await self._in_thread(self.waits)

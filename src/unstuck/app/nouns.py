@@ -432,8 +432,8 @@ class EventsNoun(Noun):
         tenant: str | None = None,
     ) -> Page[FeedEventView]:
         """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go
-        on, also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until
-        it does."""
+        on, also where nothing follows yet; a page of large events is short. `wait`: where nothing does, for so
+        many seconds, 60 at most, until it does."""
         return self._engine.ask(
             events.list_,
             tenant,
@@ -752,14 +752,18 @@ class JobsNoun(Noun):
         """`follow_logs` for coroutines."""
         return self._engine.afollow(jobs.follow_logs, tenant, job, attempt=attempt, level=level)
 
-    def steps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
-        """The steps that a job has finished, in the order it did. Later attempts get their results instead of
-        running them again."""
-        return self._engine.ask(jobs.steps, tenant, None, job)
+    def steps(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[StepView]:
+        """The steps that a job has finished, in the order it did, behind the first `after` of them. Later attempts
+        get their results instead of running them again."""
+        return self._engine.ask(jobs.steps, tenant, None, job, after=after, limit=limit)
 
-    async def asteps(self, job: str, *, tenant: str | None = None) -> Page[StepView]:
+    async def asteps(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[StepView]:
         """`steps` for coroutines."""
-        return await self._engine.aask(jobs.steps, tenant, None, job)
+        return await self._engine.aask(jobs.steps, tenant, None, job, after=after, limit=limit)
 
     def partials(
         self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
@@ -787,13 +791,17 @@ class JobsNoun(Noun):
         """`follow_partials` for coroutines."""
         return self._engine.afollow(jobs.follow_partials, tenant, job, after=after)
 
-    def waits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
-        """All that a job ever waited for, the oldest first."""
-        return self._engine.ask(jobs.waits, tenant, None, job)
+    def waits(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[WaitView]:
+        """What a job ever waited for, the oldest first, behind the first `after` of them."""
+        return self._engine.ask(jobs.waits, tenant, None, job, after=after, limit=limit)
 
-    async def awaits(self, job: str, *, tenant: str | None = None) -> Page[WaitView]:
+    async def awaits(
+        self, job: str, *, after: Cursor | None = None, limit: int = 1000, tenant: str | None = None
+    ) -> Page[WaitView]:
         """`waits` for coroutines."""
-        return await self._engine.aask(jobs.waits, tenant, None, job)
+        return await self._engine.aask(jobs.waits, tenant, None, job, after=after, limit=limit)
 
     def usage(self, job: str, *, tenant: str | None = None) -> UsageView:
         """What a job has used of its budget in its present run."""

@@ -5,7 +5,8 @@ see, a secret of 43 (256 bits), and a checksum of 6. A mistyped key is known by 
 Only the SHA-256 of the whole text is stored: a secret of 256 random bits needs no slower hash.
 
 A browser that has shown a key keeps `uss_SECRET` instead, which opens the same doors until its session ends. Its
-pages prove that a change comes from them by a token that is computed from it.
+pages prove that a change comes from them by a token that is computed from it. `ust_SECRET` opens one stream, once,
+within a minute: it stands in an address, where no key may.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from unstuck.model.payload import check_name
 
 PREFIX: Final = "usk"
 SESSION_PREFIX: Final = "uss"
+TICKET_PREFIX: Final = "ust"
 ID_LENGTH: Final = 8
 SECRET_LENGTH: Final = 43
 _CHECK_LENGTH: Final = 6
@@ -35,6 +37,7 @@ IDS: Final = len(_SMALL) ** ID_LENGTH
 SECRETS: Final = len(_DIGITS) ** SECRET_LENGTH
 _KEY = re.compile(rf"{PREFIX}_([0-9a-z]{{{ID_LENGTH}}})_[0-9A-Za-z]{{{SECRET_LENGTH + _CHECK_LENGTH}}}", re.ASCII)
 _SESSION = re.compile(rf"{SESSION_PREFIX}_[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
+_TICKET = re.compile(rf"{TICKET_PREFIX}_[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
 _ID = re.compile(rf"[0-9a-z]{{{ID_LENGTH}}}", re.ASCII)
 #: How every key begins, for a quick look.
 KEY_BEGINNING: Final = f"{PREFIX}_"
@@ -95,6 +98,15 @@ def spell_session(number: int) -> str:
 
 def is_session(text: Any) -> bool:
     return isinstance(text, str) and _SESSION.fullmatch(text) is not None
+
+
+def spell_ticket(number: int) -> str:
+    """What stands in the address of a stream, once; of a number below SECRETS."""
+    return f"{TICKET_PREFIX}_{_written(number, SECRET_LENGTH, _DIGITS)}"
+
+
+def is_ticket(text: Any) -> bool:
+    return isinstance(text, str) and _TICKET.fullmatch(text) is not None
 
 
 def csrf_token(session: str) -> str:

@@ -10,6 +10,12 @@ from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.job import AttemptRecord
 from unstuck.model.logs import SEVERITIES, LogRecord, complete, level_named, severity, split
 from unstuck.observe.lookup import Lookup
+from unstuck.observe.stream import Found
+
+#: Characters of output after which a look ends, and attempts that it reads at a time: a job that was tried a thousand
+#: times has printed more than anybody can hold at once.
+MOST_AT_ONCE = 256 << 10
+ATTEMPTS_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +44,22 @@ class Logs:
         #: The last attempt up to which all have ended and have been handed out.
         self._over = 0
 
-    def look(self) -> tuple[list[LogPiece], bool]:
-        """What is new, and whether that was all: the state is read first, so what an attempt said last, which is
-        written together with the end of its job, is seen by this look or none is the last."""
+    def look(self) -> tuple[list[LogPiece], Found]:
+        """What is new, or some of it, and what another look would find. The state is read first, so what an attempt
+        said last, which is written together with the end of its job, is seen by this look or it is not the last."""
         record = self._lookup.job(self._job)
         is_last = record.state.is_final or not self._follow
         if is_last and self._attempt is not None:
             self._check_attempt(record.token)
-        return [piece for attempt in self._attempts() for piece in self.said_by(attempt)], is_last
+        found: list[LogPiece] = []
+        read = 0
+        for attempt in self._attempts():
+            found += self.said_by(attempt)
+            self._note_end(attempt)
+            read += len(attempt.framed or "")
+            if read >= MOST_AT_ONCE:
+                return found, Found.MORE
+        return found, Found.OVER if is_last else Found.END
 
     def said_by(self, attempt: AttemptRecord) -> Iterator[LogPiece]:
         """What is new of one attempt, as far as it is wanted."""
@@ -57,11 +71,12 @@ class Logs:
             is_number = isinstance(self._attempt, int)
             yield from self._lookup.attempts(self._job, self._attempt - 1, 1) if is_number else ()
             return
-        for attempt in self._lookup.tries(self._job, self._over):
-            yield attempt
-            if attempt.ended_at is not None and attempt.token == self._over + 1:
-                self._over = attempt.token
-                self._seen.pop(attempt.token, None)
+        yield from self._lookup.tries(self._job, self._over, ATTEMPTS_AT_ONCE)
+
+    def _note_end(self, attempt: AttemptRecord) -> None:
+        if self._attempt is None and attempt.ended_at is not None and attempt.token == self._over + 1:
+            self._over = attempt.token
+            self._seen.pop(attempt.token, None)
 
     def _check_attempt(self, last: int) -> None:
         if self._attempt not in range(1, last + 1):

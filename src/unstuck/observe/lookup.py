@@ -151,25 +151,31 @@ class Lookup:
             return self._store.attempts(self._tenant, job, after, limit)
         return list(islice(self.tries(job, after), limit))
 
-    def tries(self, job: str, after: int = 0) -> Iterator[AttemptRecord]:
-        """The same page by page, as far as somebody reads."""
-        while page := self._store.attempts(self._tenant, job, after):
+    def tries(self, job: str, after: int = 0, some: int = ATTEMPTS_PAGE) -> Iterator[AttemptRecord]:
+        """The same page by page, of so many each, as far as somebody reads."""
+        while page := self._store.attempts(self._tenant, job, after, some):
             yield from page
             after = page[-1].token
 
     def progress(self, job: str) -> str | None:
         return self._store.progress_of(self._tenant, job)
 
-    def steps(self, job: str) -> list[StepRecord]:
-        """What it has finished, in the order it did."""
-        return sorted(self._store.steps_of(self._tenant, job), key=lambda step: step.at)
+    def steps(self, job: str, skip: int = 0) -> Iterator[StepRecord]:
+        """What it has finished, in the order it did, behind the first so many; page by page, as far as somebody
+        reads."""
+        while page := self._store.steps_page(self._tenant, job, skip):
+            yield from page
+            skip += len(page)
 
     def parts(self, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         """Its partial results above this number, in the order it gave them."""
         return self._store.parts_of(self._tenant, job, after, limit)
 
-    def waits(self, job: str) -> list[WaitRecord]:
-        return self._store.waits_of(self._tenant, job)
+    def waits(self, job: str, skip: int = 0) -> Iterator[WaitRecord]:
+        """What it ever waited for, the oldest first, in the same way."""
+        while page := self._store.waits_page(self._tenant, job, skip):
+            yield from page
+            skip += len(page)
 
     def usage(self, job: str) -> Spent:
         return self._store.usage_of(self._tenant, job)

@@ -6,9 +6,10 @@ from typing import Final
 
 from unstuck.model.parts import Part
 from unstuck.observe.lookup import Lookup
+from unstuck.observe.stream import Found
 
 #: Of one look: values are up to 64 KiB each, and a job may have a thousand.
-PAGE: Final = 100
+PAGE: Final = 20
 
 
 class PartialsReader:
@@ -19,10 +20,12 @@ class PartialsReader:
         self._job = job
         self._seen = after
 
-    def look(self) -> tuple[list[Part], bool]:
-        """What is new, and whether that was all. The state is read first: what an attempt gives under its fence is
-        there before its job has ended, so this look sees it, or is not the last."""
+    def look(self) -> tuple[list[Part], Found]:
+        """What is new, or some of it, and what another look would find. The state is read first: what an attempt
+        gives under its fence is there before its job has ended, so this look sees it, or is not the last."""
         ended = self._lookup.job(self._job).state.is_final
         found = self._lookup.parts(self._job, self._seen, PAGE)
         self._seen = found[-1].number if found else self._seen
-        return found, ended and len(found) < PAGE
+        if len(found) == PAGE:
+            return found, Found.MORE
+        return found, Found.OVER if ended else Found.END

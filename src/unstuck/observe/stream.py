@@ -57,11 +57,11 @@ class Source(StreamPlace[T_co], Protocol[T_co]):
 
 
 class Looks(Generic[T, V]):
-    """The source of what a job gives bit by bit. A look says what is new, and whether that was all; `view` is made of
-    each that is taken, and `cursor` is where to go on behind it."""
+    """The source of what a job gives bit by bit. A look says what is new, and what another one would find: more at
+    once, more later, or nothing; `view` is made of each that is taken, and `cursor` is where to go on behind it."""
 
     def __init__(
-        self, look: Callable[[], tuple[Sequence[T], bool]], view: Callable[[T], V], cursor: Callable[[T], object]
+        self, look: Callable[[], tuple[Sequence[T], Found]], view: Callable[[T], V], cursor: Callable[[T], object]
     ) -> None:
         self._look = look
         self._view = view
@@ -80,11 +80,10 @@ class Looks(Generic[T, V]):
     def look(self) -> Found:
         if self._is_over:
             return Found.OVER
-        found, self._is_over = self._look()
+        found, coming = self._look()
+        self._is_over = coming is Found.OVER
         self._at_hand.extend(found)
-        if found:
-            return Found.MORE
-        return Found.OVER if self._is_over else Found.END
+        return Found.MORE if found else coming
 
 
 class Stream(Iterator[T_co]):

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from unstuck.model.job import AttemptRecord, EventRecord
+from unstuck.model.waits import WaitRecord
 from unstuck.store.port import MOST_CHARACTERS
+from unstuck.views.flow import FeedEventView
 
 T = TypeVar("T")
 
@@ -32,3 +34,12 @@ def size_of_attempt(attempt: AttemptRecord | None) -> int:
 def size_of_event(event: EventRecord) -> int:
     """Roughly: what is long in its data is text, at its top."""
     return sum(len(value) for value in event.data.values() if isinstance(value, str))
+
+
+def size_of_wait(record: WaitRecord) -> int:
+    return len(record.payload or "") + sum(map(len, record.wait.children))
+
+
+def size_of_news(event: FeedEventView) -> int:
+    """As long as its data is written: what is published may be nested."""
+    return len(str(event.data)) if event.data else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from unstuck.clock import MachineClock
@@ -22,6 +21,7 @@ from unstuck.model.waits import WaitKind
 from unstuck.observe.feed import START, Reader, check_kinds
 from unstuck.observe.stream import Source, Stream
 from unstuck.observe.wait import Watch
+from unstuck.operations.bounds import bounded, size_of_news
 from unstuck.operations.kinds import Duration, patience, seconds, whole_number
 from unstuck.operations.table import OPERATOR, READER, SUBMITTER, Caller, operation
 from unstuck.store.port import FeedFilter
@@ -45,16 +45,17 @@ def list_(
     wait: Duration = 0.0,
 ) -> Page[FeedEventView]:
     """What is kept of the feed, the oldest first, from the beginning or behind a cursor. `next` is where to go on,
-    also where nothing follows yet. `wait`: where nothing does, for so many seconds, 60 at most, until it does."""
+    also where nothing follows yet; a page of large events is short. `wait`: where nothing does, for so many seconds,
+    60 at most, until it does."""
     most, longest = check_limit(limit), patience(wait, "wait")
     stream = Stream(
         _reader(caller, after or START, wanted(caller, kinds, job, workflow, target, topic)), follow=False
     )
     clock, never = MachineClock(), threading.Event()
-    items, watch = tuple(islice(stream, most)), Watch(longest, clock)
+    items, watch = _page(stream, most), Watch(longest, clock)
     while not items and (pause := watch.pause()) is not None:
         clock.wait(never, pause)
-        items = tuple(islice(stream, most))
+        items = _page(stream, most)
     return Page(items=items, next=stream.cursor)
 
 
@@ -144,6 +145,11 @@ def publish(
         expires_at=done.expires_at,
         repeated=done.is_repeat,
     )
+
+
+def _page(stream: Stream[FeedEventView], most: int) -> tuple[FeedEventView, ...]:
+    """The cursor moves with what is taken, so a page that is short because of its size goes on behind it."""
+    return tuple(bounded(stream, most, size_of_news)[0])
 
 
 def check_limit(limit: Any) -> int:

@@ -29,6 +29,7 @@ from unstuck.model.errors import (
 )
 from unstuck.model.job import AfterFailure, JobRecord
 from unstuck.model.parts import MOST_PARTS
+from unstuck.model.waits import MOST_STEPS, MOST_WAITS
 from unstuck.observe.flow import family
 from unstuck.observe.logs import Logs
 from unstuck.observe.lookup import State
@@ -36,7 +37,7 @@ from unstuck.observe.parts import PartialsReader
 from unstuck.observe.stream import Looks, Source
 from unstuck.observe.wait import wait_for_end
 from unstuck.operations import job_reads, submitting
-from unstuck.operations.bounds import bounded, size_of_attempt
+from unstuck.operations.bounds import bounded, size_of_attempt, size_of_wait
 from unstuck.operations.filters import job_filter
 from unstuck.operations.kinds import (
     UNSAID,
@@ -184,13 +185,16 @@ def follow_logs(caller: Caller, job: str, *, attempt: int | None = None, level: 
     return Looks(reader.look, view, lambda piece: piece.attempt)
 
 
-@operation(role=READER, limited="kept", whose="any", errors=NAMED)
-def steps(caller: Caller, job: str) -> Page[StepView]:
-    """The steps that a job has finished, in the order it did. Later attempts get their results instead of running
-    them again."""
-    record = caller.lookup.job(job)
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED)
+def steps(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = 1000) -> Page[StepView]:
+    """The steps that a job has finished, in the order it did, behind the first `after` of them. Later attempts get
+    their results instead of running them again."""
+    record, behind = caller.lookup.job(job), number_of(after) or 0
+    most = whole_number(limit, "limit", 1, MOST_STEPS)
+    found, is_full = bounded(caller.lookup.steps(record.id, behind), most, lambda step: len(step.result))
     hide = caller.redactions[record.workflow]
-    return Page(items=tuple(StepView.of(each, hide) for each in caller.lookup.steps(record.id)))
+    items = tuple(StepView.of(each, hide) for each in found)
+    return Page(items=items, next=str(behind + len(items)) if is_full else None)
 
 
 @operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED)
@@ -215,12 +219,15 @@ def follow_partials(caller: Caller, job: str, *, after: Cursor | None = None) ->
     return Looks(reader.look, view, lambda part: part.number)
 
 
-@operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")
-def waits(caller: Caller, job: str) -> Page[WaitView]:
-    """All that a job ever waited for, the oldest first."""
-    record = caller.lookup.job(job)
+@operation(role=READER, limited="kept", whose="any", paged="after", errors=NAMED, command="jobs show")
+def waits(caller: Caller, job: str, *, after: Cursor | None = None, limit: int = 1000) -> Page[WaitView]:
+    """What a job ever waited for, the oldest first, behind the first `after` of them."""
+    record, behind = caller.lookup.job(job), number_of(after) or 0
+    most = whole_number(limit, "limit", 1, MOST_WAITS)
+    found, is_full = bounded(caller.lookup.waits(record.id, behind), most, size_of_wait)
     hide = caller.redactions[record.workflow]
-    return Page(items=tuple(WaitView.of(each, hide) for each in caller.lookup.waits(record.id)))
+    items = tuple(WaitView.of(each, hide) for each in found)
+    return Page(items=items, next=str(behind + len(items)) if is_full else None)
 
 
 @operation(role=READER, limited="kept", whose="any", errors=NAMED, command="jobs show")

@@ -134,6 +134,17 @@ class Keyring:
         self._note_use(known, now)
         return known.identity
 
+    def standing(self, ident: str) -> Identity:
+        """Of a key that was shown before, by its id, as long as it works. Unauthenticated; StoreError."""
+        known = self._recall(ident)
+        if known is not None and self._clock.boot() < known.fresh_until:
+            return known.identity
+        known = self._look_up(ident, None)
+        if known is None:
+            self._forget(ident)
+            raise Unauthenticated
+        return known.identity
+
     def close(self) -> None:
         """Nothing is authenticated any more that is written down."""
         self._closed.set()
@@ -186,18 +197,20 @@ class Keyring:
         with self._lock:
             return self._known.get(ident)
 
-    def _look_up(self, ident: str | None, given: str) -> _Known | None:
-        """Fresh from before the question on: what is revoked while it is answered is known in time."""
+    def _look_up(self, ident: str | None, given: str | None) -> _Known | None:
+        """Fresh from before the question on: what is revoked while it is answered is known in time. `given`: the
+        digest of what was shown; None: it was shown before."""
         if ident is None:
             return None
         asked = self._clock.boot()
-        seen = self._store.shown_key(ident, given)
-        is_right = compare_digest(seen.key.digest if seen else _NOBODY, given)
+        seen = self._store.key(ident) if given is None else self._store.shown_key(ident, given)
+        stored = seen.key.digest if seen else _NOBODY
+        is_right = given is None or compare_digest(stored, given)
         identity = Identity.of(seen.key) if seen and is_right and seen.key.state(seen.at) == "active" else None
         if seen is None or identity is None:
             return None
         left = FRESH if seen.key.expires_at is None else (seen.key.expires_at - seen.at).total_seconds()
-        return self._remember(ident, _Known(given, identity, asked + min(FRESH, left), 0.0))
+        return self._remember(ident, _Known(stored, identity, asked + min(FRESH, left), 0.0))
 
     def _remember(self, ident: str, found: _Known) -> _Known:
         with self._lock:

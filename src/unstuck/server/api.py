@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 from unstuck.clock import Clock
 from unstuck.operations.together import Together
 from unstuck.server import bodies, endpoints, openapi, seeds, sse
-from unstuck.server.browsers import Browsers
 from unstuck.server.connections import LONGEST_ANSWER
 from unstuck.server.door import Admitted, HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
@@ -32,6 +31,7 @@ from unstuck.server.rates import Rates
 from unstuck.server.sessions import Sessions
 from unstuck.server.stay import Pieces, Stay
 from unstuck.server.submits import Submits
+from unstuck.server.tickets import StreamTickets
 
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
 PATIENT = 32
@@ -49,8 +49,8 @@ _SAFE = [
 ]
 
 
-def all_endpoints(together: Together, live: Live, browsers: Browsers | None) -> list[Endpoint]:
-    others = (Submits(together), live, Sessions(browsers))
+def all_endpoints(together: Together, live: Live, door: HttpDoor) -> list[Endpoint]:
+    others = (Submits(together), live, Sessions(door.browsers), StreamTickets(door.tickets))
     return [*endpoints.of_routes(), *(each for some in others for each in some.endpoints()), *seeds.endpoints()]
 
 
@@ -77,7 +77,7 @@ class Api:
         self._patient = Lane("http-waits", PATIENT, waiting=0)
         self._live = Lane("http-live", LIVE, waiting=2 * MOST_GUESTS)
         self._guests = Guests(partial(door.admit, is_use=False), self._live, clock)
-        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door.browsers))
+        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door))
         self._is_leaving = False
 
     def leave(self) -> None:
@@ -115,6 +115,9 @@ class Api:
             return
         if exchange.has_body and not exchange.is_read:
             answer.headers["Connection"] = "close"  # else its sender could go on for ever
+        if exchange.is_to_stay and answer.status in (429, 503):
+            # Else ten thousand who want a stream and get none would hold every connection there may be.
+            answer.headers["Connection"] = "close"
         kept = "private, no-cache" if exchange.method in ("GET", "HEAD") else "no-store"
         headers = answer.raw_headers(_SAFE, ("Cache-Control", kept), ("X-Request-Id", exchange.request_id))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -134,6 +137,7 @@ class Api:
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")
         if endpoint.stays is not None and (stay := endpoint.stays(exchange)) is not None:
+            exchange.is_to_stay = True
             return await self._stay(stay, exchange, receive, send)
         lane = self._patient if endpoint.waits else self._lane
         answer = await lane.run(lambda: self._ask(endpoint, exchange))

@@ -1,6 +1,6 @@
-"""The door: who asks. By a key; by the cookie of a browser that has shown one; by what the program says in which we
-are mounted; or without any, from this machine. Of a key and a cookie the key counts: no page of another site can
-add it.
+"""The door: who asks. By a key; by a ticket for one stream that a key was given; by the cookie of a browser that has
+shown a key; by what the program says in which we are mounted; or without any, from this machine. Of a key and a
+cookie the key counts: no page of another site can add it.
 
 A database without keys is open to this machine alone, as its command line is. A browser on this machine carries the
 requests of any page, so what a page of another site could send is refused: a Host that is not this machine's (a name
@@ -17,9 +17,11 @@ from typing import Any
 from unstuck.clock import Clock
 from unstuck.model.errors import Unauthenticated, WrongArguments
 from unstuck.model.keys import KEY_BEGINNING
+from unstuck.operations.keyring import Identity
 from unstuck.operations.table import Caller
+from unstuck.operations.tickets import Tickets
 from unstuck.server.browsers import Browsers
-from unstuck.server.exchange import Exchange
+from unstuck.server.exchange import TICKET, Exchange, stream_of
 from unstuck.server.local import check_local
 from unstuck.server.problems import HttpProblem
 from unstuck.server.who import Auth
@@ -53,6 +55,7 @@ class HttpDoor:
         local: Caller | None = None,
         auth: Auth | None = None,
         browsers: Browsers | None = None,
+        tickets: Tickets,
     ) -> None:
         self._authenticate = authenticate
         self._has_keys = has_keys
@@ -61,18 +64,23 @@ class HttpDoor:
         self._local = local
         self._auth = auth
         self.browsers = browsers
+        self.tickets = tickets
         self._lock = threading.Lock()
         self._known: tuple[float, bool] | None = None
 
     def admit(self, exchange: Exchange, *, is_use: bool = True) -> Admitted:
         """Who asks. With `is_use` false it is only asked whether they still may: a stream that somebody left open
         keeps no browser logged in."""
+        if exchange.ticketed is not None:
+            return self._by_identity(self.tickets.still(exchange.ticketed), exchange)
         shown = exchange.headers.get("authorization")
         if shown is not None and (self._auth is None or is_key_of_ours(shown)):
             scheme, _, key = shown.partition(" ")
             if scheme.lower() != "bearer":
                 raise Unauthenticated("show an API key: `Authorization: Bearer usk_…`")
             return self._by_key(key.strip(), exchange)
+        if (ticket := exchange.ticket) is not None:
+            return self._by_ticket(ticket, exchange)
         if self._auth is not None:
             if (who := self._auth(exchange.scope)) is None:
                 raise Unauthenticated("you are not known here")
@@ -84,7 +92,7 @@ class HttpDoor:
         if browser is None:
             raise Unauthenticated("an API key is needed: `Authorization: Bearer usk_…`")
         exchange.browser = browser
-        return Admitted(_from(exchange, browser.identity.caller(self._base())), browser.identity.key)
+        return self._by_identity(browser.identity, exchange)
 
     def admit_to_log_in(self, exchange: Exchange) -> Admitted:
         """Whose key stands in the body: never in an address, which is logged and remembered."""
@@ -96,6 +104,18 @@ class HttpDoor:
     def _by_key(self, key: str, exchange: Exchange) -> Admitted:
         caller = self._authenticate(key, exchange.address or "")
         return Admitted(_from(exchange, caller), caller.key or caller.by)
+
+    def _by_ticket(self, ticket: str, exchange: Exchange) -> Admitted:
+        """Once; what is asked again later is whether its key still works."""
+        if not exchange.wants_stream:
+            raise Unauthenticated("a ticket opens a stream (Accept: text/event-stream), and nothing else")
+        identity = self.tickets.use(ticket, stream_of(exchange.own_path, exchange.query))
+        exchange.ticketed = identity.key
+        exchange.query = [pair for pair in exchange.query if pair[0] != TICKET]
+        return self._by_identity(identity, exchange)
+
+    def _by_identity(self, identity: Identity, exchange: Exchange) -> Admitted:
+        return Admitted(_from(exchange, identity.caller(self._base())), identity.key)
 
     def admit_probe(self, exchange: Exchange) -> None:
         """Who may know whether we are ready: this machine itself, and who shows a key that works."""

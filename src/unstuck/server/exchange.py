@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from starlette.types import Scope
 
@@ -16,7 +16,7 @@ from unstuck import tracing
 from unstuck.chance import Labels
 from unstuck.model.trace import HEADERS, TraceContext
 from unstuck.operations.browser_sessions import KnownBrowser
-from unstuck.server import bodies
+from unstuck.server import bodies, sse
 from unstuck.server.problems import HttpProblem
 from unstuck.views import as_json
 
@@ -24,6 +24,8 @@ MOST_HEADERS = 100
 MOST_HEADER_BYTES = 32 << 10
 MOST_PARAMETERS = 200
 MOST_PATH = 4096
+#: What a query calls a ticket.
+TICKET = "ticket"
 #: Headers that are said once at most: of two, a proxy or a check of ours might believe the other one.
 _ONCE = frozenset(
     {"host", "content-length", "content-type", "authorization", "idempotency-key", "origin", "sec-fetch-site"}
@@ -65,8 +67,12 @@ class Exchange:
         self.path: Mapping[str, str] = {}
         self.body = b""
         self.is_read = False
+        #: It is answered when something happens, or bit by bit.
+        self.is_to_stay = False
         #: The browser that asks, if it is known by its cookie.
         self.browser: KnownBrowser | None = None
+        #: The id of the key whose ticket has opened it.
+        self.ticketed: str | None = None
         #: Where we are mounted into a program that traces its requests, its own span.
         self._around = tracing.current()
 
@@ -83,6 +89,16 @@ class Exchange:
     @property
     def has_body(self) -> bool:
         return "transfer-encoding" in self.headers or self.headers.get("content-length", "0") != "0"
+
+    @property
+    def wants_stream(self) -> bool:
+        """Whether it accepts nothing but a stream, as browsers' EventSource does."""
+        kinds = [kind.partition(";")[0].strip().lower() for kind in self.headers.get("accept", "").split(",")]
+        return self.method == "GET" and kinds == [sse.MEDIA_TYPE]
+
+    @property
+    def ticket(self) -> str | None:
+        return next((text for name, text in self.query if name == TICKET), None)
 
     def check(self) -> None:
         """What no request of a decent client has."""
@@ -125,6 +141,12 @@ class Exchange:
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise HttpProblem("NotAsJson", "a change needs Content-Type: application/json")
+
+
+def stream_of(path: str, query: Iterable[tuple[str, str]]) -> str:
+    """One spelling of the stream that is asked for. Where it begins is not part of it: a reader goes on from where it
+    was cut."""
+    return f"{path}?{urlencode(sorted(pair for pair in query if pair[0] not in (TICKET, 'after')))}"
 
 
 def _split(root: str, raw_path: str) -> tuple[str, str]:

@@ -171,9 +171,9 @@ class Guests:
 
 
 def _credentials(guest: Guest) -> object:
-    """The key that it shows; whoever shows none is asked about alone: the program that we are mounted in may know it
-    by anything."""
-    shown, admitted = guest.exchange.headers.get("authorization"), guest.admitted
+    """The key that it shows, or that gave it its ticket; whoever shows none is asked about alone: the program that we
+    are mounted in may know it by anything."""
+    shown, admitted = guest.exchange.headers.get("authorization") or guest.exchange.ticketed, guest.admitted
     if (shown is not None and admitted.caller.key) or admitted.counted_as is None:
         return shown, admitted.caller.by
     return guest

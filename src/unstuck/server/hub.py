@@ -11,6 +11,9 @@ the desk because another server gave it out, is read from the store by whoever l
 full is behind: its buffer is let go, and it resumes later, from its own cursor, in the same way. So nobody's slowness
 costs more than a buffer, and none of it loses an event.
 
+What jobs print and give of their results is no event. Of the jobs that somebody follows the thread asks, now and
+then and for all of them at once, how much there is by now; whoever follows one with more is woken, and reads it.
+
 Nobody listens: nothing is read.
 """
 
@@ -30,24 +33,28 @@ from unstuck.model.redaction import Redactions
 from unstuck.observe.feed import NOW, Reader, place_of
 from unstuck.observe.stream import Found
 from unstuck.server.sse import encoded
-from unstuck.store.port import FeedEvent, FeedFilter, Store
+from unstuck.store.port import FeedEvent, FeedFilter, OutputMark, Store
 from unstuck.telemetry import logger
 from unstuck.views.flow import FeedEventView
 
 N = TypeVar("N")
+W = TypeVar("W")
 
 #: Seconds between two looks: after news, and the longest while all is quiet.
 SOON = 0.02
 LATE = 0.1
 GROWTH = 1.3
 #: Seconds from one look to the next at least, unless there was more than was told: many changes are one look.
-GAP = 0.01
+GAP = 0.02
 #: Seconds until the next look at a store that is away.
 AWAY = 1.0
 #: Seconds for which it goes on looking after the last listener left: a long poll is back in a moment.
 LINGER = 5.0
 #: Seconds in which the feed must have been looked at for whoever joins.
 LONGEST_START = 5.0
+#: Seconds between two questions whether followed jobs have printed or given something, and about how many one is.
+OUTPUT_EVERY = 0.2
+MOST_JOBS_ASKED = 500
 #: Events that are told at a time, and that a desk remembers.
 CHUNK = 200
 RECENT = 500
@@ -88,10 +95,14 @@ class HeardEvent:
 class FeedListener:
     """One who listens, on the loop of its desk. `wake` is set when there is something to take, or to do."""
 
-    def __init__(self, desk: Desk, wanted: FeedFilter, wake: asyncio.Event, sees_all: bool) -> None:
+    def __init__(
+        self, desk: Desk, wanted: FeedFilter, wake: asyncio.Event, sees_all: bool, follows: str | None = None
+    ) -> None:
         self.desk = desk
         self.wanted = wanted
         self.sees_all = sees_all
+        #: The job whose output it follows: what that prints or gives wakes it too.
+        self.follows = follows
         #: It is told nothing until it resumes.
         self.is_behind = True
         #: It did not take what it had in time: nobody waits for it until it has.
@@ -144,6 +155,10 @@ class FeedListener:
             self.is_slow = False
         return found
 
+    def stir(self) -> None:
+        """There is something to look at."""
+        self._wake.set()
+
     def fall_behind(self) -> None:
         self._let_go()
         self.is_behind = True
@@ -171,6 +186,8 @@ class Desk:
         #: The filters that name a job, by that; the others by their tenant, None: those of all tenants.
         self._by_job: dict[str, set[FeedFilter]] = {}
         self._by_tenant: dict[str | None, set[FeedFilter]] = {}
+        #: Those who follow the output of a job, by that.
+        self._followers: dict[str, set[FeedListener]] = {}
         #: Seconds for which listeners may be waited for, and since when so many.
         self._room, self._room_at = LONGEST_ROOM, loop.time()
 
@@ -181,12 +198,16 @@ class Desk:
     def add(self, listener: FeedListener) -> None:
         wanted = listener.wanted
         self._listeners.setdefault(wanted, set()).add(listener)
+        if listener.follows is not None:
+            self._followers.setdefault(listener.follows, set()).add(listener)
         if wanted.job is not None:
             self._by_job.setdefault(wanted.job, set()).add(wanted)
         else:
             self._by_tenant.setdefault(wanted.tenant, set()).add(wanted)
 
     def remove(self, listener: FeedListener) -> None:
+        if listener.follows is not None and listener.follows in self._followers:
+            _discard(self._followers, listener.follows, listener)
         wanted, left = listener.wanted, self._listeners.get(listener.wanted, set())
         left.discard(listener)
         if left:
@@ -196,6 +217,17 @@ class Desk:
             _discard(self._by_job, wanted.job, wanted)
         else:
             _discard(self._by_tenant, wanted.tenant, wanted)
+
+    @property
+    def followed(self) -> list[str]:
+        """The jobs whose output somebody follows."""
+        return list(self._followers)
+
+    def stir(self, jobs: Iterable[str]) -> None:
+        """These have printed or given something."""
+        for job in jobs:
+            for listener in self._followers.get(job, ()):
+                listener.stir()
 
     def begin(self, cursor: str) -> None:
         """From here on everything is told. Whoever took part before is behind."""
@@ -275,14 +307,20 @@ class Hub:
         self._is_away = False
         self._has_more = False
         self._never = threading.Event()
+        #: What was known last of the output of followed jobs, and when it was asked.
+        self._output: dict[str, OutputMark] = {}
+        self._output_at = 0.0
 
-    async def join(self, wanted: FeedFilter, wake: asyncio.Event, *, sees_all: bool = False) -> FeedListener:
-        """StoreUnavailable if the feed cannot be looked at. Whoever joins leaves again."""
+    async def join(
+        self, wanted: FeedFilter, wake: asyncio.Event, *, sees_all: bool = False, follows: str | None = None
+    ) -> FeedListener:
+        """StoreUnavailable if the feed cannot be looked at. Whoever joins leaves again. `follows`: a job of which it
+        is also woken when that prints, or gives a part of its result."""
         loop = asyncio.get_running_loop()
         with self._lock:
             if (desk := self._desks.get(loop)) is None:
                 desk = self._desks[loop] = Desk(loop)
-            listener = FeedListener(desk, wanted, wake, sees_all)
+            listener = FeedListener(desk, wanted, wake, sees_all, follows)
             desk.add(listener)
             self._start()
         try:
@@ -351,6 +389,7 @@ class Hub:
     def _start(self) -> None:
         if not self._is_closed and (self._thread is None or not self._thread.is_alive()):
             self._reader = None
+            self._output.clear()
             self._thread = threading.Thread(target=self._run, name="unstuck-hub", daemon=True)
             self._thread.start()
 
@@ -416,7 +455,25 @@ class Hub:
             self._has_more |= not is_last
             for desk in desks:
                 self._tell(desk, heard, self._reader.cursor)
+        self._look_at_output(desks)
         return found
+
+    def _look_at_output(self, desks: Sequence[Desk]) -> None:
+        """One question about all jobs whose output is followed, however many follow it. Of a job that was not asked
+        about before it is not known what its followers have seen: they look."""
+        now = self._clock.boot()
+        if now - self._output_at < OUTPUT_EVERY:
+            return
+        with self._lock:
+            followed = sorted({job for desk in desks for job in desk.followed})
+        found: dict[str, OutputMark] = {}
+        for first in range(0, len(followed), MOST_JOBS_ASKED):
+            found |= self._store().output_marks(followed[first : first + MOST_JOBS_ASKED])
+        changed = [job for job, mark in found.items() if mark != self._output.get(job)]
+        self._output, self._output_at = found, now
+        if changed:
+            for desk in desks:
+                self._post(desk, partial(desk.stir, changed))
 
     def _begin(self, desk: Desk, cursor: str) -> None:
         if self._post(desk, lambda: desk.begin(cursor)):
@@ -465,7 +522,7 @@ def _finish(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _discard(index: dict[N, set[FeedFilter]], name: N, wanted: FeedFilter) -> None:
+def _discard(index: dict[N, set[W]], name: N, wanted: W) -> None:
     index[name].discard(wanted)
     if not index[name]:
         del index[name]

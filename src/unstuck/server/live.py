@@ -37,9 +37,6 @@ T = TypeVar("T")
 HEARTBEAT = 15.0
 #: Milliseconds after which a reader that was cut comes again; those whom a leaving server sends away, up to twice so.
 RETRY = 2000
-#: Seconds between two looks at what a job prints or gives: the feed does not tell of that.
-LOOK_SOON = 0.1
-LOOK_LATE = 1.0
 
 _CHANCE = SystemChance()
 
@@ -64,7 +61,7 @@ class Live:
         ]
 
     def _events(self, exchange: Exchange) -> Stay | None:
-        if wants_stream(exchange):
+        if exchange.wants_stream:
             return EventStream(self, exchange)
         return EventPoll(self, exchange) if _said(exchange, "wait") not in (None, "0") else None
 
@@ -72,7 +69,7 @@ class Live:
         return JobWait(self, exchange) if _said(exchange, "timeout") != "0" else None
 
     def _of_job(self, exchange: Exchange) -> Stay | None:
-        return JobStream(self, exchange) if wants_stream(exchange) else None
+        return JobStream(self, exchange) if exchange.wants_stream else None
 
 
 #: Operations that also answer with a stream, and what follows what they list.
@@ -81,12 +78,6 @@ STREAMED: dict[str, Operation[Any, Any]] = {
     "jobs.logs": jobs.follow_logs,
     "jobs.partials": jobs.follow_partials,
 }
-
-
-def wants_stream(exchange: Exchange) -> bool:
-    """Whether it accepts nothing but a stream, as browsers' EventSource does."""
-    kinds = [kind.partition(";")[0].strip().lower() for kind in exchange.headers.get("accept", "").split(",")]
-    return exchange.method == "GET" and kinds == [sse.MEDIA_TYPE]
 
 
 def _said(exchange: Exchange, name: str) -> str | None:
@@ -261,14 +252,14 @@ class JobStream:
         self._job = jobs.wait(who, args[0], timeout=0).id
 
     async def serve(self, guest: Guest) -> Pieces:
-        listener = await self._live.hub.join(FeedFilter(job=self._job), guest.wake)
+        listener = await self._live.hub.join(FeedFilter(job=self._job), guest.wake, follows=self._job)
         guest.at_end.append(lambda: self._live.hub.leave(listener))
         return Pieces(self._pieces(guest, listener))
 
     async def _pieces(self, guest: Guest, listener: FeedListener) -> AsyncGenerator[bytes, None]:
         yield sse.retry(RETRY)
-        pause, quiet = LOOK_SOON, 0.0
         while guest.reason is None:
+            # It takes part before it looks: what is committed later wakes it.
             listener.resume(listener.desk.cursor)
             guest.wake.clear()
             try:
@@ -277,16 +268,12 @@ class JobStream:
                 yield sse.end("unavailable", RETRY)
                 return
             if taken := [*self._taken()]:
-                pause, quiet = LOOK_SOON, 0.0
                 yield b"".join(taken)
             if found is Found.OVER:
                 yield sse.end("over", RETRY)
                 return
-            if found is not Found.MORE and guest.reason is None and not await guest.wait(pause):
-                pause, quiet = min(LOOK_LATE, 2 * pause), quiet + pause
-                if quiet >= HEARTBEAT:
-                    quiet = 0.0
-                    yield sse.mark()
+            if found is not Found.MORE and guest.reason is None and not await guest.wait(HEARTBEAT):
+                yield sse.mark()
         yield _farewell(guest)
 
     def _taken(self) -> Iterator[bytes]:

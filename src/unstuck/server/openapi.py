@@ -12,8 +12,8 @@ import msgspec
 
 from unstuck.model import errors
 from unstuck.operations.routes import PREFIX, HttpRoute, is_told_as_json, kinds_of, routes
-from unstuck.operations.table import INCLUDED, PLATFORM_ADMIN, Role
-from unstuck.server import seeds, sessions, sse, submits
+from unstuck.operations.table import INCLUDED, PLATFORM_ADMIN, READER, Role
+from unstuck.server import seeds, sessions, sse, submits, tickets
 from unstuck.server.live import STREAMED
 from unstuck.server.problems import ERRORS, MEDIA_TYPE, REFUSALS
 from unstuck.version import __version__
@@ -79,13 +79,15 @@ def document(role: Role = PLATFORM_ADMIN) -> dict[str, Any]:
     found = {place: route for place, route in known.items() if route.operation.entry.role in INCLUDED[role]}
     every = list(found.values())
     kinds = [each for route in every for each in (route.answer, route.query, route.body) if each is not None]
-    kinds.append(sessions.AskerView)
+    kinds += [sessions.AskerView, tickets.TicketView]
     schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     of = dict(zip(map(_name, kinds), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for (path, name), route in found.items():
         paths.setdefault(path, {})[route.method.lower()] = _operation(name, route, of, components)
     paths[sessions.PATH] = sessions.documented(_problem)
+    if READER in INCLUDED[role]:
+        paths[tickets.PATH] = tickets.documented(_problem)
     # Queries are told field by field.
     queries = {route.query.__name__ for route in every}
     components = {name: _mended(schema) for name, schema in components.items() if name not in queries}
@@ -101,7 +103,9 @@ def document(role: Role = PLATFORM_ADMIN) -> dict[str, Any]:
             },
         },
         "security": [{"key": []}, {"cookie": []}],
-        "tags": [{"name": noun} for noun in sorted({*(route.operation.noun for route in every), "session"})],
+        "tags": [
+            {"name": noun} for noun in sorted({*(route.operation.noun for route in every), "session", "ticket"})
+        ],
     }
 
 

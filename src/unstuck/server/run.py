@@ -6,6 +6,7 @@ Second: it ends at once.
 
 from __future__ import annotations
 
+import gc
 import resource
 import socket
 import threading
@@ -25,6 +26,12 @@ from unstuck.worker.loops import Loop
 
 #: Seconds that requests have to end once the server is told to stop.
 LONGEST_LEAVE = 30
+#: Seconds between two full runs of the collector. One looks at everything that lives, which is mostly those who stay,
+#: and holds up everybody: with 1500 of them for 90 ms. Left to itself it comes every few seconds, by what is
+#: allocated for requests that have long been answered.
+COLLECT_EVERY = 60
+#: The collector's own third threshold: never.
+_NEVER = 1 << 30
 
 
 class HttpServer:
@@ -59,7 +66,8 @@ class HttpServer:
         _allow_connections()
         self._keeper.start()
         try:
-            self._uvicorn.run([listener])
+            with _rare_collections():
+                self._uvicorn.run([listener])
         finally:
             self._keeper.stop()
             self._api.close()
@@ -76,6 +84,12 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, leave: Callable[[], None], config: uvicorn.Config) -> None:
         super().__init__(config)
         self._leave = leave
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second."""
+        if gc.get_threshold()[2] == _NEVER and counter % (10 * COLLECT_EVERY) == 10 * COLLECT_EVERY - 1:
+            gc.collect()
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -95,6 +109,23 @@ class _Uvicorn(uvicorn.Server):
         if self.should_exit:
             self.force_exit = True
         self.should_exit = True
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """What was imported stays for good: it is not looked at again. Only in a process of our own, which runs us on its
+    main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(usual[0], usual[1], _NEVER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def _allow_connections() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 from unstuck.cli import options, output
@@ -12,31 +12,44 @@ from unstuck.cli.parser import option
 from unstuck.cli.session import opened
 from unstuck.observe.stream import Stream
 from unstuck.operations import jobs
-from unstuck.views.flow import PartialView
+from unstuck.operations.table import Caller
+from unstuck.views import Page, plain
+from unstuck.views.flow import PartialView, StepView
 
 
 def steps(job: options.JobName, *, common: options.Common) -> None:
     """The steps that a job has finished. Later attempts get their results instead of running them again."""
     with opened(common) as session:
-        page, now = jobs.steps(session.caller, job), session.now()
-    if common.json:
-        output.emit_page(page)
-        return
-    output.table(
-        ["STEP", "RUN", "ATTEMPT", "FINISHED", "TOOK", "RESULT"],
-        [
-            (
-                called(s.name, s.ordinal),
-                s.run,
-                f"#{s.attempt}",
-                output.age(s.at, now),
-                output.duration(s.duration_ms / 1000),
-                first_line(as_json(s.result)),
-            )
-            for s in page
-        ],
-        empty="it has finished no step so far; ctx.step(name, function) makes one",
-    )
+        now = session.now()
+        if common.json:
+            for page in _pages_of_steps(session.caller, job):
+                output.emit_each(map(plain, page))
+            return
+        output.table(
+            ["STEP", "RUN", "ATTEMPT", "FINISHED", "TOOK", "RESULT"],
+            [
+                (
+                    called(s.name, s.ordinal),
+                    s.run,
+                    f"#{s.attempt}",
+                    output.age(s.at, now),
+                    output.duration(s.duration_ms / 1000),
+                    first_line(as_json(s.result)),
+                )
+                for page in _pages_of_steps(session.caller, job)
+                for s in page
+            ],
+            empty="it has finished no step so far; ctx.step(name, function) makes one",
+        )
+
+
+def _pages_of_steps(caller: Caller, job: str) -> Iterator[Page[StepView]]:
+    """All of them, some at a time: their results may be large."""
+    after: str | None = "0"
+    while after is not None:
+        page = jobs.steps(caller, job, after=after)
+        yield page
+        after = page.next
 
 
 def partials(

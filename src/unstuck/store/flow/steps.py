@@ -18,6 +18,7 @@ from unstuck.model.payload import MAX_NAME, check_text
 from unstuck.model.waits import MOST_STEPS, Journal, StepRecord
 from unstuck.store.database import SLOW_SHARE, Database, Row, Transaction
 from unstuck.store.flow import children, parts, usage
+from unstuck.store.flow.pages import CHUNK_ROWS, PAGE_BYTES, PAGE_ROWS, rows_behind
 from unstuck.store.guard import isolation
 from unstuck.store.life import fence
 from unstuck.store.port import NewStep, Verdict
@@ -29,11 +30,6 @@ T = TypeVar("T")
 MAX_STEP = 8 << 20
 LONGEST_MS = 1 << 48
 CHUNK_CHARACTERS = 4 << 20
-
-PAGE_ROWS = 500
-PAGE_BYTES = 1 << 20
-#: SQLite must read what it measures: not too much of it at once. PostgreSQL need not.
-CHUNK_ROWS = 50
 
 
 # --- record -------------------------------------------------------------------------------------------------------
@@ -191,6 +187,13 @@ def _step(row: Row) -> StepRecord:
 def steps_of(t: Transaction, tenant: str, uid: str) -> list[StepRecord]:
     """In the order they were finished."""
     return by_number(t, job_row(t, tenant, uid)["number"])
+
+
+def steps_page(t: Transaction, tenant: str, uid: str, skip: int) -> list[StepRecord]:
+    """Some of them in that order, behind the first `skip`. Nobody changes one that is there, and new ones come last,
+    so a page may go on by counting."""
+    job = job_row(t, tenant, uid)["number"]
+    return [_step(row) for row in rows_behind(t, "steps_page", skip, job=job)]
 
 
 def by_number(t: Transaction, job: int) -> list[StepRecord]:

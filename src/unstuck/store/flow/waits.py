@@ -37,6 +37,7 @@ from unstuck.model.waits import (
 )
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children
+from unstuck.store.flow.pages import rows_behind
 from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, ahead_of
 from unstuck.store.read.lookup import job_row
@@ -380,6 +381,12 @@ def begin_run(t: Transaction, row: Row, run: int) -> None:
 def of_job(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:
     job_row(t, tenant, uid)
     return by_id(t, tenant, uid)
+
+
+def waits_page(t: Transaction, tenant: str, uid: str, skip: int) -> list[WaitRecord]:
+    """Some of them in the same order, behind the first `skip`: what a job asks for next comes last."""
+    job = job_row(t, tenant, uid)["number"]
+    return [wait_of(row) for row in rows_behind(t, "waits_page", skip, job=job)]
 
 
 def by_id(t: Transaction, tenant: str, uid: str) -> list[WaitRecord]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from unstuck.model.errors import KeyEnded, UnknownKey
@@ -15,7 +16,7 @@ from unstuck.store.port import SeenKey
 from unstuck.store.rows import instant, instant_or_none, listed, packed, span
 
 LAST = 1 << 62
-#: Browser sessions that ended: whoever begins one takes so many of them away.
+#: Browser sessions and tickets that ended: whoever begins one takes so many of them away.
 FORGOTTEN_AT_ONCE = 100
 #: Of one key as many browser sessions go on: the next one ends the oldest.
 MOST_SESSIONS = 100
@@ -181,3 +182,18 @@ def _session(row: Row) -> BrowserSession:
         ends_at=min(ends),
         at=instant(row["now"]),
     )
+
+
+# --- tickets ------------------------------------------------------------------------------------------------------
+
+
+def add_ticket(t: Transaction, digest: str, key: str, lasting: float) -> datetime:
+    t.run("forget_tickets", batch=FORGOTTEN_AT_ONCE)
+    row = t.one("add_ticket", digest=digest, key=key, lasting=span(lasting))
+    assert row is not None
+    return instant(row["ends_at"])
+
+
+def use_ticket(t: Transaction, digest: str) -> str | None:
+    row = t.one("use_ticket", digest=digest)
+    return None if row is None else str(row["key"])

@@ -66,7 +66,17 @@ class FlowPort(Protocol):
         """All that a job ever waited for, the oldest first."""
         ...
 
-    def steps_of(self, tenant: str, job: str) -> list[StepRecord]: ...
+    def steps_of(self, tenant: str, job: str) -> list[StepRecord]:
+        """In the order they were finished."""
+        ...
+
+    def waits_page(self, tenant: str, job: str, skip: int = 0) -> list[WaitRecord]:
+        """The same waits behind the first `skip`, some at a time, bounded in rows and bytes; none: those were all."""
+        ...
+
+    def steps_page(self, tenant: str, job: str, skip: int = 0) -> list[StepRecord]:
+        """The same of steps."""
+        ...
 
     def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         """Its partial results above this number, the lowest number first."""

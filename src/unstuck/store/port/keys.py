@@ -1,4 +1,4 @@
-"""The keys' port: who may ask over HTTP, and the browser sessions that were begun with a key."""
+"""The keys' port: who may ask over HTTP, and the browser sessions and tickets that were begun with a key."""
 
 from __future__ import annotations
 
@@ -74,4 +74,12 @@ class KeysPort(Protocol):
 
     def end_browser_session(self, by: str, *, number: int | None = None, digest: str | None = None) -> bool:
         """False: there is none."""
+        ...
+
+    def add_ticket(self, digest: str, key: str, lasting: float) -> datetime:
+        """A ticket of this key, told by its digest; when it ends."""
+        ...
+
+    def use_ticket(self, digest: str) -> str | None:
+        """The id of its key, to one caller only. None: there is none, it was used, or its time is over."""
         ...

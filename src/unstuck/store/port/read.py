@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from unstuck.model.guard import EVERY
 from unstuck.model.job import AttemptRecord, EventRecord, JobRecord, WorkerRecord
@@ -129,6 +130,15 @@ class FeedBounds:
     newest: str
 
 
+class OutputMark(NamedTuple):
+    """How much a job has printed and given so far: the last attempt that printed, how many bytes, its last part. It
+    is another one as soon as there is more."""
+
+    attempt: int
+    size: int
+    part: int
+
+
 @dataclass(frozen=True, slots=True)
 class LockHolder:
     """A session that has held rows or tables of ours for `held_for` seconds (None: this user may not know), and how
@@ -186,6 +196,10 @@ class ReadPort(Protocol):
         ...
 
     def feed_bounds(self) -> FeedBounds: ...
+
+    def output_marks(self, jobs: Sequence[str]) -> dict[str, OutputMark]:
+        """Of those of these jobs that there are, by id, whoever's they are."""
+        ...
 
     def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
         """Jobs per state, each counted up to the ceiling (a value equal to it means: at least that many)."""

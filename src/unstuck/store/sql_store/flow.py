@@ -93,6 +93,12 @@ class SqlFlow(SqlVerbs):
     def steps_of(self, tenant: str, job: str) -> list[StepRecord]:
         return self._read_job(tenant, job, lambda t: journals.steps_of(t, tenant, job))
 
+    def waits_page(self, tenant: str, job: str, skip: int = 0) -> list[WaitRecord]:
+        return self._read_job(tenant, job, lambda t: waits.waits_page(t, tenant, job, skip))
+
+    def steps_page(self, tenant: str, job: str, skip: int = 0) -> list[StepRecord]:
+        return self._read_job(tenant, job, lambda t: journals.steps_page(t, tenant, job, skip))
+
     def parts_of(self, tenant: str, job: str, after: int = 0, limit: int = MOST_PARTS) -> list[Part]:
         return self._read_job(tenant, job, lambda t: parts.parts_of(t, tenant, job, after, limit))
 

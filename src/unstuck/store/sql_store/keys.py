@@ -1,8 +1,9 @@
-"""The verbs of API keys and browser sessions."""
+"""The verbs of API keys, browser sessions and tickets."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 
 from unstuck.model.keys import BrowserSession, KeyRecord, NewBrowserSession, NewKey
 from unstuck.store.guard import keys
@@ -65,3 +66,11 @@ class SqlKeys(SqlVerbs):
 
     def end_browser_session(self, by: str, *, number: int | None = None, digest: str | None = None) -> bool:
         return self._database.write(lambda t: keys.end_session(t, by, number, digest))
+
+    def add_ticket(self, digest: str, key: str, lasting: float) -> datetime:
+        return self._database.write(lambda t: keys.add_ticket(t, digest, key, lasting))
+
+    def use_ticket(self, digest: str) -> str | None:
+        if self._database.read(lambda t: t.one("ticket", digest=digest)) is None:
+            return None
+        return self._database.write(lambda t: keys.use_ticket(t, digest))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from unstuck.model.job import WorkerRecord
@@ -15,6 +16,7 @@ from unstuck.store.port import (
     FeedPage,
     InboxStand,
     LockHolder,
+    OutputMark,
     Overdue,
     Tally,
     TallyBy,
@@ -35,6 +37,10 @@ class SqlRead(SqlVerbs):
 
     def feed_bounds(self) -> FeedBounds:
         return self._database.read(feed.bounds)
+
+    def output_marks(self, jobs: Sequence[str]) -> dict[str, OutputMark]:
+        rows = self._database.read(lambda t: t.all("output_marks", jobs=list(jobs))) if jobs else []
+        return {row["uid"]: OutputMark(row["token"] or 0, row["bytes"], row["part"] or 0) for row in rows}
 
     def counts(self, tenant: str | None = None, ceiling: int = 10_000) -> dict[JobState, int]:
         return self.tally(tenant, ceiling).states

@@ -36,5 +36,19 @@ SELECT p.name, p.ordinal, p.run, p.token, p.at, p.duration_ms, p.result, p.bytes
 -- name: steps_of
 SELECT name, ordinal, run, token, at, duration_ms, result FROM unstuck_steps WHERE job = :job ORDER BY at, name, ordinal
 
+-- name: steps_page
+-- In the order they were finished, behind :skip of them: up to :most rows, and those of them before which there are less than :room bytes. They are
+-- put in order by their keys alone, without their results.
+SELECT p.name, p.ordinal, p.run, p.token, p.at, p.duration_ms, p.result, p.bytes
+  FROM (SELECT s.*, {bytes s.result} AS bytes, SUM({bytes s.result}) OVER (ORDER BY s.at, s.name, s.ordinal) AS upto
+          FROM (SELECT job, name, ordinal
+                  FROM unstuck_steps
+                 WHERE job = :job
+                 ORDER BY at, name, ordinal
+                 LIMIT :most OFFSET :skip) AS k
+          JOIN unstuck_steps AS s ON s.job = k.job AND s.name = k.name AND s.ordinal = k.ordinal) AS p
+ WHERE p.upto - p.bytes < :room
+ ORDER BY p.at, p.name, p.ordinal
+
 -- name: drop_steps
 DELETE FROM unstuck_steps WHERE job = :job

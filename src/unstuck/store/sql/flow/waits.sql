@@ -26,6 +26,21 @@ SELECT w.*, j.uid, j.workflow
  WHERE j.tenant = :tenant AND j.uid = :uid
  ORDER BY w.run, w.token, w.key
 
+-- name: waits_page
+-- All of a job, in the order it asked for them, behind :skip of them; as steps_page.
+SELECT p.*, j.uid, j.workflow
+  FROM (SELECT w.*, {bytes w.spec} + COALESCE({bytes w.payload}, 0) AS bytes,
+               SUM({bytes w.spec} + COALESCE({bytes w.payload}, 0)) OVER (ORDER BY w.run, w.token, w.key) AS upto
+          FROM (SELECT job, run, key
+                  FROM unstuck_waits
+                 WHERE job = :job
+                 ORDER BY run, token, key
+                 LIMIT :most OFFSET :skip) AS k
+          JOIN unstuck_waits AS w ON w.job = k.job AND w.run = k.run AND w.key = k.key) AS p
+  JOIN unstuck_jobs j ON j.id = p.job
+ WHERE p.upto - p.bytes < :room
+ ORDER BY p.run, p.token, p.key
+
 -- name: open_waits
 -- The oldest first.
 SELECT w.*, j.uid, j.workflow

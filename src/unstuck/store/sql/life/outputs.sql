@@ -36,3 +36,11 @@ SELECT o.token, o.output, o.stack
   FROM unstuck_jobs j
   JOIN unstuck_outputs o ON o.job = j.id AND o.token > :after AND o.token <= :upto
  WHERE j.uid = :uid AND j.tenant = :tenant
+
+-- name: output_marks
+-- Of each of these jobs what changes when it prints, or gives a part of its result: the last attempt that said anything, in how many bytes, and the
+-- number of its last part. Only the newest attempt can say more.
+SELECT j.uid, o.token, COALESCE({bytes o.output}, 0) AS bytes, (SELECT MAX(p.number) FROM unstuck_parts p WHERE p.job = j.id) AS part
+  FROM {list :jobs AS r (uid TEXT)}
+  {by_key unstuck_jobs AS j ON j.uid = r.uid}
+  {by_key_or_null unstuck_outputs AS o ON o.job = j.id AND o.token = (SELECT MAX(m.token) FROM unstuck_outputs m WHERE m.job = j.id)}
