@@ -157,6 +157,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         is_blocker=bool(row["is_blocker"]),
         is_blocked=bool(row["is_blocked"]),
         replay_of=row["replay_of"],
+        signature=row["signature"],
     )
 
 
