@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -186,6 +187,33 @@ def test_a_public_half_signs_nothing_and_where_a_private_one_belongs_it_is_anoth
     assert problem(keys, a_call(), signed(mistaken, a_call())) is SignatureProblem.ALTERED
     with pytest.raises(InvalidSettings, match="public is not the public half of private"):
         a_key("ed25519", secret=real.public_half(), public=real.public_half())
+
+
+# --- as another language writes it --------------------------------------------------------------------------------
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "signing.md").read_text()
+VECTOR = a_call(target="card:7", payload='{"args":["7",12.50],"kwargs":{"note":"café"}}')
+
+
+@pytest.mark.parametrize(("ident", "algorithm"), [("shop-1", "hmac-sha256"), ("shop-2", "ed25519")])
+def test_the_test_vectors_of_the_guide_hold(ident: str, algorithm: str) -> None:
+    key = a_key(algorithm, id=ident)
+    text = VECTOR.under(Envelope(ident, 1795000000000000, b"", policy='{"timeout":60}')).signed_bytes()
+    assert f"\n{text.decode().replace('shop-2', 'shop-1')}\n" in GUIDE
+    [row] = [line for line in GUIDE.splitlines() if line.startswith(f"| `{ident}` | {algorithm}")]
+    assert row.endswith(f"`{base64.b64encode(key.sign(text)).decode()}` |")
+    if algorithm == "ed25519":
+        assert f"`{base64.b64encode(key.public_half()).decode()}`" in row
+
+
+def test_the_submit_of_the_guide_is_verified() -> None:
+    [text] = re.findall(r"```json\n(.*?)```", GUIDE, re.S)
+    submit = json.loads(text)
+    told = envelope(submit["signature"])
+    call = replace(VECTOR, policy=Policy(timeout=60.0))
+    assert (submit["id"], submit["payload"], submit["target"]) == (call.job, call.payload, call.target)
+    at = datetime.fromtimestamp(told.expires_at / 1_000_000, UTC) - timedelta(days=1)
+    assert SigningKeys([a_key(id="shop-1")]).problem_at_door(call, told, at) is None
 
 
 # --- envelopes ----------------------------------------------------------------------------------------------------
