@@ -44,6 +44,7 @@ _ROOMS = {
         "OutcomeUnknown",
         "Retry",
         "SchemaMismatch",
+        "SignatureRefused",
         "StaleCursor",
         "StepTimeout",
         "StillRunning",

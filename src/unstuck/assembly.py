@@ -6,12 +6,13 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from unstuck.model.errors import InvalidInput, InvalidSettings, StoreError
 from unstuck.model.times import Times
+from unstuck.signing import NO_KEYS, SigningKeys
 
 if TYPE_CHECKING:
     from unstuck.clock import Clock
@@ -57,6 +58,10 @@ class WorkerOptions:
     policy: Policy | None = None
     #: What processes say past everybody is passed on as JSON too.
     log_json: bool = False
+    #: By which it verifies what it claims, and signs what its jobs spawn. `signing_file`: where they were read from;
+    #: read again when it changes.
+    signing: SigningKeys = field(default_factory=SigningKeys)
+    signing_file: str | None = None
 
 
 #: Requests a second of one key, on average.
@@ -76,6 +81,8 @@ class ServerOptions:
     shown: str = "the database"
     #: Where browsers find it: "https://jobs.example"; None: where they say.
     public_url: str | None = None
+    #: The keys by which it verifies what is submitted; it signs nothing.
+    signing: SigningKeys = NO_KEYS
 
 
 def open_store(
@@ -266,7 +273,7 @@ def build_server(options: ServerOptions) -> HttpServer:
             each.close()
         raise
     keyring = Keyring(store, clock)
-    base = Caller(store, "http", times=options.times, database=options.shown)
+    base = Caller(store, "http", times=options.times, database=options.shown, signing=lambda: options.signing)
     local = base if is_loopback(options.host) else None
     recorder = Recorder(of_worker=False)
     api = _api(
@@ -300,6 +307,10 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
     known: dict[Store, Keyring] = {}
     lock = threading.Lock()
 
+    def asked() -> Caller:
+        """Who asks over HTTP is not the program: nothing is signed for it."""
+        return replace(base(), signs=False)
+
     def keyring() -> Keyring:
         store = base().store
         with lock:  # requests come on many threads
@@ -308,7 +319,7 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
                 known[store] = Keyring(store, clock)
             return known[store]
 
-    return _api(base, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
+    return _api(asked, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
 
 
 def _api(

@@ -80,6 +80,8 @@ class Settings:
     preset: str | None = None
     token_limit: int | None = None
     stop_time: float | None = None
+    signing_keys: str | None = field(default=None, repr=False)
+    require_signature: tuple[str, ...] = ()
     times: Times = field(default_factory=Times)
     policy: Policy = field(default_factory=Policy)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -104,9 +106,9 @@ class Settings:
                 f"drain={self.times.drain:g}: the service manager's stop time is not known (UNSTUCK_STOP_TIME); "
                 f"allow at least {self.times.drain + self.times.kill_grace:g} seconds there"
             )
-        if self.preset == "signed_remote":
+        if self.preset == "signed_remote" and not self.require_signature:
             found.append(
-                "preset signed_remote sets lease and beat alone: jobs are not signed, and nobody asks for it"
+                "preset signed_remote sets lease and beat alone: jobs are not signed unless require_signature asks"
             )
         return found
 
@@ -362,6 +364,11 @@ def _text(value: Any) -> str:
     return value.strip()
 
 
+def _place(value: Any) -> str:
+    """A path, or what would stand in the file."""
+    return _text(os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
 def _names(value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
@@ -414,6 +421,8 @@ _READERS: dict[str, Reader] = {
     "log_format": _one_of("auto", "human", "json"),
     "preset": _one_of(*PRESETS),
     "token_limit": _perhaps(_whole),
+    "signing_keys": _perhaps(_place),
+    "require_signature": _names,
     "timeout": _time_limit,
     "retries": _whole,
     "max_lost": _whole,
@@ -436,4 +445,6 @@ _READERS: dict[str, Reader] = {
 def _shown(name: str, value: Any) -> Any:
     if name == "budget" and isinstance(value, tuple):
         return dict(value)
+    if name == "signing_keys" and isinstance(value, str) and "[[key]]" in value:
+        return "(the keys themselves)"
     return masked(value) if name == "database" and isinstance(value, str) else value

@@ -21,6 +21,9 @@ MEANINGS: dict[str, str] = {
     "log_format": "how a worker logs: `human`, `json`, or `auto`: for people at a terminal, else JSON",
     "stop_time": "how long the service manager waits after TERM; `drain` must fit into it",
     "token_limit": "the budget of the unit `tokens` for jobs whose workflow sets none",
+    # Signed jobs
+    "signing_keys": "the file with the signing keys of this process, or its text: see `docs/signing.md`",
+    "require_signature": "where jobs must be signed: `tenant:NAME`, `queue:NAME`, `workflow:NAME`, `*`",
     # Times of the engine
     "lease": "how long a worker owns its jobs without renewing; then others recover them",
     "beat": "how often a worker renews its lease",
@@ -86,6 +89,7 @@ WORKFLOW_OPTIONS: dict[str, tuple[str, str, str]] = {
     "key_concurrency": ("none", "1 to 1,000,000; needs `limit_key`", "how many jobs of each limit key run at once"),
     "key_rate": ("none", "as `rate`; needs `limit_key`", "how many jobs of each limit key start in a time"),
     "redact": ("nothing", '`["card", "customer.iban"]`', "what of its jobs' data only admins see"),
+    "require_signature": ("`False`", "`True` or `False`", "nothing of it is accepted or run that nobody signed"),
     "retry_on": ("every exception", "an exception class, or several", "after which failures it is tried again"),
     "token_limit": ("none", "as a budget", 'another way to write `budget={"tokens": …}`'),
     "timeout_seconds": ("", "as `timeout`", "another name of `timeout`"),

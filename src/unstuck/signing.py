@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hmac
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy
 from unstuck.model.signing import (
     DEFAULT_LIFE,
+    KEY_ID,
     LONGEST_LIFE,
     PURPOSES,
     Envelope,
@@ -37,7 +38,8 @@ ALGORITHMS: Final[tuple[Algorithm, ...]] = ("hmac-sha256", "ed25519")
 #: Bytes of an HMAC secret.
 SHORTEST_SECRET: Final = 32
 EVERY_TENANT: Final = "*"
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+#: Seconds that a signature lives whose signer stores the job itself: nobody else is to send it.
+OWN_LIFE: Final = 300.0
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -73,7 +75,8 @@ class SigningKey:
         assert self.secret is not None
         if self.algorithm == "hmac-sha256":
             return hmac.digest(self.secret, text, "sha256")
-        return _ed25519().Ed25519PrivateKey.from_private_bytes(self.secret).sign(text)  # type: ignore[no-any-return]
+        signature: bytes = _private_half(self.secret).sign(text)
+        return signature
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
         if self.algorithm == "hmac-sha256":
@@ -92,7 +95,7 @@ class SigningKey:
 
 def _problems(key: SigningKey) -> list[str]:
     found = []
-    if not isinstance(key.id, str) or not _ID.fullmatch(key.id):
+    if not isinstance(key.id, str) or not KEY_ID.fullmatch(key.id):
         found.append(f"id={quoted(key.id)} is not 1 to 64 letters, digits, points, dashes or underscores")
     if key.algorithm not in ALGORITHMS:
         return [*found, f"algorithm={quoted(key.algorithm)} is not one of {', '.join(ALGORITHMS)}"]
@@ -123,8 +126,19 @@ def _problems(key: SigningKey) -> list[str]:
 
 
 def _public_of(secret: bytes) -> bytes:
-    private = _ed25519().Ed25519PrivateKey.from_private_bytes(secret)
-    return private.public_key().public_bytes_raw()  # type: ignore[no-any-return]
+    public: bytes = _private_half(secret).public_key().public_bytes_raw()
+    return public
+
+
+@functools.lru_cache(maxsize=256)
+def _private_half(secret: bytes) -> Any:
+    """Loading it takes as long as signing with it."""
+    return _ed25519().Ed25519PrivateKey.from_private_bytes(secret)
+
+
+@functools.lru_cache(maxsize=256)
+def _public_half(public: bytes) -> Any:
+    return _ed25519().Ed25519PublicKey.from_public_bytes(public)
 
 
 def _ed25519() -> Any:
@@ -139,7 +153,7 @@ def _verifies_ed25519(public: bytes, signature: bytes, text: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        _ed25519().Ed25519PublicKey.from_public_bytes(public).verify(signature, text)
+        _public_half(public).verify(signature, text)
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -149,7 +163,7 @@ def _verifies_ed25519(public: bytes, signature: bytes, text: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SignatureRule:
     """Where a signature is required: of one tenant, queue or workflow, or everywhere."""
 
     kind: Literal["tenant", "queue", "workflow", "*"]
@@ -159,7 +173,7 @@ class Rule:
         return f"{self.kind}:{self.name}" if self.name else self.kind
 
     @classmethod
-    def of(cls, text: str) -> Rule:
+    def of(cls, text: str) -> SignatureRule:
         kind, _, name = text.strip().partition(":")
         if kind == "*" and not name:
             return cls("*")
@@ -172,8 +186,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class StoredCall:
-    """A job as it is stored, or is to be: what its signature is held against. `route`: tenant, queue and workflow as
-    the claim knows them, which must be the row's own."""
+    """A job as it is stored, or is to be: what its signature is held against."""
 
     job: str
     tenant: str
@@ -205,25 +218,41 @@ class StoredCall:
 
 
 class SigningKeys:
-    """The signing keys of a process, and where it requires signatures. Falsy: it has nothing to do with them."""
+    """The signing keys of a process, and where it requires signatures. Falsy: it has nothing to do with them.
+    `may_lack_keys`: of a process that only submits, and whose supervisor keeps the keys; what must be signed is then
+    refused there one by one, and nothing is refused at its start."""
 
-    def __init__(self, keys: Iterable[SigningKey] = (), required: Iterable[Rule] = ()) -> None:
+    def __init__(
+        self, keys: Iterable[SigningKey] = (), required: Iterable[SignatureRule] = (), *, may_lack_keys: bool = False
+    ) -> None:
         self._keys: dict[str, SigningKey] = {}
         for key in keys:
             if key.id in self._keys:
                 raise InvalidSettings([f"signing key {key.id} is there twice"])
             self._keys[key.id] = key
         self.required = frozenset(required)
-        if self.required and not self._keys:
+        self._may_lack_keys = may_lack_keys
+        if self.required and not self._keys and not may_lack_keys:
             rules = ", ".join(sorted(map(str, self.required)))
-            raise InvalidSettings(
-                [
-                    f"a signature is required ({rules}), and there is no signing key: set signing_keys, or no job could run"
-                ]
-            )
+            problem = f"a signature is required ({rules}), and there is no signing key: set signing_keys"
+            raise InvalidSettings([problem])
+
+    @classmethod
+    def of(cls, source: str | None, required: Iterable[str] = (), *, may_lack_keys: bool = False) -> SigningKeys:
+        """As settings name them: `signing_keys` and `require_signature`."""
+        problems: list[str] = []
+        rules = []
+        for text in required:
+            try:
+                rules.append(SignatureRule.of(text))
+            except InvalidInput as error:
+                problems.append(str(error))
+        if problems:
+            raise InvalidSettings(problems)
+        return cls(read_keys(source) if source else (), rules, may_lack_keys=may_lack_keys)
 
     def __bool__(self) -> bool:
-        return bool(self._keys)
+        return bool(self._keys or self.required)
 
     def __iter__(self) -> Iterator[SigningKey]:
         return iter(self._keys.values())
@@ -237,12 +266,18 @@ class SigningKeys:
     def requires(self, tenant: str, queue: str, workflow: str) -> bool:
         if not self.required:
             return False
-        rules = (Rule("*"), Rule("tenant", tenant), Rule("queue", queue), Rule("workflow", workflow))
+        rules = (
+            SignatureRule("*"),
+            SignatureRule("tenant", tenant),
+            SignatureRule("queue", queue),
+            SignatureRule("workflow", workflow),
+        )
         return not self.required.isdisjoint(rules)
 
     def also_requiring(self, workflows: Iterable[str]) -> SigningKeys:
         """With what the code of an app requires besides; refuses what could then never run."""
-        return SigningKeys(self, {*self.required, *(Rule("workflow", name) for name in workflows)})
+        rules = {*self.required, *(SignatureRule("workflow", name) for name in workflows)}
+        return SigningKeys(self, rules, may_lack_keys=self._may_lack_keys)
 
     def for_verifying(self) -> SigningKeys:
         return SigningKeys([key.for_verifying() for key in self], self.required)
@@ -261,6 +296,29 @@ class SigningKeys:
         expires_at = micros(now + timedelta(seconds=min(life, LONGEST_LIFE)))
         bare = Envelope(key.id, expires_at, b"", not_before=call.not_before, policy=policy)
         return replace(bare, signature=key.sign(call.under(bare).signed_bytes()))
+
+    def sign_all(
+        self,
+        key: SigningKey,
+        call: StoredCall,
+        jobs: Sequence[str],
+        payloads: Sequence[str],
+        now: datetime,
+        *,
+        policy: str,
+    ) -> tuple[list[str], int]:
+        """The envelopes of calls that differ in job and payload alone, as whoever signs and accepts them at once
+        stores them; and when they expire."""
+        expires_at, accepted_at = micros(now + timedelta(seconds=OWN_LIFE)), micros(now)
+        bare = Envelope(key.id, expires_at, b"", call.not_before, policy, accepted_at)
+        begin = bare.text().removesuffix('"}')
+        under = call.under(bare)
+        head = under.head()
+        signatures = [
+            base64.b64encode(key.sign(under.bytes_for(head, job, payload))).decode()
+            for job, payload in zip(jobs, payloads, strict=True)
+        ]
+        return [f'{begin}{signature}"}}' for signature in signatures], expires_at
 
     # --- verifying --------------------------------------------------------------------------------------------------
 
@@ -311,6 +369,10 @@ class SigningKeys:
     def _if_missing(self, call: StoredCall) -> SignatureProblem | None:
         is_required = self.requires(call.tenant, call.queue, call.workflow)
         return SignatureProblem.MISSING if is_required else None
+
+
+#: Of a process that has nothing to do with signatures.
+NO_KEYS: Final = SigningKeys()
 
 
 def _is_signing(key: SigningKey, now: datetime) -> bool:

@@ -84,6 +84,9 @@ class Rehearsal:
     def expected_now(self) -> tuple[int, int]:
         return EVER
 
+    def likely_now(self) -> int | None:
+        return None
+
     def before_rescue(self) -> None: ...
 
     def before_timers(self) -> None: ...

@@ -528,12 +528,15 @@ class AsyncJobsNoun(AsyncNoun):
         after: Sequence[str] = (),
         after_failure: AfterFailure = "fail",
         policy: Mapping[str, Any] | None = None,
+        payload: str | None = None,
+        signature: Mapping[str, Any] | None = None,
         tenant: str | None = None,
         by: str | None = None,
     ) -> NewJobView:
         """Accept a job of a workflow that workers have registered. The same `key`, or the same `id` (a UUID that
         you chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries":
-        0}."""
+        0}. A signed job has its arguments as the text `payload`, which is stored as it came, and a `signature`:
+        docs/signing.md."""
         return await self._engine.aask(
             jobs.enqueue,
             tenant,
@@ -554,6 +557,8 @@ class AsyncJobsNoun(AsyncNoun):
             after=after,
             after_failure=after_failure,
             policy=policy,
+            payload=payload,
+            signature=signature,
         )
 
     async def cancel(

@@ -7,6 +7,7 @@ no `a`, and it needs no threads. Neither knows any code: workflows are named, an
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from unstuck.app.async_face import AsyncFace
@@ -15,12 +16,18 @@ from unstuck.app.job import Job
 from unstuck.app.remote import TIMEOUT, AsyncEngine, RemoteEngine, Server
 from unstuck.intake.arguments import ANY_RESULT
 from unstuck.model.payload import check_wording
+from unstuck.signing import NO_KEYS, SigningKeys
+
+
+def _signing(source: str | os.PathLike[str] | None) -> SigningKeys:
+    return NO_KEYS if source is None else SigningKeys.of(os.fspath(source))
 
 
 class Client(Face):
     """`with Client("https://jobs.example.org", key="usk_…") as client: client.jobs.list()`. Without `key` that of
     UNSTUCK_KEY, or in the file that UNSTUCK_KEY_FILE names. `timeout`: seconds that all repeats of a question may
-    take together. Threads may share it."""
+    take together. `signing_keys`: a file of signing keys, by which it signs what it enqueues; then `tenant` must be
+    named. Threads may share it."""
 
     def __init__(
         self,
@@ -30,9 +37,10 @@ class Client(Face):
         tenant: str | None = None,
         timeout: float = TIMEOUT,
         allow_http: bool = False,
+        signing_keys: str | os.PathLike[str] | None = None,
     ) -> None:
         self._server = Server(url, key, timeout=timeout, allow_http=allow_http)
-        self._engine = _ClientEngine(self._server, check_wording(tenant, "tenant"))
+        self._engine = _ClientEngine(self._server, check_wording(tenant, "tenant"), _signing(signing_keys))
 
     def __repr__(self) -> str:
         return f"<Client {self._server.address}>"
@@ -65,9 +73,10 @@ class AsyncClient(AsyncFace):
         tenant: str | None = None,
         timeout: float = TIMEOUT,
         allow_http: bool = False,
+        signing_keys: str | os.PathLike[str] | None = None,
     ) -> None:
         self._server = Server(url, key, timeout=timeout, allow_http=allow_http)
-        self._engine = AsyncEngine(self._server, check_wording(tenant, "tenant"))
+        self._engine = AsyncEngine(self._server, check_wording(tenant, "tenant"), _signing(signing_keys))
 
     def __repr__(self) -> str:
         return f"<AsyncClient {self._server.address}>"
@@ -86,9 +95,10 @@ class AsyncClient(AsyncFace):
 class _ClientEngine(RemoteEngine):
     """It reads no settings: all that it is told stands in the call."""
 
-    def __init__(self, server: Server, tenant: str | None) -> None:
+    def __init__(self, server: Server, tenant: str | None, signing: SigningKeys) -> None:
         super().__init__("client", {}, server)
         self._tenant = tenant
+        self._keys = signing
 
     @property
     def own_tenant(self) -> str | None:

@@ -17,6 +17,7 @@ from unstuck.intake.submit import Options, Submitter
 from unstuck.model.errors import InvalidInput
 from unstuck.model.job import NewJob
 from unstuck.model.workflow import UNVERSIONED, Registry
+from unstuck.signing import NO_KEYS
 
 if TYPE_CHECKING:
     from unstuck.store.port import Store
@@ -27,6 +28,7 @@ _CHANCE = SystemChance()
 class AppCode:
     def __init__(self, engine: Engine, version: str | None) -> None:
         self.engine = engine
+        engine.required_by_code = self._signed_only
         self.drafts: dict[str, Draft] = {}
         self.decorated = Registry(code_version=version or os.environ.get("UNSTUCK_VERSION") or UNVERSIONED)
 
@@ -68,7 +70,7 @@ class AppCode:
                 submitter = self._submitter(store)
             return [
                 Job(engine, stored.id, tenant, returns=returns, is_new=stored.created)
-                for stored in submitter.traced(pattern, payloads)
+                for stored in submitter.submit_calls(pattern, payloads)
             ]
 
         return submit
@@ -85,8 +87,15 @@ class AppCode:
         except (KeyError, Unresolved):
             return inspect.Parameter.empty
 
+    def _signed_only(self) -> list[str]:
+        return [name for name, draft in self.drafts.items() if draft.require_signature]
+
     def _submitter(self, store: Store | None) -> Submitter:
         settings = self.engine.config
         return Submitter(
-            cast("Store", store), chance=_CHANCE, tenant=settings.tenant, max_timeout=settings.times.max_timeout
+            cast("Store", store),
+            chance=_CHANCE,
+            tenant=settings.tenant,
+            max_timeout=settings.times.max_timeout,
+            signing=self.engine.signing if store is not None else NO_KEYS,
         )

@@ -23,7 +23,7 @@ from unstuck.model.workflow import Handler
 
 MOST_AT_ONCE = 1_000_000
 LIMITS = ("concurrency", "rate", "key_concurrency", "key_rate")
-OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", *LIMITS)
+OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", "require_signature", *LIMITS)
 
 
 class Draft:
@@ -39,6 +39,7 @@ class Draft:
         self._limits = DeclaredLimits(**{what: plain_text(own.pop(what, None)) for what in LIMITS})
         self._limits.check(self.name, self._places["limit_key"])
         self._redact = _redact(self.name, own.pop("redact", None))
+        self.require_signature = _flag(self.name, "require_signature", own.pop("require_signature", False))
         self._policy = by_our_names(own)
         if misplaced := sorted(self._policy.keys() & JOB_OPTIONS):
             name = misplaced[0]
@@ -81,6 +82,7 @@ class Draft:
             schema=arguments.schema(),
             doc=inspect.getdoc(self.function),
             redact=self._redact,
+            require_signature=self.require_signature,
         )
 
     def _check_places(self) -> None:
@@ -151,6 +153,12 @@ def _redact(workflow: str, given: Any) -> tuple[str, ...]:
         return check_redact(given)
     except InvalidInput as error:
         raise InvalidInput(f"workflow {workflow}: {error}") from None
+
+
+def _flag(workflow: str, what: str, given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise InvalidInput(f"workflow {workflow}: {what}={quoted(given)} is not true or false")
+    return given
 
 
 def name_of(function: Any) -> str:

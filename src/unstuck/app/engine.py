@@ -13,15 +13,17 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from unstuck import config
 from unstuck.app.cancellable_clock import CancellableClock
 from unstuck.config import Settings
+from unstuck.machine import INCARNATION_TAG
 from unstuck.model.errors import SchemaMismatch
 from unstuck.model.payload import check_name, check_wording
 from unstuck.observe.lookup import Lookup
+from unstuck.signing import SigningKeys
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -67,10 +69,14 @@ class Engine:
     """What an App and its nouns, workflows and jobs share."""
 
     def __init__(self, name: str | None, given: dict[str, Any]) -> None:
-        self._given = {key: value for key, value in given.items() if value is not None}
+        said = {key: value for key, value in given.items() if value is not None}
+        self._given = {k: os.fspath(value) if isinstance(value, os.PathLike) else value for k, value in said.items()}
         config.check(self._given)
         self.name = check_name(name, "app") if name is not None else "app"
         self._settings: Settings | None = None
+        self._keys: SigningKeys | None = None
+        #: Names of workflows whose code says that nothing of them runs unsigned.
+        self.required_by_code: Callable[[], Sequence[str]] = lambda: ()
         self._opened: _Opened | None = None
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
         # By process: a lock that another thread of the parent held during a fork stays locked in the child for ever.
@@ -82,6 +88,16 @@ class Engine:
         if self._settings is None:
             self._settings = config.load(app=self._given)
         return self._settings
+
+    @property
+    def signing(self) -> SigningKeys:
+        """The signing keys of this process, and where signatures are required. InvalidSettings if they cannot be
+        read, or if one is required and there is none. A handler's process has none: its supervisor keeps them."""
+        if self._keys is None:
+            settings, is_handler = self.config, INCARNATION_TAG in os.environ
+            self._keys = SigningKeys.of(settings.signing_keys, settings.require_signature, may_lack_keys=is_handler)
+        names = self.required_by_code()
+        return self._keys.also_requiring(names) if names else self._keys
 
     @property
     def given(self) -> dict[str, Any]:
@@ -148,7 +164,10 @@ class Engine:
         settings = self.config
         own = settings.tenant if "tenant" in settings.origins else None
         where = config.masked(settings.database)
-        return Caller(self.store, self.name, own, settings.times, database=where).about(tenant, by)
+        base = Caller(
+            self.store, self.name, own, settings.times, database=where, signing=lambda: self.signing, signs=True
+        )
+        return base.about(tenant, by)
 
     def reading(self, tenant: str) -> Reading:
         """What the handles of jobs read."""

@@ -879,12 +879,15 @@ class JobsNoun(Noun):
         after: Sequence[str] = (),
         after_failure: AfterFailure = "fail",
         policy: Mapping[str, Any] | None = None,
+        payload: str | None = None,
+        signature: Mapping[str, Any] | None = None,
         tenant: str | None = None,
         by: str | None = None,
     ) -> NewJobView:
         """Accept a job of a workflow that workers have registered. The same `key`, or the same `id` (a UUID that
         you chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries":
-        0}."""
+        0}. A signed job has its arguments as the text `payload`, which is stored as it came, and a `signature`:
+        docs/signing.md."""
         return self._engine.ask(
             jobs.enqueue,
             tenant,
@@ -905,6 +908,8 @@ class JobsNoun(Noun):
             after=after,
             after_failure=after_failure,
             policy=policy,
+            payload=payload,
+            signature=signature,
         )
 
     async def aenqueue(
@@ -926,6 +931,8 @@ class JobsNoun(Noun):
         after: Sequence[str] = (),
         after_failure: AfterFailure = "fail",
         policy: Mapping[str, Any] | None = None,
+        payload: str | None = None,
+        signature: Mapping[str, Any] | None = None,
         tenant: str | None = None,
         by: str | None = None,
     ) -> NewJobView:
@@ -950,6 +957,8 @@ class JobsNoun(Noun):
             after=after,
             after_failure=after_failure,
             policy=policy,
+            payload=payload,
+            signature=signature,
         )
 
     def cancel(

@@ -19,11 +19,13 @@ from unstuck.app.workflow import Calls, Submit
 from unstuck.client.address import ApiKey, check_secret_travels_safely, server_address
 from unstuck.intake.submit import UNSAID, Options
 from unstuck.model.errors import InvalidInput, UnstuckError
+from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.tracing import TracedSubmit
 
 if TYPE_CHECKING:
     from unstuck.app.code import AppCode
     from unstuck.client.asking import Asking, Steps
+    from unstuck.client.signing import RequestSigner
     from unstuck.client.streams import Question
     from unstuck.client.transport import AsyncTransport, Transport
     from unstuck.observe.lookup import Lookup
@@ -116,15 +118,56 @@ class RemoteEngine(Engine):
         self._server = server
         self._transport: Transport | None = None
         self._asking: Asking | None = None
+        self._signer: RequestSigner | None = None
 
     # --- ask --------------------------------------------------------------------------------------------------
 
     def ask(
         self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
     ) -> V:
-        asked = about(operation, tenant or self.own_tenant, by, kwargs)
+        whose = tenant or self.own_tenant
+        if operation.name == "jobs.enqueue" and self.signer.keys:
+            [request] = self._signed([{**kwargs, **_named(args)}], whose)
+            return self._asked(operation, whose, by, (), request)
+        return self._asked(operation, whose, by, args, kwargs)
+
+    def _asked(
+        self,
+        operation: Operation[Any, V],
+        tenant: str | None,
+        by: str | None,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> V:
         with traced(operation, args, kwargs):
-            return self._driven(self.asking.steps(operation, args, asked))
+            return self._driven(self.asking.steps(operation, args, about(operation, tenant, by, kwargs)))
+
+    @property
+    def signer(self) -> RequestSigner:
+        """By the signing keys of this process; without any it signs nothing."""
+        if self._signer is None:
+            from unstuck.client.signing import RequestSigner
+
+            self._signer = RequestSigner(self.signing)
+        return self._signer
+
+    def _signed(self, submits: list[dict[str, Any]], tenant: str | None) -> list[dict[str, Any]]:
+        from unstuck.operations import workflows
+
+        key = self.signer.signer(tenant)
+        if key is None or tenant is None:
+            for submit in submits:
+                if not _is_signed(submit):
+                    self.signer.check_unsigned(tenant, submit)
+            return submits
+        found = []
+        for submit in submits:
+            name = str(submit["workflow"])
+            row = self.signer.row(tenant, name)
+            if row is None:
+                row = self.signer.keep(tenant, self.ask(workflows.get, tenant, None, name))
+            found.append(submit if _is_signed(submit) else self.signer.signed(key, tenant, row, submit))
+        return found
 
     def wait(self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration) -> JobView:
         """The server waits; here it is only looked, now and then, whether the caller is to stop."""
@@ -161,8 +204,11 @@ class RemoteEngine(Engine):
 
     def enqueue(self, submits: list[dict[str, Any]], tenant: str | None) -> list[Any]:
         """One answer for each, in its place: a NewJobView, or the exception that it would raise."""
+        whose = tenant or self.own_tenant
+        if self.signer.keys:
+            submits = self._signed(submits, whose)
         with TracedSubmit(submits[0].get("queue"), submits[0]["workflow"], len(submits)):
-            return self._driven(self.asking.batch(submits, tenant or self.own_tenant))
+            return self._driven(self.asking.batch(submits, whose))
 
     @property
     def asking(self) -> Asking:
@@ -316,19 +362,48 @@ class RemoteReading:
 class AsyncEngine:
     """What the nouns of an AsyncClient ask: the coroutines of one event loop, no threads."""
 
-    def __init__(self, server: Server, tenant: str | None) -> None:
+    def __init__(self, server: Server, tenant: str | None, signing: SigningKeys = NO_KEYS) -> None:
+        from unstuck.client.signing import RequestSigner
+
         self._asking = server.asking()
         self._transport = server.atransport()
         self._tenant = tenant
+        self._signer = RequestSigner(signing)
 
     async def aask(
         self, operation: Operation[P, V], tenant: str | None, by: str | None, *args: P.args, **kwargs: P.kwargs
     ) -> V:
+        whose = tenant or self._tenant
+        if operation.name == "jobs.enqueue" and self._signer.keys:
+            return await self._asked(operation, whose, by, (), await self._signed({**kwargs, **_named(args)}, whose))
+        return await self._asked(operation, whose, by, args, kwargs)
+
+    async def _asked(
+        self,
+        operation: Operation[Any, V],
+        tenant: str | None,
+        by: str | None,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> V:
         from unstuck.client.asking import adrive
 
-        asked = about(operation, tenant or self._tenant, by, kwargs)
         with traced(operation, args, kwargs):
-            return await adrive(self._asking.steps(operation, args, asked), self._transport.asend)
+            steps = self._asking.steps(operation, args, about(operation, tenant, by, kwargs))
+            return await adrive(steps, self._transport.asend)
+
+    async def _signed(self, submit: dict[str, Any], tenant: str | None) -> dict[str, Any]:
+        from unstuck.operations import workflows
+
+        key, name = self._signer.signer(tenant), str(submit["workflow"])
+        if key is None or tenant is None or _is_signed(submit):
+            if not _is_signed(submit):
+                self._signer.check_unsigned(tenant, submit)
+            return submit
+        row = self._signer.row(tenant, name)
+        if row is None:
+            row = self._signer.keep(tenant, await self.aask(workflows.get, tenant, None, name))
+        return self._signer.signed(key, tenant, row, submit)
 
     async def await_(
         self, operation: Operation[Any, JobView], tenant: str | None, job: str, *, timeout: Duration
@@ -364,6 +439,15 @@ class AsyncEngine:
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+
+def _named(args: Sequence[Any]) -> dict[str, Any]:
+    """`jobs.enqueue` takes its workflow by place too."""
+    return {"workflow": args[0]} if args else {}
+
+
+def _is_signed(submit: Mapping[str, Any]) -> bool:
+    return submit.get("signature") is not None
 
 
 def _batches(payloads: Sequence[str]) -> Iterator[list[str]]:

@@ -81,6 +81,7 @@ class WorkflowOptions(PolicyOptions, total=False):
     key_concurrency: int | None
     key_rate: str | None
     redact: Sequence[str]
+    require_signature: bool
 
 
 class JobOptions(PolicyOptions, total=False):

@@ -12,7 +12,7 @@ from unstuck.cli.eventlog import human_log, json_log
 from unstuck.cli.library_log import LibraryLog
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import option
-from unstuck.cli.session import prepare_database, settings_of
+from unstuck.cli.session import prepare_database, settings_of, signing_of
 from unstuck.cli.worker import stop_when_stdin_ends, wants_json
 
 app = options.single()
@@ -48,9 +48,11 @@ def server(
     if not 0 < rate < float("inf"):
         raise InvalidInput(f"--rate {rate:g} is not a number of requests above 0")
     settings = settings_of({"app": app_name, "database": database, "log_format": log_format})
+    signing = signing_of(settings)  # what is required without a key is refused before anything else is done
     prepare_database(settings)
     shown = masked(settings.database)
-    built = build_server(ServerOptions(settings.database, host, port, rate, settings.times, shown, public_url))
+    times = settings.times
+    built = build_server(ServerOptions(settings.database, host, port, rate, times, shown, public_url, signing))
     from unstuck.server.listening import address_of, listen
 
     # Who starts servers one after the other holds their socket: nobody who asks meanwhile is refused.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from unstuck.model.job import JobRecord, WorkflowRecord
     from unstuck.observe.lookup import Lookup
     from unstuck.operations.table import Caller
+    from unstuck.signing import SigningKeys
     from unstuck.store.port import Store
     from unstuck.views.jobs import JobView, NewJobView
 
@@ -60,7 +61,8 @@ class Session:
 
         repeats = repeated(self.settings, "database")
         where = self.shown_database
-        return Caller(self.store, _who(), self.own, self.settings.times, database=where, repeats=repeats)
+        own, times, keys = self.own, self.settings.times, partial(signing_of, self.settings)
+        return Caller(self.store, _who(), own, times, database=where, repeats=repeats, signing=keys, signs=True)
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -275,6 +277,18 @@ def answer(app: str, code: int, out: str, err: str) -> dict[str, dict[str, Any]]
         raise InvalidInput(told(f"app {app} cannot be imported", err or f"exit code {code}"))
     found: dict[str, dict[str, Any]] = json.loads(out.strip().splitlines()[-1])
     return found
+
+
+def signing_of(settings: Settings) -> SigningKeys:
+    """InvalidSettings if the keys cannot be read, or a signature is required and there is none."""
+    from unstuck.signing import SigningKeys
+
+    return SigningKeys.of(settings.signing_keys, settings.require_signature)
+
+
+def signing_file(settings: Settings) -> str | None:
+    """Where the keys are; None: there are none, or their text stands in the settings."""
+    return None if settings.signing_keys is None or "[[key]]" in settings.signing_keys else settings.signing_keys
 
 
 def prepare_database(settings: Settings) -> None:

@@ -5,12 +5,13 @@ Everything is checked before the store is asked; the store alone decides who com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from unstuck.chance import Chance, SystemChance
 from unstuck.intake.arguments import encode_result
+from unstuck.intake.signing import SigningDoor
 from unstuck.intake.submit import Submitter
 from unstuck.model.errors import (
     IllegalMove,
@@ -26,6 +27,7 @@ from unstuck.model.news import publication
 from unstuck.model.payload import MAX_PAYLOAD, check_name, check_person, check_text, check_wording
 from unstuck.model.trace import TraceContext
 from unstuck.model.waits import Answer, Signalled, WaitKind, WaitRecord
+from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import Published, Store, Submitted
 from unstuck.tracing import TracedSubmit
 
@@ -36,8 +38,15 @@ class FlowVerbs:
     """The verbs of one tenant; `by` goes into history and audit where a verb names nobody."""
 
     def __init__(
-        self, store: Store, *, tenant: str = DEFAULT_TENANT, by: str = "app", chance: Chance | None = None
+        self,
+        store: Store,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        by: str = "app",
+        chance: Chance | None = None,
+        signing: Callable[[], SigningKeys] = lambda: NO_KEYS,
     ) -> None:
+        self._signing = signing
         self._store = store
         self._tenant = tenant
         self._by = by
@@ -108,11 +117,14 @@ class FlowVerbs:
         trace: str | None = None,
     ) -> Submitted:
         """A new job with the workflow, arguments and policy of one that has ended. `budget`: the units in which it
-        may use more, or less, than that one. `trace`: what it is asked for in, where that is not what is current."""
+        may use more, or less, than that one. `trace`: what it is asked for in, where that is not what is current. Where
+        a signature is required this process signs it, by a key for what the engine makes. SignatureRefused without
+        one, or if that job's own does not hold."""
         who, record = self._who(by), self._get(job)
         if not record.state.is_final:
             raise IllegalMove(job, record.state, "replay", MOVES[record.state])
-        new = self._again(record, who, budget or {})
+        door = SigningDoor(self._signing(), self._store)
+        new = door.replayed(self._again(record, who, budget or {}), record)
         if trace is not None:
             new.trace = trace
             return self._submitted(new)

@@ -14,11 +14,13 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from unstuck import tracing
 from unstuck.chance import Chance, SystemChance
+from unstuck.intake.signing import SigningDoor
 from unstuck.intake.templates import check_place, fill
 from unstuck.model.errors import InvalidInput, OutcomeUnknown, StoreBusy, StoreUnavailable, quoted
 from unstuck.model.job import DEFAULT_TENANT, AfterFailure, Alike, NewJob, ids_of, patterns_of
 from unstuck.model.payload import check_instant, check_name, plain_text
 from unstuck.model.policy import LONGEST, Policy, reruns, said
+from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, Submitted
 from unstuck.tracing import TracedSubmit
 
@@ -255,8 +257,10 @@ class Submitter:
         chance: Chance | None = None,
         tenant: str = DEFAULT_TENANT,
         max_timeout: float | None = None,
+        signing: SigningKeys = NO_KEYS,
     ) -> None:
         self.store = store
+        self.door = SigningDoor(signing, store)
         self._chance = chance or SystemChance()
         self._tenant = tenant
         self._max_timeout = max_timeout
@@ -296,13 +300,13 @@ class Submitter:
             return alike
         return [replace(job, **{name: made(job.payload) for name, made in pattern.of_each.items()}) for job in alike]
 
-    def traced(self, pattern: Pattern, payloads: Sequence[str]) -> list[Submitted]:
-        """Store them, in the trace that is current here."""
+    def submit_calls(self, pattern: Pattern, payloads: Sequence[str]) -> list[Submitted]:
+        """Signed, if there is a key for it; in the trace that is current here."""
         if not tracing.is_used():
-            return self.submit(self.jobs(pattern, payloads))
+            return self.submit(self.door.signed(self.jobs(pattern, payloads)))
         of_all = pattern.of_all
         with TracedSubmit(of_all.queue, of_all.workflow, len(payloads)) as around:
-            stored = self.submit(self.jobs(pattern, payloads, around.trace))
+            stored = self.submit(self.door.signed(self.jobs(pattern, payloads, around.trace)))
             around.name_jobs([each.id for each in stored])
             return stored
 

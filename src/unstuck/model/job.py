@@ -84,6 +84,8 @@ class JobRecord:
     #: The trace that it belongs to, and the span of its last attempt that ended, as `model.trace` writes them.
     trace: str | None = None
     span: str | None = None
+    #: The envelope that it is stored with, as `model.signing` writes it; None: nobody signed it.
+    signature: str | None = None
 
 
 def shown_state(record: JobRecord, now: datetime) -> JobState | Shown:
@@ -195,22 +197,33 @@ class NewJob:
     #: The trace that it is submitted in, and the span that its first attempt links to, as `model.trace` writes them.
     trace: str | None = None
     span: str | None = None
+    #: Its envelope as `model.signing` writes it, and until when its signature lives, in microseconds of Unix time.
+    signature: str | None = None
+    signed_until: int | None = None
 
 
 class Alike(Sequence[NewJob]):
-    """New jobs that differ in nothing but their ids and payloads. What they share is asked of `pattern`, once for
-    all of them; each is made only for those who want to see it. `trace`: what they are submitted in, which the next
-    jobs of the same pattern are not."""
+    """New jobs that differ in nothing but their ids and payloads, and in the signatures over these. What they share
+    is asked of `pattern`, once for all of them; each is made only for those who want to see it. `trace`: what they
+    are submitted in, which the next jobs of the same pattern are not; the same is true of `signed_until`."""
 
-    __slots__ = ("ids", "pattern", "payloads", "trace")
+    __slots__ = ("ids", "pattern", "payloads", "signatures", "signed_until", "trace")
 
     def __init__(
-        self, pattern: NewJob, ids: Sequence[str], payloads: Sequence[str], trace: str | None = None
+        self,
+        pattern: NewJob,
+        ids: Sequence[str],
+        payloads: Sequence[str],
+        trace: str | None = None,
+        signatures: Sequence[str] | None = None,
+        signed_until: int | None = None,
     ) -> None:
         self.pattern = pattern
         self.ids = ids
         self.payloads = payloads
         self.trace = trace
+        self.signatures = signatures
+        self.signed_until = signed_until
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -220,9 +233,18 @@ class Alike(Sequence[NewJob]):
     @overload
     def __getitem__(self, place: slice) -> Alike: ...
     def __getitem__(self, place: int | slice) -> NewJob | Alike:
+        signed = self.signatures
         if isinstance(place, slice):
-            return Alike(self.pattern, self.ids[place], self.payloads[place], self.trace)
-        return replace(self.pattern, id=self.ids[place], payload=self.payloads[place], trace=self.trace)
+            some = None if signed is None else signed[place]
+            return Alike(self.pattern, self.ids[place], self.payloads[place], self.trace, some, self.signed_until)
+        return replace(
+            self.pattern,
+            id=self.ids[place],
+            payload=self.payloads[place],
+            trace=self.trace,
+            signature=None if signed is None else signed[place],
+            signed_until=self.signed_until,
+        )
 
 
 def ids_of(jobs: Sequence[NewJob]) -> Sequence[str]:
@@ -239,6 +261,14 @@ def traces_of(jobs: Sequence[NewJob]) -> Sequence[str | None] | None:
         return None if jobs.trace is None else [jobs.trace] * len(jobs)
     traces = [job.trace for job in jobs]
     return traces if any(traces) else None
+
+
+def signatures_of(jobs: Sequence[NewJob]) -> tuple[Sequence[str | None], Sequence[int | None]] | None:
+    """Their envelopes, and until when their signatures live. None: nobody has signed any of them."""
+    if isinstance(jobs, Alike):
+        return None if jobs.signatures is None else (jobs.signatures, [jobs.signed_until] * len(jobs))
+    signatures = [job.signature for job in jobs]
+    return (signatures, [job.signed_until for job in jobs]) if any(signatures) else None
 
 
 def patterns_of(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
@@ -270,6 +300,8 @@ class WorkflowRecord:
     said: dict[str, Any] = field(default_factory=dict)
     #: What this version hides of its jobs' data from those who are no admins.
     redact: tuple[str, ...] = ()
+    #: Its code says that nothing of it runs unsigned; a row does not know, and nobody who verifies would ask it.
+    require_signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal
 
 from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
+from unstuck.model.payload import check_text
 from unstuck.model.policy import Policy, Timeout
 
 VERSION: Final = 1
@@ -32,6 +34,8 @@ LONGEST_LIFE: Final = 7 * 86400.0
 DEFAULT_LIFE: Final = 86400.0
 #: Characters of the stored text of an envelope.
 LONGEST_ENVELOPE: Final = 64 << 10
+#: How the id of a signing key is spelled.
+KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 Purpose = Literal["submit", "spawn"]
 #: Why a job exists: a caller submitted it; or the engine made it (a child, a replay, a schedule).
@@ -94,6 +98,10 @@ class SignedCall:
     payload: str
 
     def signed_bytes(self) -> bytes:
+        return self.bytes_for(self.head(), self.job, self.payload)
+
+    def head(self) -> bytes:
+        """What the signed bytes of calls begin with that differ in job and payload alone."""
         fields = (
             str(VERSION),
             self.key,
@@ -105,11 +113,12 @@ class SignedCall:
             _time_limit(self.timeout),
             "" if self.not_before is None else str(self.not_before),
             str(self.expires_at),
-            self.job,
-            hashlib.sha256(self.policy.encode()).hexdigest(),
-            self.payload,
         )
         return b"".join(map(_netstring, (TAG, *(field.encode() for field in fields))))
+
+    def bytes_for(self, head: bytes, job: str, payload: str) -> bytes:
+        policy = hashlib.sha256(self.policy.encode()).hexdigest().encode()
+        return head + _netstring(job.encode()) + _netstring(policy) + _netstring(payload.encode())
 
 
 def _netstring(field: bytes) -> bytes:
@@ -132,18 +141,23 @@ class Envelope:
     policy: str = ""
     accepted_at: int | None = None
 
-    def text(self) -> str:
-        """As it is stored."""
-        facts = {
+    def facts(self) -> dict[str, Any]:
+        """As it travels."""
+        return {
             "version": VERSION,
             "key": self.key,
             "expires_at": self.expires_at,
             "not_before": self.not_before,
             "policy": self.policy,
-            "accepted_at": self.accepted_at,
             "signature": base64.b64encode(self.signature).decode(),
         }
-        return json.dumps(facts, separators=(",", ":"), ensure_ascii=False)
+
+    def text(self) -> str:
+        """As it is stored; the signature comes last."""
+        facts = self.facts()
+        signature = facts.pop("signature")
+        stored = {**facts, "accepted_at": self.accepted_at, "signature": signature}
+        return json.dumps(stored, separators=(",", ":"), ensure_ascii=False)
 
     @classmethod
     def of(cls, text: str) -> Envelope | None:
@@ -155,6 +169,8 @@ class Envelope:
             return None
 
 
+#: The year 9999, in microseconds of Unix time.
+_LAST: Final = 253_370_764_800_000_000
 _FIELDS: Final = frozenset({"version", "key", "expires_at", "not_before", "policy", "accepted_at", "signature"})
 
 
@@ -167,10 +183,11 @@ def envelope(facts: Any) -> Envelope:
     if facts.get("version") != VERSION or isinstance(facts["version"], bool):
         raise InvalidInput(f"signature: version={quoted(facts.get('version'))} is not {VERSION}")
     key, policy = facts.get("key"), facts.get("policy") or ""
-    if not isinstance(key, str) or not key:
+    if not isinstance(key, str) or not KEY_ID.fullmatch(key):
         raise InvalidInput(f"signature: key={quoted(key)} is not the id of a signing key")
     if not isinstance(policy, str):
         raise InvalidInput(f"signature: policy={quoted(policy)} is not a text of JSON")
+    check_text(policy, "the signed policy")
     expires_at = _instant(facts, "expires_at")
     if expires_at is None:
         raise InvalidInput("signature: expires_at is missing: until when, in microseconds of Unix time")
@@ -188,7 +205,7 @@ def _instant(facts: Mapping[str, Any], name: str) -> int | None:
     value = facts.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 62:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LAST:
         raise InvalidInput(f"signature: {name}={quoted(value)} is not a number of microseconds of Unix time")
     return value
 

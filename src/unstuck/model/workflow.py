@@ -45,6 +45,8 @@ class Handler:
     schema: dict[str, Any] = field(default_factory=dict)
     doc: str | None = None
     redact: tuple[str, ...] = ()
+    #: Nothing of it runs that nobody signed; see `signing.py`.
+    require_signature: bool = False
 
     def record(
         self, code_version: str, base: Policy | None = None, max_timeout: float | None = None
@@ -70,6 +72,7 @@ class Handler:
             key_rate=self.key_rate,
             doc=self.doc,
             redact=self.redact,
+            require_signature=self.require_signature,
         )
 
 

@@ -21,7 +21,16 @@ from unstuck.operations.table import Caller
 from unstuck.store.port import ATTEMPTS_PAGE
 from unstuck.views import shown
 from unstuck.views.flow import ChildView, StepView, UsageView, WaitView
-from unstuck.views.jobs import AttemptView, AwaitedView, EventView, EventWhole, JobWhole, StackView, call_of
+from unstuck.views.jobs import (
+    AttemptView,
+    AwaitedView,
+    EventView,
+    EventWhole,
+    JobWhole,
+    StackView,
+    call_of,
+    signer_of,
+)
 from unstuck.views.meaning import explain
 from unstuck.views.workers import where_is
 
@@ -56,6 +65,7 @@ def whole(caller: Caller, name: str, last: int | None) -> JobWhole:
         parent=found.parent,
         partials=found.parts,
         blocked_by=blocked_by,
+        signed_by=signer_of(record),
     )
 
 

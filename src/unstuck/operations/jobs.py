@@ -22,6 +22,7 @@ from unstuck.model.errors import (
     NoStack,
     NotBlocking,
     NotStorable,
+    SignatureRefused,
     TooManyQueued,
     UnknownJob,
     UnknownWorkflowName,
@@ -290,6 +291,7 @@ def stack(caller: Caller, job: str, *, attempt: int | None = None, timeout: Dura
         KeyConflict,
         IdConflict,
         TooManyQueued,
+        SignatureRefused,
         WorkflowBlacklisted,
         *NAMED,
     ),
@@ -315,9 +317,12 @@ def enqueue(
     after: Sequence[str] = (),
     after_failure: AfterFailure = "fail",
     policy: Mapping[str, Any] | None = None,
+    payload: str | None = None,
+    signature: Mapping[str, Any] | None = None,
 ) -> NewJobView:
     """Accept a job of a workflow that workers have registered. The same `key`, or the same `id` (a UUID that you
-    chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries": 0}."""
+    chose), is the same job. `policy`: where it is not to be its workflow's, {"timeout": 60, "retries": 0}. A signed
+    job has its arguments as the text `payload`, which is stored as it came, and a `signature`: docs/signing.md."""
     asked = submitting.asked(
         caller,
         workflow,
@@ -336,6 +341,8 @@ def enqueue(
         after=after,
         after_failure=after_failure,
         policy=policy,
+        payload=payload,
+        signature=signature,
     )
     return submitting.submit(asked)
 
@@ -465,7 +472,7 @@ def resolve(caller: Caller, job: str, result: Any) -> JobView:
     effect="change",
     repeat="again",
     audited="jobs.replay",
-    errors=(*NAMED, IllegalMove, InvalidPolicy, TooManyQueued, WorkflowBlacklisted),
+    errors=(*NAMED, IllegalMove, InvalidPolicy, SignatureRefused, TooManyQueued, WorkflowBlacklisted),
     status=201,
 )
 def replay(caller: Caller, job: str, *, budget: Mapping[str, float] | None = None) -> JobView:

@@ -26,6 +26,7 @@ from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
+from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, asking_from
 
 P = ParamSpec("P")
@@ -97,6 +98,10 @@ class Caller:
     #: From where it asks, if that is over HTTP, and in which trace, as `model.trace` writes it.
     address: str | None = None
     trace: str | None = None
+    #: The signing keys of the process that is asked. `signs`: what it submits is its own, and signed by them; else it
+    #: is somebody else's, and a signature that comes along is verified.
+    signing: Callable[[], SigningKeys] = field(default=lambda: NO_KEYS, compare=False)
+    signs: bool = False
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
@@ -174,7 +179,7 @@ class Caller:
 
     @property
     def flow(self) -> FlowVerbs:
-        return FlowVerbs(self.store, tenant=self.one, by=self.by)
+        return FlowVerbs(self.store, tenant=self.one, by=self.by, signing=self.signing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from unstuck.clock import boot
+from unstuck.intake.signing import tell_refused
 from unstuck.intake.submit import Submitter
-from unstuck.model.errors import OutcomeUnknown, SchemaMismatch, StoreBusy, StoreLocked, StoreUnavailable
+from unstuck.model.errors import (
+    OutcomeUnknown,
+    SchemaMismatch,
+    SignatureRefused,
+    StoreBusy,
+    StoreLocked,
+    StoreUnavailable,
+)
 from unstuck.model.job import NewJob
 from unstuck.operations.submitting import AskedJob, new_jobs, views
-from unstuck.store.port import Submitted
+from unstuck.store.port import Submitted, asking_from
 from unstuck.views.jobs import NewJobView
 
 #: Of one transaction: more would make the first wait for the last.
@@ -108,7 +116,9 @@ class Together:
     def _store(self, parts: Sequence[_Part]) -> None:
         ready: list[_Ready] = []
         for part, job in zip(parts, new_jobs([part.asked for part in parts]), strict=True):
-            if isinstance(job, Exception):
+            if isinstance(job, SignatureRefused):  # what is written about it is not the others' to wait for
+                self._halving.submit(self._see_to, [part], partial(self._refuse, part, job))
+            elif isinstance(job, Exception):
                 self._tell(part, job)
             else:
                 ready.append(_Ready(part, job))
@@ -134,6 +144,12 @@ class Together:
         else:
             self._answer(group, stored)
         return None
+
+    def _refuse(self, part: _Part, error: SignatureRefused) -> None:
+        caller = part.asked.caller
+        with asking_from(caller.key, caller.address):
+            tell_refused(caller.store, error, caller.by)
+        self._tell(part, error)
 
     def _refused(self, group: Sequence[_Ready], error: Exception) -> None:
         parts = [one.part for one in group]

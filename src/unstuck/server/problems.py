@@ -38,6 +38,9 @@ ERRORS: dict[type[errors.UnstuckError], Told] = {
     errors.InvalidArguments: Told(422, "The arguments do not fit the workflow", _FIX),
     errors.WrongArguments: Told(422, "The arguments do not fit the request", _FIX),
     errors.NotStorable: Told(422, "A value that no database could give back unchanged", _FIX),
+    errors.SignatureRefused: Told(
+        422, "The signature does not hold", "sign what `about.checked` says, or look for who sent it"
+    ),
     errors.InvalidPolicy: Told(422, "An option that cannot hold", _FIX),
     errors.InvalidSettings: Told(422, "Settings that cannot hold", _FIX),
     errors.AmbiguousWorker: Told(409, "Several workers are meant", "name one of them as the detail says"),

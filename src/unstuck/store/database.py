@@ -98,6 +98,10 @@ class Database(Protocol):
         `check_clock`."""
         ...
 
+    def likely_now(self) -> int | None:
+        """The engine's time as this process knows it without asking, to a second or so; None: it has to ask."""
+        ...
+
     def check_clock(self) -> bool:
         """Look whether the clock has leapt, and take that out of the engine's time: whether it had."""
         ...

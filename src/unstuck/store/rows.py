@@ -159,6 +159,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         replay_of=row["replay_of"],
         trace=row["trace"],
         span=row["span"],
+        signature=row["signature"],
     )
 
 

@@ -15,6 +15,7 @@ from unstuck.model.logs import LogRecord, split
 from unstuck.model.policy import Policy
 from unstuck.model.redaction import NOTHING, REDACTED, Redaction
 from unstuck.model.trace import TraceContext
+from unstuck.model.signing import Envelope
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.logs import LogPiece
 from unstuck.views import Page, View, loads, shown
@@ -246,6 +247,15 @@ class JobWhole(JobView, frozen=True, kw_only=True):
     partials: int
     #: The job that blocks its target.
     blocked_by: str | None
+    #: The id of the signing key that it is signed by; "?" if its signature cannot be read, None if there is none.
+    signed_by: str | None
+
+
+def signer_of(record: JobRecord) -> str | None:
+    if record.signature is None:
+        return None
+    envelope = Envelope.of(record.signature)
+    return "?" if envelope is None else envelope.key
 
 
 def call_of(record: JobRecord, hide: Redaction) -> tuple[Sequence[Any], Mapping[str, Any]]:

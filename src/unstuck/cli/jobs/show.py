@@ -72,6 +72,7 @@ def _facts(job: JobWhole, now: datetime) -> list[tuple[str, str | None]]:
         ("hold", f"until somebody lets it go: unstuck jobs release {job.id}" if job.on_hold else None),
         ("after", ", ".join(f"{d.job} ({d.state or 'gone'})" for d in job.waits_for) or None),
         ("key", job.key),
+        ("signed", None if job.signed_by is None else f"by key {job.signed_by}"),
         ("limit key", job.limit_key),
         ("tags", ", ".join(job.tags) or None),
         ("trace", job.trace),

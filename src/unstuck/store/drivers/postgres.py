@@ -148,6 +148,10 @@ class PostgresDatabase:
         # It may take its time until it is executed, but no longer than we would wait for its answer.
         return expected[0], expected[1] + round(self.store_call * 1_000_000)
 
+    def likely_now(self) -> int | None:
+        expected = self.witness.expected() if self.witness is not None else None
+        return None if expected is None else sum(expected) // 2
+
     def check_clock(self) -> bool:
         return self.witness is not None and leaps.mend(self, self.witness)
 

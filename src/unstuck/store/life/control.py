@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from unstuck.model.errors import ErrorType, IllegalMove, NotBlocking
+from unstuck.model.errors import Conflict, ErrorType, IllegalMove, NotBlocking
 from unstuck.model.job import AttemptRef, JobRecord
 from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind, stronger, target_of
 from unstuck.model.payload import check_text, clean_text
 from unstuck.model.settlement import INTERRUPTED_BY_USER, ErrorInfo, cancelled
+from unstuck.model.signing import Envelope
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
@@ -26,7 +27,7 @@ from unstuck.store.order.name_ids import NameIds
 from unstuck.store.order.targets import freed, take_turn
 from unstuck.store.port import Verdict
 from unstuck.store.read.lookup import job_row
-from unstuck.store.rows import job_of, span
+from unstuck.store.rows import instant, job_of, span
 
 
 class Again:
@@ -111,6 +112,7 @@ class Control:
         """A new run, clean: no old error, request or count; at its old age."""
         row = self._locked(t)
         target_of(self._uid, JobState(row["state"]), Move.RESUME)
+        self._check_signed_time(t, row)
         breaker.check(t, row["tenant"], row["workflow"])
         changes, now = Changes(), moment(t)
         self._shelve(t, row)
@@ -148,6 +150,7 @@ class Control:
         state = JobState(row["state"])
         if state is not JobState.QUEUED:
             raise IllegalMove(self._uid, state, "hurry", MOVES[state])
+        self._check_signed_time(t, row)
         breaker.check(t, row["tenant"], row["workflow"])
         if not self._take_timer(t, row):
             return self._record(t)
@@ -173,6 +176,11 @@ class Control:
             raise IllegalMove(self._uid, state, "reprioritise", MOVES[state])
         if row["priority"] == priority:
             return self._record(t)
+        if row["signature"] is not None:
+            raise Conflict(
+                f"job {self._uid} is signed with priority {row['priority']}: with another one its signature "
+                "would not hold; cancel it, and have its signer submit it anew"
+            )
         changes = Changes()
         if state is JobState.QUEUED and not self._move_in_queue(changes, t, row, priority):
             return AGAIN
@@ -238,6 +246,18 @@ class Control:
         lock(t, [row["target_number"]])
         t.one("lock_job", job=row["number"])
         return self._look(t)
+
+    def _check_signed_time(self, t: Transaction, row: Row) -> None:
+        """Before the time that is signed it would be refused by whoever claims it."""
+        envelope = Envelope.of(row["signature"]) if row["signature"] is not None else None
+        clock = t.one("clock_stand") if envelope is not None and envelope.not_before is not None else None
+        if envelope is None or envelope.not_before is None or clock is None:
+            return
+        if moment(t) - clock["ahead"] < envelope.not_before:
+            raise Conflict(
+                f"job {self._uid} is signed to start not before {instant(envelope.not_before):%Y-%m-%dT%H:%M:%SZ}; "
+                "cancel it, and have its signer submit it anew"
+            )
 
     def _locked(self, t: Transaction) -> Row:
         return self._lock(t, self._look(t))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unstuck.model.dependencies import cycle
 from unstuck.model.errors import IdConflict, InvalidInput, KeyConflict, NotStorable, StoreBusy
-from unstuck.model.job import AfterFailure, NewJob, ids_of, patterns_of, payloads_of, traces_of
+from unstuck.model.job import AfterFailure, NewJob, ids_of, patterns_of, payloads_of, signatures_of, traces_of
 from unstuck.model.lifecycle import JobState
 from unstuck.model.names import LIFE
 from unstuck.model.payload import check_text
@@ -80,6 +80,7 @@ def at_once(database: Database, jobs: Sequence[NewJob], plain: Plain) -> list[Su
             database.hint(plain.hint)
         return stored
     uids, count = ids_of(jobs), len(jobs)
+    signatures, untils = signatures_of(jobs) or (None, None)
     earliest, latest = database.expected_now()
     [row] = database.once(
         "submit_at_once",
@@ -88,6 +89,8 @@ def at_once(database: Database, jobs: Sequence[NewJob], plain: Plain) -> list[Su
         routes=plain.routes_of(count),
         payloads=payloads_of(jobs),
         traces=traces_of(jobs),
+        signatures=signatures,
+        untils=untils,
         jobs=count,
         earliest=earliest,
         latest=min(latest, plain.until),
@@ -154,12 +157,13 @@ def plainly(t: Transaction, jobs: Sequence[NewJob], plain: Plain) -> list[Submit
     if door["is_watched"] or door["now"] > plain.until or plain.seen not in (None, door["seen"]):
         return None
     facts = {**plain.facts, "now": door["now"]}
-    traces = traces_of(jobs) or [None] * len(jobs)
-    rows = zip(ids_of(jobs), plain.routes_of(len(jobs)), payloads_of(jobs), traces, strict=True)
-    answers = [
-        Submitted(uid, t.run("submit_plain", uid=uid, payload=payload, route=route, trace=trace, **facts) == 1)
-        for uid, route, payload, trace in rows
-    ]
+    nothing = [None] * len(jobs)
+    traces, (signatures, untils) = traces_of(jobs) or nothing, signatures_of(jobs) or (nothing, nothing)
+    of_each = (ids_of(jobs), plain.routes_of(len(jobs)), payloads_of(jobs), traces, signatures, untils)
+    answers = []
+    for uid, route, payload, trace, signed, until in zip(*of_each, strict=True):
+        said = {"uid": uid, "route": route, "payload": payload, "trace": trace, "signature": signed, "until": until}
+        answers.append(Submitted(uid, t.run("submit_plain", **said, **facts) == 1))
     last = door["last"] or 0
     t.run("queue_plain", last=last)
     t.run("tell_plain", last=last)
@@ -329,6 +333,8 @@ def _columns(place: int, job: NewJob, numbers: Numbers) -> dict[str, Any]:
         "replay_of": job.replay_of,
         "trace": job.trace,
         "span": job.span,
+        "signature": job.signature,
+        "signed_until": job.signed_until,
     }
 
 

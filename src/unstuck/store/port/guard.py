@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from unstuck.model.errors import SignatureRefused
 from unstuck.model.guard import EVERY as EVERY
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 
@@ -126,6 +127,14 @@ class GuardPort(Protocol):
         by: str = "",
     ) -> int:
         """A person asks for these next: how many. `job`, `tenant` and `by` are for the audit."""
+        ...
+
+    def revoked_signing_keys(self) -> frozenset[str]:
+        """The ids of signing keys that must not start anything any more."""
+        ...
+
+    def tell_refused_signature(self, error: SignatureRefused, by: str) -> None:
+        """A door refused a job for its signature: an event in the feed and a line of audit."""
         ...
 
     def audit(

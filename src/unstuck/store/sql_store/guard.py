@@ -6,10 +6,10 @@ import threading
 from collections.abc import Mapping
 
 from unstuck.clock import boot
-from unstuck.model.errors import StoreBusy
+from unstuck.model.errors import SignatureRefused, StoreBusy
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.store.database import Transaction
-from unstuck.store.guard import audit, breaker, quarantine
+from unstuck.store.guard import audit, breaker, quarantine, signatures
 from unstuck.store.port import EVERY, Quarantined, QuarantineDuty
 from unstuck.store.read import lookup
 from unstuck.store.sql_store.verbs import SqlVerbs
@@ -107,6 +107,12 @@ class SqlGuard(SqlVerbs):
             return count
 
         return self._database.write(work)
+
+    def revoked_signing_keys(self) -> frozenset[str]:
+        return frozenset(row["key"] for row in self._database.read(lambda t: t.all("revoked_signing_keys")))
+
+    def tell_refused_signature(self, error: SignatureRefused, by: str) -> None:
+        self._database.write(lambda t: signatures.tell_refused(t, error, by))
 
     def audit(
         self,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.why.facts import Facts
+from unstuck.store.life.changes import moment
 from unstuck.store.port import (
     ClockStand,
     Dossier,
@@ -97,6 +99,10 @@ class SqlRead(SqlVerbs):
         leap = (row["leap"] or 0) / 1_000_000
         at = instant_or_none(row["leapt_at"])
         return ClockStand(row["ahead"] / 1_000_000, row["leaps"], leap, at, row["noticed"] or "")
+
+    def likely_now(self) -> datetime:
+        known = self._database.likely_now()
+        return instant(self._database.read(moment) if known is None else known)
 
 
 def _names(wanted: FeedFilter) -> tuple[str | None, ...]:

@@ -16,12 +16,14 @@ SELECT COUNT(*) AS ended
 -- name: forgettable
 -- Locks the jobs first, as a resume does; a job that somebody is working on stays until the next time. One that blocks a target
 -- or that another waits for stays as long as it does. A child stays as long as its parent's row: a spawn that is repeated must
--- find it, with its result, and not do its work twice. A scalar subquery: for each row by the key, never by a join of all.
+-- find it, with its result, and not do its work twice. A signed one stays until its signature has expired: who sends that again
+-- must find it. A scalar subquery: for each row by the key, never by a join of all.
 SELECT d.job
   FROM unstuck_done d
   JOIN unstuck_jobs j ON j.id = d.job
  WHERE d.job {in :jobs BIGINT}
    AND d.finished_at <= (SELECT unstuck_now() - :retention)
+   AND (j.signed_until IS NULL OR j.signed_until <= (SELECT unstuck_now()))
    AND NOT EXISTS (SELECT 1 FROM unstuck_body_marks h WHERE h.job = d.job)
    AND NOT EXISTS (SELECT 1 FROM unstuck_targets t WHERE t.id = j.target AND t.head = j.id)
    AND NOT EXISTS (SELECT 1 FROM unstuck_dependencies w WHERE w.on_job = d.job)

@@ -6,14 +6,16 @@ WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
 )
 INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, target, priority, rank, payload, policy, created_at, available_at,
-                          expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed, trace, span)
+                          expires_at, key, tags, state, event_count, on_hold, after_failure, replay_of, appointed, trace, span,
+                          signature, signed_until)
 SELECT r.value ->> 'uid', r.value ->> 'tenant', r.value ->> 'queue', r.value ->> 'workflow', r.value ->> 'route',
        r.value ->> 'target', r.value ->> 'priority', clock.now - (r.value ->> 'priority') * 60000000,
        r.value ->> 'payload', r.value ->> 'policy',
        clock.now, MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')),
        MAX(clock.now, COALESCE((r.value ->> 'start_at') + unstuck_ahead(), 0), clock.now + (r.value ->> 'delay')) + (r.value ->> 'expires_after'),
        r.value ->> 'key', r.value ->> 'tags', r.value ->> 'state', r.value ->> 'event_count', r.value ->> 'on_hold', r.value ->> 'after_failure',
-       r.value ->> 'replay_of', r.value ->> 'start_at', r.value ->> 'trace', r.value ->> 'span'
+       r.value ->> 'replay_of', r.value ->> 'start_at', r.value ->> 'trace', r.value ->> 'span',
+       r.value ->> 'signature', r.value ->> 'signed_until'
   FROM clock, json_each(:rows) AS r
  WHERE TRUE
  ORDER BY r.value ->> 'place'
@@ -30,8 +32,10 @@ SELECT unstuck_now() AS now, (SELECT COALESCE(MAX(seen_at), 0) FROM unstuck_work
        (SELECT seq FROM sqlite_sequence WHERE name = 'unstuck_jobs') AS last
 
 -- name: submit_plain
-INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at, trace)
-VALUES (:uid, :tenant, :queue, :workflow, :route, :priority, :now - :priority * 60000000, :payload, :policy, :now, :now, :trace)
+INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at, trace, signature,
+                          signed_until)
+VALUES (:uid, :tenant, :queue, :workflow, :route, :priority, :now - :priority * 60000000, :payload, :policy, :now, :now, :trace, :signature,
+        :until)
 ON CONFLICT (uid) DO NOTHING
 
 -- name: queue_plain

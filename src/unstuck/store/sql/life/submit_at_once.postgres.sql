@@ -10,13 +10,16 @@ WITH clock AS MATERIALIZED (
            AND (SELECT 1 FROM unstuck_blacklist WHERE removed_at IS NULL ORDER BY workflow, tenant LIMIT 1) IS NULL AS is_open
       FROM clock
 ), born AS (
-    INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at, trace)
+    INSERT INTO unstuck_jobs (uid, tenant, queue, workflow, route, priority, rank, payload, policy, created_at, available_at, trace,
+                              signature, signed_until)
     SELECT r.uid, CAST(:tenant AS TEXT), CAST(:queue AS TEXT), CAST(:workflow AS TEXT), r.route, CAST(:priority AS INTEGER),
-           clock.now - CAST(:priority AS BIGINT) * 60000000, r.payload, CAST(:policy AS BIGINT), clock.now, clock.now, r.trace
+           clock.now - CAST(:priority AS BIGINT) * 60000000, r.payload, CAST(:policy AS BIGINT), clock.now, clock.now, r.trace,
+           r.signature, r.signed_until
       FROM clock
       JOIN door ON door.is_open
-     CROSS JOIN unnest(CAST(:uids AS TEXT[]), CAST(:routes AS BIGINT[]), CAST(:payloads AS TEXT[]), CAST(:traces AS TEXT[]))
-                WITH ORDINALITY AS r (uid, route, payload, trace, place)
+     CROSS JOIN unnest(CAST(:uids AS TEXT[]), CAST(:routes AS BIGINT[]), CAST(:payloads AS TEXT[]), CAST(:traces AS TEXT[]),
+                       CAST(:signatures AS TEXT[]), CAST(:untils AS BIGINT[]))
+                WITH ORDINALITY AS r (uid, route, payload, trace, signature, signed_until, place)
      ORDER BY r.place
     ON CONFLICT (uid) DO NOTHING
     RETURNING id, uid, route, rank, created_at

@@ -1,0 +1,1 @@
+SELECT key FROM unstuck_revoked_signers
