@@ -191,6 +191,9 @@ class NewJob:
     has_given_id: bool = False
     #: The trace that it is submitted in, as `model.trace` writes it.
     trace: str | None = None
+    #: Its envelope as `model.signing` writes it, and until when its signature lives, in microseconds of Unix time.
+    signature: str | None = None
+    signed_until: int | None = None
 
 
 class Alike(Sequence[NewJob]):
