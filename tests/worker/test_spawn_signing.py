@@ -43,7 +43,7 @@ def spawn(
 ) -> tuple[Reply, Seen]:
     seen, ledger, answers = Seen(store), Ledger(), list[Reply]()
     runner = FlowCallRunner(
-        seen,  # type: ignore[arg-type]
+        seen,
         ledger,
         MachineClock(),
         answered=lambda _, answer: answers.append(answer),

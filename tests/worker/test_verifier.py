@@ -103,7 +103,8 @@ def test_what_is_refused_is_dead_at_once_with_all_that_belongs_to_it(store: Stor
     [told] = [n for n in store.notifications("default") if n.workflow == job.workflow]
     assert told.title == "Dead letters: altered"
     wanted = FeedFilter(kinds=("security.signature_refused",))
-    [news] = eventually(lambda: store.feed(store.feed_bounds().oldest, wanted, 10).events)
+    eventually(lambda: store.sequence() == 0)
+    [news] = store.feed(store.feed_bounds().oldest, wanted, 10).events
     assert (news.job, news.data["problem"]) == (job.id, "altered")
     assert store.open_routes() == []
 
@@ -483,6 +484,20 @@ def test_keys_are_read_again_when_their_file_changes_a_beat_later(tmp_path: Path
     assert [key.id for key in held.at(9.0)] == ["web"]
     assert [key.id for key in held.at(10.0)] == ["web", "new"]
     assert held.at(10.0).requires("any", "any", "any")
+
+
+def test_nothing_is_refused_for_a_key_that_stands_in_the_file_by_now(
+    store: Store, store_url: str, tmp_path: Path
+) -> None:
+    """Who adds a key and signs with it at once must not lose what is claimed before the next look"""
+    file, new = write_keys(tmp_path / "keys.toml", a_key()), a_key("new")
+    held = HeldKeys(SigningKeys([a_key()], EVERYWHERE), str(file), every=3600.0)
+    desk, _ = Desk(store, held), held.at(MachineClock().boot())
+    write_keys(file, a_key(), new)
+
+    job = signed(store, store_url, new)
+
+    assert [found.id for found in desk.admitted()] == [job.id]
 
 
 def test_a_file_that_cannot_be_read_changes_nothing_and_is_told(tmp_path: Path) -> None:

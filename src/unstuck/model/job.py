@@ -269,6 +269,8 @@ class WorkflowRecord:
     said: dict[str, Any] = field(default_factory=dict)
     #: What this version hides of its jobs' data from those who are no admins.
     redact: tuple[str, ...] = ()
+    #: Its code says that nothing of it runs unsigned; a row does not know, and nobody who verifies would ask it.
+    require_signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)

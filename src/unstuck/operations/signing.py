@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_wording
-from unstuck.operations.table import PLATFORM_ADMIN, READER, Caller, operation
+from unstuck.operations.table import PLATFORM_ADMIN, Caller, operation
 from unstuck.signing import is_key_id
 from unstuck.views import Page
 from unstuck.views.signing import RevocationAdded, RevocationRemoved, RevocationView
 
 
-@operation(role=READER, limited="kept", whose="platform")
+@operation(role=PLATFORM_ADMIN, whose="platform")
 def revocations(caller: Caller) -> Page[RevocationView]:
     """The signing keys that are revoked, the newest first: since when, by whom, why. What their file revokes is not
     among them."""

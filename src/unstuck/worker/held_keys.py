@@ -1,8 +1,9 @@
 """The signing keys that a worker holds: its settings', with what its file says by now and its code requires besides.
 
 The file is looked at before a claim, a beat after the last look at the earliest; if it was changed it is read again.
-So a key that is revoked or added there holds after a beat, without a restart. A file that cannot be read, or has no
-key, changes nothing: its trouble is said, and told by `trouble` until it can be read again.
+So a key that is revoked there is so after a beat, without a restart; one that was added is known as soon as somebody
+signs with it, because nothing is refused for an unknown key before another look. A file that cannot be read, or has
+no key, changes nothing: its trouble is said, and told by `trouble` until it can be read again.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class HeldKeys:
         self._keys = self._given.also_requiring(names)
         self._workflows = names
 
-    def at(self, now: float) -> SigningKeys:
-        """Those in force; `now` by BOOTTIME."""
-        if self._file is not None and now >= self._looked_at + self._every:
+    def at(self, now: float, *, at_once: bool = False) -> SigningKeys:
+        """Those in force; `now` by BOOTTIME. `at_once`: somebody named a key that is not known yet."""
+        if self._file is not None and (at_once or now >= self._looked_at + self._every):
             self._looked_at = now
             self._look(self._file, now)
         return self._keys

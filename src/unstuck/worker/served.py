@@ -49,4 +49,4 @@ class RouteBook:
 
 def signed_only(workflows: Iterable[WorkflowRecord]) -> frozenset[str]:
     """Those whose code says that nothing of them runs unsigned."""
-    return frozenset(record.name for record in workflows if getattr(record, "require_signature", False))
+    return frozenset(record.name for record in workflows if record.require_signature)

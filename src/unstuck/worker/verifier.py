@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, quoted
-from unstuck.model.job import ClaimedJob
+from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Refused
 from unstuck.model.signing import LONGEST_ENVELOPE, Envelope, SignatureProblem
 from unstuck.signing import SigningKeys, StoredCall
@@ -45,11 +45,14 @@ class Verifier:
 
     def admitted(self, claim: str, jobs: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
         """Those of a claim that may run. Whoever has no key verifies nothing."""
-        keys = self._keys.at(self._clock.boot())
+        now = self._clock.boot()
+        keys = self._keys.at(now)
         if not keys or not jobs:
             return jobs
         facts = self._store.signed_facts(self._worker, claim)
-        refused = {job.ref: found for job in jobs if (found := _refusal(keys, job, facts)) is not None}
+        refused = _refusals(keys, jobs, facts)
+        if any(why.problem == SignatureProblem.UNKNOWN_KEY for why in refused.values()):
+            refused = _refusals(self._keys.at(now, at_once=True), jobs, facts)
         if not refused:
             return jobs
         self._bury([(job, refused[job.ref]) for job in jobs if job.ref in refused])
@@ -70,6 +73,10 @@ class Verifier:
         if left := [job for job, _ in refused if job.ref not in done]:
             self._ledger.settle_unseen(left, self._clock.boot())
             self._report([reports[job.ref] for job in left])
+
+
+def _refusals(keys: SigningKeys, jobs: Sequence[ClaimedJob], facts: SignedFacts) -> dict[AttemptRef, Refused]:
+    return {job.ref: why for job in jobs if (why := _refusal(keys, job, facts)) is not None}
 
 
 def _refusal(keys: SigningKeys, job: ClaimedJob, facts: SignedFacts) -> Refused | None:
