@@ -134,6 +134,7 @@ _ROOMS = {
     ),
     "unstuck.views.keys": ("KeyView", "NewKeyView", "SessionView"),
     "unstuck.views.series": ("PointView", "SeriesView"),
+    "unstuck.views.signing": ("RevocationAdded", "RevocationRemoved", "RevocationView"),
     "unstuck.views.stats": ("StatsView", "TallyView", "WorkersCount"),
     "unstuck.views.why": ("ReasonView", "WhyAnswer"),
     "unstuck.views.workers": ("BodyView", "GoneProcess", "OrderView", "ProcessView", "RoleView", "WorkerView"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -107,10 +108,14 @@ def build_worker(options: WorkerOptions, *, prepare: bool = True) -> Supervisor:
     _check(options)
     if prepare:
         _prepare(options)
+    from unstuck.telemetry import emit
     from unstuck.worker.notify import Notifier
     from unstuck.worker.readiness import Readiness
+    from unstuck.worker.secrecy import hide_memory
     from unstuck.worker.supervisor import Supervisor
 
+    if options.signing and not hide_memory():
+        emit("memory_not_hidden", level=logging.WARNING, why="this system cannot close it to other processes")
     # The service manager and the probe know one worker, however many lives it has.
     readiness = Readiness(options.ready_file, Notifier.of(os.environ, os.getpid()))
     beside: list[Beside] = []
@@ -187,6 +192,7 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
     from unstuck.clock import MachineClock
     from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.fleet import Fleet
+    from unstuck.worker.held_keys import HeldKeys
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.parts import WorkerParts
     from unstuck.worker.placing import Seats
@@ -231,6 +237,7 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
             queues=options.queues,
             name=options.name,
             readiness=readiness,
+            keys=HeldKeys(options.signing, options.signing_file, every=times.beat),
         )
         return Incarnation(parts, shutdown)
 

@@ -197,7 +197,7 @@ class SignatureRefusedData(NoData, frozen=True, kw_only=True):
     message: Message
 
 
-#: The struct of each kind's data. Nothing writes `buried` and `redriven` yet. What is published has its publisher's.
+#: The struct of each kind's data. Nothing writes `redriven` yet. What is published has its publisher's.
 DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.SUBMITTED: NoData,
     EventKind.RELEASED: ReleasedData,
