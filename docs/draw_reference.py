@@ -145,6 +145,7 @@ EVENTS = {
     NewsKind.APPROVAL_ASKED: "a job waits for a person's decision",
     NewsKind.APPROVAL_DECIDED: "a person decided, or its time was over",
     NewsKind.NOTIFICATION: "something that operators should take note of",
+    NewsKind.DEAD_LETTER: "a job never ran, or ran out of tries, and is set before people",
 }
 
 
@@ -400,6 +401,7 @@ def _retention() -> str:
         ("an ended job, with its history, attempts, output, steps, waits, partial results", "retention"),
         ("an idempotency key", "key_retention"),
         ("a place in the feed", "feed_retention"),
+        ("a dead letter (its job stays as long as others)", "dead_letter_retention"),
         ("an event that was sent and that nobody waits for", 24),
         ("a minute, and an hour, of the series", SERIES_KEPT / 3600),
     ]

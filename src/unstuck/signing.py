@@ -216,11 +216,8 @@ class SigningKeys:
         self.required = frozenset(required)
         if self.required and not self._keys:
             rules = ", ".join(sorted(map(str, self.required)))
-            raise InvalidSettings(
-                [
-                    f"a signature is required ({rules}), and there is no signing key: set signing_keys, or no job could run"
-                ]
-            )
+            problem = f"a signature is required ({rules}), and there is no signing key: set signing_keys"
+            raise InvalidSettings([problem])
 
     def __bool__(self) -> bool:
         return bool(self._keys)
@@ -311,6 +308,10 @@ class SigningKeys:
     def _if_missing(self, call: StoredCall) -> SignatureProblem | None:
         is_required = self.requires(call.tenant, call.queue, call.workflow)
         return SignatureProblem.MISSING if is_required else None
+
+
+#: Of a process that has nothing to do with signatures.
+NO_KEYS: Final = SigningKeys()
 
 
 def _is_signing(key: SigningKey, now: datetime) -> bool:

@@ -56,6 +56,7 @@ def whole(caller: Caller, name: str, last: int | None) -> JobWhole:
         parent=found.parent,
         partials=found.parts,
         blocked_by=blocked_by,
+        dead_letter=found.letter,
     )
 
 

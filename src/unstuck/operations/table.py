@@ -26,6 +26,7 @@ from unstuck.model.payload import check_person, check_wording
 from unstuck.model.redaction import Redactions
 from unstuck.model.times import Times
 from unstuck.observe.lookup import Lookup
+from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import EVERY, Store, asking_from
 
 P = ParamSpec("P")
@@ -96,6 +97,10 @@ class Caller:
     scopes: frozenset[str] = frozenset()
     #: From where it asks, if that is over HTTP.
     address: str | None = None
+    #: The signing keys of the process that is asked. `signs`: what it submits is its own, and signed by them; else it
+    #: is somebody else's, and a signature that comes along is verified.
+    signing: Callable[[], SigningKeys] = field(default=lambda: NO_KEYS, compare=False)
+    signs: bool = False
 
     def about(self, tenant: str | None = None, by: str | None = None) -> Caller:
         """The same, with what one call names."""
@@ -227,7 +232,7 @@ class Operation(Generic[P, V]):
 
     @property
     def command(self) -> str:
-        return self.entry.command or f"{self.noun} {self.verb.replace('_', '-')}"
+        return self.entry.command or f"{self.noun} {self.verb}".replace("_", "-")
 
     def __repr__(self) -> str:
         return f"<Operation {self.name}>"

@@ -108,6 +108,10 @@ class ResumedData(ByPerson, frozen=True, kw_only=True):
     from_start: Annotated[Literal[True], Meta(description="its finished steps are forgotten")] | UnsetType = UNSET
 
 
+class RedrivenData(ByPerson, frozen=True, kw_only=True):
+    resigned: Annotated[Literal[True], Meta(description="it has another signature")] | UnsetType = UNSET
+
+
 class RequestedData(ByPerson, frozen=True, kw_only=True):
     request: Request
     reason: Reason | UnsetType = UNSET
@@ -191,7 +195,12 @@ class NotificationData(NoData, frozen=True, kw_only=True):
     link: Annotated[str, Meta(description="where to look")]
 
 
-#: The struct of each kind's data. Nothing writes `buried` and `redriven` yet. What is published has its publisher's.
+class DeadLetterData(NoData, frozen=True, kw_only=True):
+    reason: Annotated[str, Meta(description="a code: why it is one")]
+    message: Annotated[str, Meta(description="what happened")]
+
+
+#: The struct of each kind's data. What is published has its publisher's.
 DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.SUBMITTED: NoData,
     EventKind.RELEASED: ReleasedData,
@@ -211,7 +220,7 @@ DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.BURIED: EndData,
     EventKind.RESUMED: ResumedData,
     EventKind.RESOLVED: ByPerson,
-    EventKind.REDRIVEN: ByPerson,
+    EventKind.REDRIVEN: RedrivenData,
     EventKind.REQUESTED: RequestedData,
     EventKind.HURRIED: ByPerson,
     EventKind.REPRIORITISED: ReprioritisedData,
@@ -229,6 +238,7 @@ DATA: dict[EventKind | NewsKind, type[NoData]] = {
     NewsKind.APPROVAL_ASKED: ApprovalAskedData,
     NewsKind.APPROVAL_DECIDED: ApprovalDecidedData,
     NewsKind.NOTIFICATION: NotificationData,
+    NewsKind.DEAD_LETTER: DeadLetterData,
 }
 
 

@@ -236,6 +236,8 @@ class JobWhole(JobView, frozen=True, kw_only=True):
     children: tuple[ChildView, ...]
     parent: str | None
     partials: int
+    #: Why it has a dead letter: the reason as `dead_letters` says it.
+    dead_letter: str | None
     #: The job that blocks its target.
     blocked_by: str | None
 

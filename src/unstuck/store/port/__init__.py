@@ -12,6 +12,7 @@ from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
+from unstuck.store.port.dead_letters import DeadLetter, DeadLettersPort, LetterFilter, LetterTerms, NewLetter
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import (
@@ -108,6 +109,8 @@ __all__ = [
     "BulksPort",
     "Claimed",
     "ClockStand",
+    "DeadLetter",
+    "DeadLettersPort",
     "Dossier",
     "Due",
     "Ended",
@@ -128,6 +131,8 @@ __all__ = [
     "JobStands",
     "JobsPort",
     "KeysPort",
+    "LetterFilter",
+    "LetterTerms",
     "Limit",
     "LimitKind",
     "LimitPart",
@@ -136,6 +141,7 @@ __all__ = [
     "NameKind",
     "NewBulk",
     "NewChild",
+    "NewLetter",
     "NewStep",
     "NewWorker",
     "OpenRoute",
@@ -185,6 +191,7 @@ class Store(
     WorkerPort,
     JobsPort,
     BulksPort,
+    DeadLettersPort,
     FlowPort,
     OrderPort,
     GuardPort,

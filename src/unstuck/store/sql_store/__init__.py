@@ -6,6 +6,7 @@ from unstuck import machine
 from unstuck.store.drivers import migrations
 from unstuck.store.hint import Hint
 from unstuck.store.sql_store.bulks import SqlBulks
+from unstuck.store.sql_store.dead_letters import SqlDeadLetters
 from unstuck.store.sql_store.flow import SqlFlow
 from unstuck.store.sql_store.guard import SqlGuard
 from unstuck.store.sql_store.jobs import SqlJobs
@@ -19,7 +20,18 @@ from unstuck.store.sql_store.worker import SqlWorker
 
 
 class SqlStore(
-    SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlKeys, SqlSweeps, SqlRead, SqlSeries, SqlMetrics
+    SqlWorker,
+    SqlDeadLetters,
+    SqlJobs,
+    SqlBulks,
+    SqlFlow,
+    SqlOrder,
+    SqlGuard,
+    SqlKeys,
+    SqlSweeps,
+    SqlRead,
+    SqlSeries,
+    SqlMetrics,
 ):
     """Safe to share between threads; as safe across a fork as its database is."""
 
