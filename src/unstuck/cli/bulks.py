@@ -35,7 +35,7 @@ def count(*, wanted: JobFilterFlags, common: options.Common) -> None:
     if common.json:
         output.emit_view(view)
     else:
-        output.say(counted(view))
+        output.say(_counted(view))
 
 
 def start(verb: str, wanted: BulkFlags, common: options.Common, by: str | None, **how: Any) -> int:
@@ -45,7 +45,7 @@ def start(verb: str, wanted: BulkFlags, common: options.Common, by: str | None, 
         caller, asked = session.caller.about(by=by), wanted.asked(session.now())
         found = bulks.count(caller, **asked)
         if not wanted.yes:
-            confirm(f"{verb} {counted(found)} ({words(found.filter)})?")
+            confirm(f"{verb} {_counted(found)} ({words(found.filter)})?")
         expected = found.number if found.exact and not wanted.yes else None
         view = bulks.start(caller, verb, **asked, **how, everything=wanted.every, expected=expected)
         if wanted.watch:
@@ -53,7 +53,7 @@ def start(verb: str, wanted: BulkFlags, common: options.Common, by: str | None, 
         if common.json:
             output.emit_view(view)
             return exits.OK
-    output.say(f"bulk {view.number} is started: workers {verb} {counted(found)}, from within some seconds on")
+    output.say(f"bulk {view.number} is started: workers {verb} {_counted(found)}, from within some seconds on")
     output.note(
         f"how far it is: unstuck bulks show {view.number} --watch    stop it: unstuck bulks cancel {view.number}"
     )
@@ -68,7 +68,7 @@ def confirm(question: str) -> None:
         raise InvalidInput("nothing was started")
 
 
-def counted(view: CountView) -> str:
+def _counted(view: CountView) -> str:
     return f"{'' if view.exact else 'at least '}{output.count(view.number, 'job')}"
 
 

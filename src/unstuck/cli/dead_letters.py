@@ -18,6 +18,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.operations import dead_letters, jobs
 from unstuck.operations.table import Caller
 from unstuck.store.port import EVERY
+from unstuck.views.bulks import CountView
 from unstuck.views.dead_letters import LetterStory
 
 app = options.group(
@@ -98,6 +99,17 @@ def list_(
         empty="no dead letters",
     )
     output.tell_next(page)
+
+
+@app.command()
+def count(*, wanted: LetterFlags, common: options.Common) -> None:
+    """How many dead letters a filter wants."""
+    with opened(common) as session:
+        view = dead_letters.count(session.caller, **wanted.asked(session.now()))
+    if common.json:
+        output.emit_view(view)
+    else:
+        output.say(_counted(view))
 
 
 @app.command()
@@ -191,7 +203,7 @@ def redrive(
         caller, asked = session.caller.about(by=by), wanted.asked(session.now())
         found = dead_letters.count(caller, **asked)
         if not yes:
-            bulks.confirm(f"redrive {bulks.counted(found)}?")
+            bulks.confirm(f"redrive {_counted(found)}?")
         expected = found.number if found.exact and not yes else None
         first = _try_first(session, caller, asked, force, timeout) if canary else None
         if first is not None and expected is not None:
@@ -202,7 +214,7 @@ def redrive(
         if common.json:
             output.emit_view(view)
             return exits.OK
-    output.say(f"bulk {view.number} is started: workers redrive {bulks.counted(found)}, from within some seconds on")
+    output.say(f"bulk {view.number} is started: workers redrive {_counted(found)}, from within some seconds on")
     output.note(f"how far it is: unstuck bulks show {view.number} --watch")
     return exits.OK
 
@@ -312,6 +324,10 @@ def _print(letter: LetterStory, now: datetime) -> None:
 
 def _call(letter: LetterStory) -> str:
     return json.dumps({"args": list(letter.args), "kwargs": dict(letter.kwargs)}, ensure_ascii=False)
+
+
+def _counted(view: CountView) -> str:
+    return f"{'' if view.exact else 'at least '}{output.count(view.number, 'dead letter')}"
 
 
 def _line(text: str) -> str:
