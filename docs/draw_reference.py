@@ -40,8 +40,8 @@ HEAD = """\
 
 Drawn from the code by `docs/draw_reference.py`; a test compares the two. The guides tell how things are used:
 [enqueue](enqueue.md), [context](context.md), [flow](flow.md), [order](order.md), [guard](guard.md),
-[ladder](ladder.md), [feed](feed.md), [keys](keys.md), [trouble](trouble.md). Reasons that keep a job waiting:
-[why](why.md). States and moves: [lifecycle](lifecycle.md).
+[dead letters](dead-letters.md), [ladder](ladder.md), [feed](feed.md), [keys](keys.md), [trouble](trouble.md). Reasons
+that keep a job waiting: [why](why.md). States and moves: [lifecycle](lifecycle.md).
 """
 
 APP_HEAD = """\

@@ -179,6 +179,7 @@ def _row(job: int) -> str:
 
 
 def test_signed_anew_it_is_queued_in_a_new_run_and_completes(graveyard: Graveyard, store: SqlStore) -> None:
+    """A43"""
     job = graveyard.bury()
 
     after = store.redrive(TENANT, job, "ada", signature='{"key":"k2"}', signed_until=5)
@@ -323,6 +324,7 @@ def test_a_bulk_goes_by_the_age_of_letters(graveyard: Graveyard, store: SqlStore
 def test_a_letter_older_than_a_day_is_gone_and_younger_ones_stay(
     graveyard: Graveyard, store: SqlStore, clock: StoreClock
 ) -> None:
+    """A43"""
     old = graveyard.bury()
     clock.advance(DAY - 10)
     young = graveyard.bury()

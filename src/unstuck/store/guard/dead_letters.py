@@ -81,16 +81,19 @@ def _notify(t: Transaction, tenant: str, workflow: str, reason: str, number: int
         t.run("count_notification", number=open_one["id"], more=number)
         return
     look = f"unstuck dead-letters {given('--reason', reason)} {of_tenant(tenant)}".rstrip()
-    message = f"jobs of {workflow} are dead letters: {sentence_of(reason)}. See which, and what can be done: {look}"
+    message = (
+        f"dead letters of {workflow} ({reason}: {sentence_of(reason)}). See which: {look}; then: unstuck why JOB"
+    )
     audit.add_notification(t, **place, message=clean_text(message, MAX_MESSAGE), severity="warning", count=number)
 
 
 def page(
     t: Transaction, tenant: str | None, filter: LetterFilter, before: int | None, limit: int
 ) -> list[DeadLetter]:
+    statement, whose = ("dead_letters", {}) if tenant is None else ("dead_letters_of", {"tenant": tenant})
     rows = t.all(
-        "dead_letters",
-        tenant=tenant,
+        statement,
+        **whose,
         below=_LAST if before is None else before,
         workflow=filter.workflow,
         queue=filter.queue,

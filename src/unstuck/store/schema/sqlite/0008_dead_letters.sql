@@ -16,6 +16,5 @@ CREATE TABLE unstuck_dead_letters (
 );
 -- For lists, and for bulks, which walk along the jobs.
 CREATE INDEX unstuck_dead_letters_tenant ON unstuck_dead_letters (tenant, id);
-CREATE INDEX unstuck_dead_letters_reason ON unstuck_dead_letters (tenant, reason, id);
 CREATE INDEX unstuck_dead_letters_jobs ON unstuck_dead_letters (tenant, job);
 CREATE INDEX unstuck_dead_letters_age ON unstuck_dead_letters (created_at);

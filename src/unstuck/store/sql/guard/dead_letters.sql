@@ -16,12 +16,26 @@ RETURNING job, run, tenant, workflow, reason
 SELECT id, tenant, queue, workflow, signature FROM unstuck_jobs WHERE id {in :jobs BIGINT}
 
 -- name: dead_letters
--- The newest first. Each way has its index: a rare reason is not looked for among all letters. A letter whose job is gone is not shown.
+-- Of all tenants, the newest first. A letter whose job is gone is not shown.
 SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
   FROM unstuck_dead_letters l
-  JOIN unstuck_jobs j ON j.id = l.job
+  {by_key unstuck_jobs AS j ON j.id = l.job}
  WHERE l.id < :below
-   AND (CAST(:tenant AS TEXT) IS NULL OR l.tenant = CAST(:tenant AS TEXT))
+   AND (CAST(:reason AS TEXT) IS NULL OR l.reason = CAST(:reason AS TEXT))
+   AND (CAST(:workflow AS TEXT) IS NULL OR l.workflow = CAST(:workflow AS TEXT))
+   AND (CAST(:queue AS TEXT) IS NULL OR l.queue = CAST(:queue AS TEXT))
+   AND {within l.queue l.workflow}
+   AND (CAST(:since AS BIGINT) IS NULL OR l.created_at >= CAST(:since AS BIGINT))
+   AND (CAST(:before AS BIGINT) IS NULL OR l.created_at < CAST(:before AS BIGINT))
+ ORDER BY l.id DESC
+ LIMIT :most
+
+-- name: dead_letters_of
+-- The same of one tenant, along its own index: what others have is not looked at.
+SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
+  FROM unstuck_dead_letters l
+  {by_key unstuck_jobs AS j ON j.id = l.job}
+ WHERE l.tenant = :tenant AND l.id < :below
    AND (CAST(:reason AS TEXT) IS NULL OR l.reason = CAST(:reason AS TEXT))
    AND (CAST(:workflow AS TEXT) IS NULL OR l.workflow = CAST(:workflow AS TEXT))
    AND (CAST(:queue AS TEXT) IS NULL OR l.queue = CAST(:queue AS TEXT))
