@@ -55,9 +55,8 @@ def stored_call(store: SqlStore, job: str, **changed: Any) -> StoredCall:
     return replace(call, **changed)
 
 
-def envelope_of(store: SqlStore, job: str) -> Envelope:
-    row = store._database.read(lambda t: t.all("addresses_of_letters", jobs=[record(store, job).number]))[0]
-    found = Envelope.of(row["signature"])
+def envelope_of(graveyard: Graveyard, job: str) -> Envelope:
+    found = Envelope.of(graveyard.signature(record(graveyard.store, job).number) or "")
     assert found is not None
     return found
 
@@ -229,7 +228,7 @@ def test_signed_anew_by_a_key_of_the_process_it_verifies_and_completes(
     after = dead_letters.resign(ask(signing=lambda: KEYS), job)
 
     assert (after.state, after.run) == (JobState.QUEUED, 2)
-    made = envelope_of(store, job)
+    made = envelope_of(graveyard, job)
     assert (made.key, made.policy, made.not_before) == ("k2", '{"grace":10.0}', None)
     assert KEYS.problem_at_claim(stored_call(store, job), made, store.now()) is None
     altered = stored_call(store, job, payload='{"args":[2],"kwargs":{}}')
@@ -259,7 +258,7 @@ def test_a_replay_is_signed_by_a_key_for_what_the_engine_makes(
     dead_letters.resign(ask(signing=lambda: KEYS), job)
 
     call = stored_call(store, job, purpose="spawn")
-    assert KEYS.problem_at_claim(call, envelope_of(store, job), store.now()) is None
+    assert KEYS.problem_at_claim(call, envelope_of(graveyard, job), store.now()) is None
 
 
 def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(
@@ -279,7 +278,7 @@ def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(
 
     dead_letters.resign(caller, job, signature=made)
 
-    assert KEYS.problem_at_claim(stored_call(store, job), envelope_of(store, job), store.now()) is None
+    assert KEYS.problem_at_claim(stored_call(store, job), envelope_of(graveyard, job), store.now()) is None
 
 
 def test_what_ran_is_not_signed_anew(graveyard: Graveyard, ask: Ask) -> None:

@@ -68,6 +68,12 @@ class Graveyard:
         settle(self.store, self.worker, attempt.ref, boom(message))
         return attempt.id
 
+    def signature(self, job: int) -> str | None:
+        """As it is stored with the job of this number."""
+        rows = self.store._database.read(lambda t: t.all("addresses_of_letters", jobs=[job], longest=1 << 16))
+        found: str | bytes | None = rows[0]["signature"]
+        return found.decode() if isinstance(found, bytes) else found
+
     def _claimed(self, **options: Any) -> ClaimedJob:
         """Before all that wait in its queue, by its priority."""
         self._staged += 1

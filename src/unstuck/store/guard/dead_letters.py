@@ -15,6 +15,7 @@ from unstuck.model.errors import NoDeadLetter
 from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import ErrorInfo
+from unstuck.model.signing import LONGEST_ENVELOPE
 from unstuck.model.spelling import given
 from unstuck.model.why import of_tenant
 from unstuck.store.database import Row, Transaction
@@ -56,7 +57,8 @@ def add(t: Transaction, letters: Sequence[NewLetter]) -> None:
 
 def exhausted(t: Transaction, ended: Sequence[tuple[Row, ErrorInfo | None]]) -> list[NewLetter]:
     """Of runs that ended FAILED or TIMEOUT in this transaction: the rows of their attempts, and what went wrong."""
-    found = {row["id"]: row for row in t.all("addresses_of_letters", jobs=[row["job"] for row, _ in ended])}
+    jobs = [row["job"] for row, _ in ended]
+    found = {row["id"]: row for row in t.all("addresses_of_letters", jobs=jobs, longest=LONGEST_ENVELOPE)}
     return [
         NewLetter(
             job=row["job"],
@@ -66,10 +68,14 @@ def exhausted(t: Transaction, ended: Sequence[tuple[Row, ErrorInfo | None]]) -> 
             workflow=found[row["job"]]["workflow"],
             reason=EXHAUSTED,
             message=": ".join(part for part in cleaned(error) if part),
-            signature=found[row["job"]]["signature"],
+            signature=_text(found[row["job"]]["signature"]),
         )
         for row, error in ended
     ]
+
+
+def _text(signature: str | bytes | None) -> str | None:
+    return signature.decode(errors="replace") if isinstance(signature, bytes) else signature
 
 
 def _notify(t: Transaction, tenant: str, workflow: str, reason: str, number: int) -> None:

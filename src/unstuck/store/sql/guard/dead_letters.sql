@@ -12,8 +12,12 @@ ON CONFLICT (job, run) DO NOTHING
 RETURNING job, run, tenant, workflow, reason
 
 -- name: addresses_of_letters
--- What a letter says of its job, of those whose end makes one.
-SELECT id, tenant, queue, workflow, signature FROM unstuck_jobs WHERE id {in :jobs BIGINT}
+-- What a letter says of its job, of those whose end makes one. What is too long to be an envelope is not read; bytes, because SQLite keeps any,
+-- and a damaged one must not keep the end from being written.
+SELECT id, tenant, queue, workflow,
+       CASE WHEN {bytes signature} <= CAST(:longest AS BIGINT) THEN {postgres signature}{sqlite CAST(signature AS BLOB)} END AS signature
+  FROM unstuck_jobs
+ WHERE id {in :jobs BIGINT}
 
 -- name: dead_letters
 -- Of all tenants, the newest first. A letter whose job is gone is not shown.
