@@ -26,6 +26,7 @@ PANELS: list[tuple[str, list[tuple[str, str, dict[str, str]]]]] = [
                     "blacklisted": "max(unstuck_blacklist_entries)",
                     "targets blocked": "max(unstuck_targets_blocked)",
                     "quarantined": "sum(max by (duty) (unstuck_quarantined))",
+                    "dead letters": "sum(max by (reason) (unstuck_dead_letters))",
                     "approvals": "max(unstuck_approvals_pending)",
                 },
             ),
@@ -35,6 +36,7 @@ PANELS: list[tuple[str, list[tuple[str, str, dict[str, str]]]]] = [
                 {
                     "{{state}}": 'max by (state) (unstuck_oldest_job_age_seconds{state!="queued"})',
                     "blocked target": "max(unstuck_target_blocked_longest_seconds)",
+                    "dead letter": "max(unstuck_dead_letter_oldest_seconds)",
                 },
             ),
             (

@@ -135,6 +135,11 @@ A workflow got stuck too often, or somebody shut it out: `unstuck blacklist list
 
 Single things could not be written: `unstuck quarantine` says which, and with which error ([trouble.md](trouble.md)).
 
+### UnstuckDeadLetters
+
+Jobs never ran because their signature was refused, or ran out of tries: `unstuck dead-letters` says which and why,
+`unstuck why JOB` what can be done ([dead-letters.md](dead-letters.md)). A letter is gone after a day.
+
 ### UnstuckClockLeapt
 
 Nobody was charged, delays and leases keep their distance; see to the time of the database's host.

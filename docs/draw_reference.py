@@ -40,8 +40,8 @@ HEAD = """\
 
 Drawn from the code by `docs/draw_reference.py`; a test compares the two. The guides tell how things are used:
 [enqueue](enqueue.md), [context](context.md), [flow](flow.md), [order](order.md), [guard](guard.md),
-[ladder](ladder.md), [feed](feed.md), [keys](keys.md), [trouble](trouble.md). Reasons that keep a job waiting:
-[why](why.md). States and moves: [lifecycle](lifecycle.md).
+[dead letters](dead-letters.md), [ladder](ladder.md), [feed](feed.md), [keys](keys.md), [trouble](trouble.md). Reasons
+that keep a job waiting: [why](why.md). States and moves: [lifecycle](lifecycle.md).
 """
 
 APP_HEAD = """\
@@ -146,6 +146,7 @@ EVENTS = {
     NewsKind.APPROVAL_DECIDED: "a person decided, or its time was over",
     NewsKind.NOTIFICATION: "something that operators should take note of",
     NewsKind.SIGNATURE_REFUSED: "a job was refused for its signature, at the door or at its claim",
+    NewsKind.DEAD_LETTER: "a job never ran, or ran out of tries, and is set before people",
 }
 
 
@@ -401,6 +402,7 @@ def _retention() -> str:
         ("an ended job, with its history, attempts, output, steps, waits, partial results", "retention"),
         ("an idempotency key", "key_retention"),
         ("a place in the feed", "feed_retention"),
+        ("a dead letter (its job stays as long as others)", "dead_letter_retention"),
         ("an event that was sent and that nobody waits for", 24),
         ("a minute, and an hour, of the series", SERIES_KEPT / 3600),
     ]

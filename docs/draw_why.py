@@ -44,6 +44,7 @@ jobs of other tenants are not named.
 | `queue` | a due job waits for 5 minutes; or for some polls with a slot free and no gate shut by people: why | warn |
 | `targets` | some are blocked: `unstuck targets --blocked` | warn |
 | `quarantine` | single things that cannot be written were set aside: `unstuck quarantine` | warn |
+| `dead_letters` | jobs never ran, or ran out of tries: `unstuck dead-letters` | warn |
 | `notifications` | news that nobody took note of: `unstuck notifications` | warn |
 """
 

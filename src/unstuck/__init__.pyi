@@ -16,6 +16,7 @@ from unstuck.model.errors import AmbiguousWorker as AmbiguousWorker
 from unstuck.model.errors import ApprovalRejected as ApprovalRejected
 from unstuck.model.errors import BudgetExceeded as BudgetExceeded
 from unstuck.model.errors import BulkEnded as BulkEnded
+from unstuck.model.errors import CanaryNotCompleted as CanaryNotCompleted
 from unstuck.model.errors import Cancelled as Cancelled
 from unstuck.model.errors import ChildrenFailed as ChildrenFailed
 from unstuck.model.errors import Conflict as Conflict
@@ -32,7 +33,10 @@ from unstuck.model.errors import InvalidSettings as InvalidSettings
 from unstuck.model.errors import JobFailed as JobFailed
 from unstuck.model.errors import KeyConflict as KeyConflict
 from unstuck.model.errors import KeyEnded as KeyEnded
+from unstuck.model.errors import NeedsSignature as NeedsSignature
 from unstuck.model.errors import NoAnswer as NoAnswer
+from unstuck.model.errors import NoDeadLetter as NoDeadLetter
+from unstuck.model.errors import NoSigningKey as NoSigningKey
 from unstuck.model.errors import NoStack as NoStack
 from unstuck.model.errors import NotAnApp as NotAnApp
 from unstuck.model.errors import NotAsked as NotAsked
@@ -95,6 +99,9 @@ from unstuck.views.bulks import BulkView as BulkView
 from unstuck.views.bulks import CountView as CountView
 from unstuck.views.bulks import FilterView as FilterView
 from unstuck.views.bulks import RefusalView as RefusalView
+from unstuck.views.dead_letters import LetterStory as LetterStory
+from unstuck.views.dead_letters import LetterView as LetterView
+from unstuck.views.dead_letters import LetterWhole as LetterWhole
 from unstuck.views.flow import ApprovalView as ApprovalView
 from unstuck.views.flow import BranchView as BranchView
 from unstuck.views.flow import ChildView as ChildView
@@ -181,6 +188,7 @@ __all__ = [
     "BulkState",
     "BulkVerb",
     "BulkView",
+    "CanaryNotCompleted",
     "Cancelled",
     "CheckView",
     "ChildEnd",
@@ -218,12 +226,18 @@ __all__ = [
     "KeyConflict",
     "KeyEnded",
     "KeyView",
+    "LetterStory",
+    "LetterView",
+    "LetterWhole",
     "LimitChange",
     "LimitView",
     "LogView",
+    "NeedsSignature",
     "NewJobView",
     "NewKeyView",
     "NoAnswer",
+    "NoDeadLetter",
+    "NoSigningKey",
     "NoStack",
     "NotAnApp",
     "NotAsked",

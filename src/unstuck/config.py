@@ -432,6 +432,7 @@ _READERS: dict[str, Reader] = {
     "on_drain_timeout": _one_of("requeue", "pause", "expire"),
     "on_failure": _one_of("block", "continue"),
     "on_blacklist": _one_of("fail", "hold"),
+    "dead_letter": _one_of("never", "exhausted"),
     "budget_scope": _one_of("job", "tree"),
     "budget": _budget,
     "retry_on_timeout": _flag,

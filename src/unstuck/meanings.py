@@ -47,6 +47,7 @@ MEANINGS: dict[str, str] = {
     "retention": "how long ended jobs are kept, with their history, output, steps and results",
     "key_retention": "how long an idempotency key holds after its submit, and never less than its job lives",
     "feed_retention": "how long a cursor of the feed can be gone on from",
+    "dead_letter_retention": "how long a dead letter is kept; its job stays for `retention`",
     "orphan_after": "a job whose workflow no worker has known for so long fails; 0: never",
     "queued_alert": "a job that is due and still QUEUED after so long is reported, with the reason; 0: never",
     # The policy of a job
@@ -60,6 +61,7 @@ MEANINGS: dict[str, str] = {
     "on_drain_timeout": "a job that is still running when a drain is over: `requeue`, `pause` or `expire`",
     "on_failure": "a job with a target that failed: `block` the target or let it `continue`",
     "on_blacklist": "a job that waits while its workflow is blacklisted: `fail` or `hold`",
+    "dead_letter": "`exhausted`: a job that ran and ends FAILED or TIMEOUT gets a dead letter; `never`: none",
     "retry_on_timeout": "whether a timeout is tried again like a failure",
     "expires_after": "a job that has not started so long after it was due fails; left out: never",
     "isolation": "`shared`: beside other jobs of its process; `process`: alone in one",

@@ -27,6 +27,7 @@ ASKING = frozenset(
         "audit",
         "blacklist",
         "bulks",
+        "dead-letters",
         "health",
         "jobs",
         "keys",

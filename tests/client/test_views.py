@@ -38,7 +38,7 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
     hand, stage = Hand(store), Stage(store)
     done = here.jobs.enqueue("note", args=["hello"], kwargs={"n": 2**70, "x": 0.1}, tags=["a"])
     hand.run_one(Returned('{"deep": [1, 2.5, null, "text"], "big": 1180591620717411303424}'), "it said\n")
-    failed = here.jobs.enqueue("note", args=["no"], policy={"retries": 0})
+    failed = here.jobs.enqueue("note", args=["no"], policy={"retries": 0, "dead_letter": "exhausted"})
     hand.run_one(Raised(ErrorInfo("ValueError", "no", stack="line 1")), "and failed\n")
     waiting = stage.begun()
     stage.part(waiting, "half", '{"x": 1}', 1)

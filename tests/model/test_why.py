@@ -23,6 +23,7 @@ from unstuck.model.why.facts import (
     BodyMark,
     Facts,
     FailingRole,
+    LetterFacts,
     Lock,
     Locker,
     SetAside,
@@ -146,7 +147,10 @@ EXAMPLES: dict[Code, Facts] = {
     Code.ENDED: facts(
         a_record(state=JobState.FAILED, error_type="ValueError", error_message="no\nmore", finished_at=EARLIER)
     ),
-    Code.DEAD: facts(a_record(state=JobState.DEAD, error_type="SignatureInvalid", error_message="key k3")),
+    Code.DEAD: facts(
+        a_record(state=JobState.DEAD, error_type="SignatureRefused"),
+        letter=LetterFacts("revoked", "its key is revoked", EARLIER, "k3"),
+    ),
 }
 RUNNABLE = {Code.WORKERS_FULL, Code.LOWER_PRIORITY, Code.OTHERS_FIRST, Code.CLAIMABLE, Code.RUNS_ALONE}
 #: A part of each sentence, and of its remedy.
@@ -250,7 +254,7 @@ SAID: dict[Code, tuple[str, str | None]] = {
     ),
     Code.STUCK: ("it ignored its request to stop for 10 s; process 4121 on worker ada drains", "unstuck stack job-7"),
     Code.ENDED: ("FAILED with ValueError: no 38s ago", "unstuck jobs resume job-7"),
-    Code.DEAD: ("dead letter and was never run: SignatureInvalid: key k3", "unstuck jobs show job-7"),
+    Code.DEAD: ("a dead letter and was never run: its key is revoked (key k3)", "unstuck dead-letters resign job-7"),
 }
 
 

@@ -432,6 +432,8 @@ def requests(job: dict[str, str], key: str, session: int) -> Iterator[tuple[str,
     yield "jobs.reprioritise", "POST", f"/jobs/{job['reprioritise']}/reprioritise", {"priority": 3}
     yield "approvals.approve", "POST", f"/approvals/{job['approve']}/approve", {}
     yield "approvals.reject", "POST", f"/approvals/{job['reject']}/reject", {}
+    yield "dead_letters.redrive", "POST", f"/dead-letters/{job['redrive']}/redrive", {}
+    yield "dead_letters.discard", "POST", f"/dead-letters/{job['discard']}/discard", {}
     yield "bulks.start", "POST", "/bulks", {"verb": "cancel", "tag": "nobody"}
     yield "events.send", "POST", "/events", {"event": "paid", "topic": "x"}
     yield "blacklist.add", "POST", "/blacklist", {"workflow": "bad", "reason": "x"}
@@ -458,6 +460,7 @@ def requests(job: dict[str, str], key: str, session: int) -> Iterator[tuple[str,
 #: Done through the same two functions as those above, and each takes a situation of its own.
 ELSEWHERE = {
     "bulks.cancel",
+    "dead_letters.resign",
     "notifications.ack",
     "quarantine.retry",
     "workers.kill",
@@ -474,6 +477,8 @@ def situations(store: SqlStore) -> dict[str, str]:
         pass
     [first] = [attempt for attempt in claim_all(store, worker) if attempt.id == blocking]
     tried = {"skip": first} | {verb: claimed(store, worker, retries=0) for verb in ("retry", "resolve", "replay")}
+    letters = {"dead_letter": "exhausted", "retries": 0}
+    tried |= {verb: claimed(store, worker, **letters) for verb in ("redrive", "discard")}
     for attempt in tried.values():
         settle(store, worker, attempt.ref, boom())
     failed = {verb: attempt.id for verb, attempt in tried.items()}

@@ -37,6 +37,7 @@ READS: list[tuple[str, dict[str, Any], int]] = [
             ("list_everything_running", {}),
             ("list_target", {"target": 9}),
             ("list_tag", {"tenant": "much", "tag": "x"}),
+            ("list_letters", {"tenant": "much"}),
             ("list_resting", {"tenant": "much", "state": "PAUSED"}),
             ("list_troubled", {"state": "FAILED"}),
             ("list_ended_by_error", {"error_type": "ValueError"}),
@@ -58,7 +59,8 @@ READS: list[tuple[str, dict[str, Any], int]] = [
             {
                 "numbers": list(range(1000, 1060)), "most": 50, "tenant": tenant, "states": ",FAILED,",
                 "workflow": None, "queue": None, "error_type": None, "target": None, "tag": None, "since": None,
-                "before": None, "way": -1, "in_queues": None, "in_workflows": None,
+                "before": None, "way": -1, "in_queues": None, "in_workflows": None, "has_letter": None,
+                "letter_reason": None, "letter_since": None, "letter_before": None,
             },
             60,
         )

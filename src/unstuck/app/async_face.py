@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         AsyncAuditNoun,
         AsyncBlacklistNoun,
         AsyncBulksNoun,
+        AsyncDeadLettersNoun,
         AsyncEventsNoun,
         AsyncHealthNoun,
         AsyncJobsNoun,
@@ -67,6 +68,13 @@ class AsyncFace:
         from unstuck.app.async_nouns import AsyncBulksNoun
 
         return AsyncBulksNoun(self._engine)
+
+    @property
+    def dead_letters(self) -> AsyncDeadLettersNoun:
+        """What never ran, or ran out of tries: look at it, sign it anew, let it go on, discard or export it."""
+        from unstuck.app.async_nouns import AsyncDeadLettersNoun
+
+        return AsyncDeadLettersNoun(self._engine)
 
     @property
     def events(self) -> AsyncEventsNoun:

@@ -18,6 +18,7 @@ from unstuck.operations import (
     audit,
     blacklist,
     bulks,
+    dead_letters,
     events,
     health,
     jobs,
@@ -41,6 +42,7 @@ from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
 from unstuck.store.port import SeriesPer
 from unstuck.views import Page
 from unstuck.views.bulks import BulkView, CountView
+from unstuck.views.dead_letters import LetterStory, LetterView, LetterWhole
 from unstuck.views.flow import (
     ApprovalView,
     BranchView,
@@ -266,6 +268,152 @@ class AsyncBulksNoun(AsyncNoun):
     async def cancel(self, number: int, *, tenant: str | None = None, by: str | None = None) -> BulkView:
         """It does nothing more; what it has done stays done."""
         return await self._engine.aask(bulks.cancel, tenant, by, number)
+
+
+class AsyncDeadLettersNoun(AsyncNoun):
+    """What never ran, or ran out of tries: look at it, sign it anew, let it go on, discard or export it."""
+
+    __slots__ = ()
+
+    async def list(
+        self,
+        *,
+        reason: str | None = None,
+        workflow: str | None = None,
+        queue: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        limit: int = 50,
+        after: Cursor | None = None,
+        tenant: str | None = None,
+    ) -> Page[LetterView]:
+        """The dead letters, the newest first, or those you ask for: of this reason, made `before` or `since`. What
+        is in quarantine because its end could not be written comes before all others (reason "set_aside")."""
+        return await self._engine.aask(
+            dead_letters.list_,
+            tenant,
+            None,
+            reason=reason,
+            workflow=workflow,
+            queue=queue,
+            before=before,
+            since=since,
+            limit=limit,
+            after=after,
+        )
+
+    async def get(self, job: str, *, tenant: str | None = None) -> LetterStory:
+        """One dead letter with its whole envelope: signature, arguments, policy, and how its job came to be one.
+        It goes by the id of its job."""
+        return await self._engine.aask(dead_letters.get, tenant, None, job)
+
+    async def export(
+        self,
+        *,
+        reason: str | None = None,
+        workflow: str | None = None,
+        queue: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        limit: int = 100,
+        after: Cursor | None = None,
+        tenant: str | None = None,
+    ) -> Page[LetterWhole]:
+        """The same as the list, each with its whole envelope. A page stops early where they are large; `next` goes
+        on behind it. What is in quarantine has no envelope, and is not among them."""
+        return await self._engine.aask(
+            dead_letters.export,
+            tenant,
+            None,
+            reason=reason,
+            workflow=workflow,
+            queue=queue,
+            before=before,
+            since=since,
+            limit=limit,
+            after=after,
+        )
+
+    async def count(
+        self,
+        *,
+        reason: str | None = None,
+        workflow: str | None = None,
+        queue: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        tenant: str | None = None,
+    ) -> CountView:
+        """How many dead letters these are, before they are redriven. Counting ends somewhere: the number is exact,
+        or there are at least so many."""
+        return await self._engine.aask(
+            dead_letters.count,
+            tenant,
+            None,
+            reason=reason,
+            workflow=workflow,
+            queue=queue,
+            before=before,
+            since=since,
+        )
+
+    async def resign(
+        self,
+        job: str,
+        *,
+        signature: Mapping[str, Any] | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> JobView:
+        """Sign a job that was never run anew, as it is stored, and let it run: a new run. By a key of the process
+        that is asked, which only a platform-admin may use, or with a `signature` that was made elsewhere. Look
+        at the letter first: whoever signs vouches for what it holds."""
+        return await self._engine.aask(dead_letters.resign, tenant, by, job, signature=signature)
+
+    async def redrive(
+        self, job: str, *, force: bool = False, tenant: str | None = None, by: str | None = None
+    ) -> JobView:
+        """Let a dead letter go on. One that ran out of tries runs again from its start. One whose signature was
+        refused would be refused again: `resign` it, or with `force` let the workers, whose keys or rules were
+        mended since, verify it once more, which is for admins. What is in quarantine is tried first by the next
+        sweep."""
+        return await self._engine.aask(dead_letters.redrive, tenant, by, job, force=force)
+
+    async def redrive_all(
+        self,
+        *,
+        reason: str | None = None,
+        workflow: str | None = None,
+        queue: str | None = None,
+        before: datetime | None = None,
+        since: datetime | None = None,
+        force: bool = False,
+        canary: str | None = None,
+        expected: int | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> BulkView:
+        """Redrive all these dead letters: a bulk, which workers carry out. `canary`: a job that was redriven
+        first, and unless it completed since, nothing is started. `expected`: how many were counted, and
+        OtherCount if others match. Those that need a new signature are refused one by one, and named by the
+        bulk."""
+        return await self._engine.aask(
+            dead_letters.redrive_all,
+            tenant,
+            by,
+            reason=reason,
+            workflow=workflow,
+            queue=queue,
+            before=before,
+            since=since,
+            force=force,
+            canary=canary,
+            expected=expected,
+        )
+
+    async def discard(self, job: str, *, tenant: str | None = None, by: str | None = None) -> LetterView:
+        """Take a dead letter away. Its job stays as it is, and as long as others."""
+        return await self._engine.aask(dead_letters.discard, tenant, by, job)
 
 
 class AsyncEventsNoun(AsyncNoun):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AuditNoun,
         BlacklistNoun,
         BulksNoun,
+        DeadLettersNoun,
         EventsNoun,
         HealthNoun,
         JobsNoun,
@@ -69,6 +70,13 @@ class Face:
         from unstuck.app.nouns import BulksNoun
 
         return BulksNoun(self._engine)
+
+    @property
+    def dead_letters(self) -> DeadLettersNoun:
+        """What never ran, or ran out of tries: look at it, sign it anew, let it go on, discard or export it."""
+        from unstuck.app.nouns import DeadLettersNoun
+
+        return DeadLettersNoun(self._engine)
 
     @property
     def events(self) -> EventsNoun:

@@ -55,6 +55,7 @@ class PolicyOptions(TypedDict, total=False):
     on_drain_timeout: Literal["requeue", "pause", "expire"]
     on_failure: Literal["block", "continue"]
     on_blacklist: Literal["fail", "hold"]
+    dead_letter: Literal["never", "exhausted"]
     retry_on_timeout: bool
     expires_after: float | None
     isolation: Literal["shared", "process"]

@@ -45,7 +45,7 @@ def start(verb: str, wanted: BulkFlags, common: options.Common, by: str | None, 
         caller, asked = session.caller.about(by=by), wanted.asked(session.now())
         found = bulks.count(caller, **asked)
         if not wanted.yes:
-            _confirm(f"{verb} {_counted(found)} ({words(found.filter)})?")
+            confirm(f"{verb} {_counted(found)} ({words(found.filter)})?")
         expected = found.number if found.exact and not wanted.yes else None
         view = bulks.start(caller, verb, **asked, **how, everything=wanted.every, expected=expected)
         if wanted.watch:
@@ -60,7 +60,7 @@ def start(verb: str, wanted: BulkFlags, common: options.Common, by: str | None, 
     return exits.OK
 
 
-def _confirm(question: str) -> None:
+def confirm(question: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidInput(f"{question} Nobody is there to be asked: say --yes")
     output.note(f"{question} [y/N]")
@@ -179,7 +179,8 @@ def words(wanted: FilterView) -> str:
     """The filter as it would be typed."""
     from unstuck.model.spelling import given
 
-    parts = [given("--state", state) for state in wanted.state]
+    parts = [] if wanted.dead_letter is None else [f"dead letters ({wanted.dead_letter})"]
+    parts += [given("--state", state) for state in wanted.state]
     named = {
         "workflow": "--workflow",
         "queue": "--queue",

@@ -56,6 +56,12 @@ COMMANDS = [
     CommandEntry("blacklist", "blacklist", "workflows that are shut out: list, add, remove, history", "Guard"),
     CommandEntry("settings", "settings", "what holds for every worker at once: the breaker's threshold, …", "Guard"),
     CommandEntry("notifications", "notifications", "news for whoever runs this", "Guard"),
+    CommandEntry(
+        "dead-letters",
+        "dead_letters",
+        "what never ran, or ran out of tries: show, resign, redrive, discard, …",
+        "Guard",
+    ),
     CommandEntry("quarantine", "quarantine", "what could not be written and waits alone: list, retry", "Guard"),
     CommandEntry("keys", "keys", "who may ask over HTTP: create, list, show, revoke, rotate", "Guard"),
     CommandEntry("sessions", "sessions", "the browsers that somebody has logged in with a key: list, end", "Guard"),

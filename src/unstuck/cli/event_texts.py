@@ -59,6 +59,7 @@ _SENTENCES = {
     NewsKind.APPROVAL_DECIDED: "an approval was decided",
     NewsKind.NOTIFICATION: "notification",
     NewsKind.SIGNATURE_REFUSED: "a signature was refused",
+    NewsKind.DEAD_LETTER: "is a dead letter",
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 OK = 0  # ok
 FAILURE = 1  # failure, or the job that was waited for failed
 USAGE = 2  # wrong usage: an option, argument or setting that cannot be
-NOT_FOUND = 3  # no such job, workflow, worker, process, target, tenant, setting, …; or not blacklisted or set aside
+NOT_FOUND = (
+    3  # no such job, workflow, worker, process, target, tenant, setting, …; or not blacklisted, set aside or dead
+)
 CONFLICT = 4  # its state does not allow this, or it does not wait for this; queue full, or workflow blacklisted
 PERMISSION = 5  # not permitted
 UNREACHABLE = 6  # the database could not be reached or used
@@ -34,7 +36,7 @@ def code_of(error: BaseException) -> int:
         ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker, errors.UnknownProcess), NOT_FOUND),
         ((errors.UnknownTarget, errors.UnknownTenant, errors.UnknownSetting, errors.UnknownSession), NOT_FOUND),
         ((errors.UnknownNotification, errors.UnknownBulk, errors.UnknownOrder, errors.UnknownKey), NOT_FOUND),
-        ((errors.NotBlacklisted, errors.NotQuarantined), NOT_FOUND),
+        ((errors.NotBlacklisted, errors.NotQuarantined, errors.NoDeadLetter), NOT_FOUND),
         ((errors.Conflict, errors.TooManyQueued), CONFLICT),
         (errors.StoreError, UNREACHABLE),
         ((errors.StillRunning, errors.NoAnswer), TIMED_OUT),

@@ -63,7 +63,7 @@ class BulkVerbs:
             options=options,
             expected=None if expected is None else _whole(expected, "expected", least=0),
         )
-        check_options(bulk.verb, options)
+        check_options(bulk.verb, options, are_letters=checked.letter is not None)
         try:
             return self._store.start_bulk(bulk)
         except OutcomeUnknown:  # a repeat of the same key is the same bulk
@@ -105,7 +105,9 @@ def check_filter(filter: Any) -> JobFilter:
     checked: dict[str, Any] = {name: _text(getattr(filter, name), name) for name in _TEXTS}
     checked |= {name: _instant(getattr(filter, name), name) for name in _INSTANTS}
     argument = None if filter.argument is None else check_argument(filter.argument)
-    return JobFilter(states=tuple(filter.states), newest_first=False, argument=argument, **checked)
+    return JobFilter(
+        states=tuple(filter.states), newest_first=False, argument=argument, letter=filter.letter, **checked
+    )
 
 
 def _text(value: Any, what: str) -> str | None:
@@ -120,7 +122,7 @@ def _instant(value: Any, what: str) -> datetime | None:
 
 
 def is_everything(filter: JobFilter) -> bool:
-    said = ("argument", *_TEXTS, *_INSTANTS)
+    said = ("argument", "letter", *_TEXTS, *_INSTANTS)
     return not filter.states and all(getattr(filter, name) is None for name in said)
 
 

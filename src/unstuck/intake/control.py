@@ -48,6 +48,17 @@ class JobVerbs:
             lambda after: after.run > before.run,
         )
 
+    def redrive(
+        self, job: str, *, signature: str | None = None, signed_until: int | None = None, by: str | None = None
+    ) -> JobRecord:
+        """A new run of a job that has a dead letter, under another envelope if one is given."""
+        before, who = self._get(job), self._who(by)
+        return self._ask(
+            job,
+            lambda: self._store.redrive(self._tenant, job, who, signature=signature, signed_until=signed_until),
+            lambda after: after.run > before.run,
+        )
+
     def resolve(self, job: str, result: str, *, by: str | None = None) -> JobRecord:
         """A person supplies the result (JSON text)."""
         who = self._who(by)

@@ -73,6 +73,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "news": Oldest(lambda *part: store.forget_news(times.feed_retention, *part)),
         "published": Oldest(store.forget_published),
         "feed": Oldest(lambda *part: store.forget_feed(times.feed_retention, *part)),
+        "dead_letters": Oldest(lambda *part: store.forget_dead_letters(times.dead_letter_retention, *part)),
     }
     return [RetentionDuty(kind, forget, times, clock, _SELDOM.get(kind, _EVERY)) for kind, forget in kinds.items()]
 

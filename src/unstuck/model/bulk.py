@@ -31,7 +31,8 @@ class BulkState(StrEnum):
 
 
 class BulkOptions(NamedTuple):
-    """What some verbs take besides: cancel and interrupt a `reason`, resume `from_start`, release `force`."""
+    """What some verbs take besides: cancel and interrupt a `reason`, resume `from_start`, release `force`; a retry of
+    dead letters `force`, too: those whose signature was refused are verified again."""
 
     reason: str | None = None
     from_start: bool = False
@@ -61,8 +62,10 @@ _VERBS_WITH = {
 }
 
 
-def check_options(verb: BulkVerb, options: BulkOptions) -> None:
+def check_options(verb: BulkVerb, options: BulkOptions, *, are_letters: bool = False) -> None:
     """InvalidInput for one that the verb does not know: who gives it expects something of it."""
+    if are_letters and verb is BulkVerb.RETRY:
+        options = options._replace(force=False)
     for name, verbs in _VERBS_WITH.items():
         if getattr(options, name) and verb not in verbs:
             raise InvalidInput(f"{name} says nothing about {verb}; it is for {' and '.join(verbs)}")

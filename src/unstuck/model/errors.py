@@ -17,12 +17,16 @@ UnstuckError
 ├── TooManyAttempts        too many keys that do not work; `retry_after` says when to try again
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
 ├── NotQuarantined         nothing to try again: nothing of the job was set aside
+├── NoDeadLetter           the job has no dead letter, or none any more
 ├── AmbiguousJob           a prefix that names several jobs
 ├── NotPermitted           the caller's role, its tenant, or what its key may touch does not allow it
 ├── TooManyQueued          a queue cap is reached; `retry_after` says when to try again
 ├── Conflict
 │   ├── IllegalMove        the job's state does not allow it
 │   ├── NotBlocking        a skip of a job that blocks no target
+│   ├── NeedsSignature     a redrive of a dead letter that would be refused again
+│   ├── NoSigningKey       a new signature is wanted where no key is held
+│   ├── CanaryNotCompleted the rest of the dead letters waits for the first
 │   ├── BulkEnded          a cancel of a bulk that has ended
 │   ├── OtherCount         a bulk about other jobs than its asker expects
 │   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
@@ -369,6 +373,15 @@ class NotQuarantined(UnstuckError):
         self.job = job
 
 
+class NoDeadLetter(UnstuckError):
+    def __init__(self, job: str) -> None:
+        super().__init__(
+            f"job {told(job)} has no dead letter, or none any more; `unstuck dead-letters list` shows those there "
+            f"are, `unstuck jobs show {told(job)}` what became of the job"
+        )
+        self.job = job
+
+
 class TooManyQueued(UnstuckError):
     """A queue cap is reached: nothing was stored."""
 
@@ -422,6 +435,44 @@ _PARTICIPLES = {
 
 def _done(verb: str) -> str:
     return _PARTICIPLES.get(verb) or f"{verb}{'d' if verb.endswith('e') else 'ed'}"
+
+
+class NeedsSignature(Conflict):
+    """A redrive of a job whose signature was refused: it would be refused again."""
+
+    def __init__(self, job: str, reason: str, sentence: str) -> None:
+        super().__init__(
+            f"job {told(job)} would be a dead letter again: {sentence} ({reason}); sign it anew: `unstuck "
+            f"dead-letters resign {told(job)}`; if keys or rules of the workers were mended since: redrive it with "
+            "--force"
+        )
+        self.job = job
+        self.reason = reason
+
+
+class NoSigningKey(Conflict):
+    """A new signature is wanted of a process that has no key for it."""
+
+    def __init__(self, job: str, tenant: str) -> None:
+        super().__init__(
+            f"job {told(job)}: this process holds no key that signs submits of tenant {told(tenant)} now; ask where "
+            "one is held (signing_keys), or give a signature that was made elsewhere (docs/dead-letters.md)"
+        )
+        self.job = job
+        self.tenant = tenant
+
+
+class CanaryNotCompleted(Conflict):
+    """The rest of the dead letters is let go on only when the first has completed."""
+
+    def __init__(self, job: str, state: str) -> None:
+        then = "wait for its end" if state in ("QUEUED", "RUNNING", "WAITING", "PENDING") else "see why"
+        super().__init__(
+            f"the canary, job {told(job)}, is {state} and not COMPLETED: nothing was redriven; {then}: "
+            f"`unstuck jobs show {told(job)}`"
+        )
+        self.job = job
+        self.state = state
 
 
 class NotBlocking(Conflict):

@@ -132,6 +132,7 @@ VERBS: Final = (
     "settings.set",
     "notifications.ack",
     "quarantine.retry",
+    *(f"dead_letters.{verb}" for verb in ("redrive", "resign", "discard")),
     *(f"workers.{verb}" for verb in ("drain", "kill", "recycle", "stack")),
     *(f"{noun}.{verb}" for noun in ("queues", "targets", "tenants", "workflows") for verb in ("pause", "unpause")),
     *(f"{noun}.{verb}" for noun in LIMITED for verb in ("limit", "unlimit")),

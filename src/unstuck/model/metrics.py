@@ -91,6 +91,11 @@ METRICS: Final = (
     _server("unstuck_targets_blocked", "gauge", "", "Targets that a job blocks"),
     _server("unstuck_target_blocked_longest_seconds", "gauge", "", "How long the longest blocked one has been"),
     _server("unstuck_quarantined", "gauge", "duty", "Single things that could not be written and were set aside"),
+    _server(
+        "unstuck_dead_letters", "gauge", "reason",
+        "Dead letters: jobs that never ran because their signature was refused, or ran out of tries",
+    ),
+    _server("unstuck_dead_letter_oldest_seconds", "gauge", "", "How long ago the oldest dead letter was made"),
     _server("unstuck_inbox_entries", "gauge", "", "Targets and dependants that wait to be looked at"),
     # --- the engine
     _server("unstuck_workers", "gauge", "state", "Workers that live, or ended within the last hour"),

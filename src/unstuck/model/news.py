@@ -29,26 +29,16 @@ class NewsKind(StrEnum):
     APPROVAL_DECIDED = "approval.decided"
     NOTIFICATION = "notification.made"
     SIGNATURE_REFUSED = "security.signature_refused"
+    DEAD_LETTER = "dead_letter.added"
 
 
 #: Every kind that we write into the feed.
 OURS: Final[tuple[str, ...]] = (*(kind.value for kind in EventKind), *(kind.value for kind in NewsKind))
 #: Kinds of ours that are still to come begin with one of these and a point, so nobody may publish under them.
 NOUNS: Final = frozenset(
-    {"api", "approval", "blacklist", "bulk", "dlq", "feed", "job", "key", "limit", "notification", "pause", "queue"}
-    | {
-        "schedule",
-        "security",
-        "server",
-        "setting",
-        "step",
-        "stream",
-        "target",
-        "tenant",
-        "unstuck",
-        "worker",
-        "workflow",
-    }
+    {"api", "approval", "blacklist", "bulk", "dead_letter", "dlq", "feed", "job", "key", "limit", "notification"}
+    | {"pause", "queue", "schedule", "security", "server", "setting", "step", "stream", "target", "tenant"}
+    | {"unstuck", "worker", "workflow"}
 )
 #: What a browser's EventSource, or our stream of events, says of the connection itself.
 OF_THE_STREAM: Final = frozenset({"open", "error", "reset", "ping"})

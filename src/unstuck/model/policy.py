@@ -15,6 +15,7 @@ OnLost = Literal["retry", "fail", "pause"]
 OnDrain = Literal["requeue", "pause", "expire"]
 OnFailure = Literal["block", "continue"]
 OnBlacklist = Literal["fail", "hold"]
+DeadLetters = Literal["never", "exhausted"]
 BudgetScope = Literal["job", "tree"]
 Isolation = Literal["shared", "process"]
 Timeout = float | Literal["unlimited"]
@@ -55,6 +56,8 @@ class Policy:
     on_drain_timeout: OnDrain = "requeue"
     on_failure: OnFailure = "block"
     on_blacklist: OnBlacklist = "fail"
+    #: Whether a run that ends FAILED or TIMEOUT for good is set before people as a dead letter.
+    dead_letter: DeadLetters = "never"
     retry_on_timeout: bool = False
     expires_after: float | None = None
     isolation: Isolation = "shared"
@@ -172,6 +175,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "isolation": ("shared", "process"),
     "on_failure": ("block", "continue"),
     "on_blacklist": ("fail", "hold"),
+    "dead_letter": ("never", "exhausted"),
     "budget_scope": ("job", "tree"),
 }
 _WHOLE = {"retries", "max_lost", "max_retries", "suspect_runs", "max_result"}

@@ -36,6 +36,8 @@ class Times:
     key_retention: float = 86400.0
     #: How long a place in the global feed can be gone on from.
     feed_retention: float = 86400.0
+    #: How long a dead letter is kept; its job stays for `retention`.
+    dead_letter_retention: float = 86400.0
     #: A job whose workflow no worker has known for so long fails; 0: never.
     orphan_after: float = 86400.0
     #: A job that is due and still QUEUED after so long is reported, with the reason; 0: never.

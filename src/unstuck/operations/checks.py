@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from unstuck import clock
+from unstuck.model.dead_letters import sentence_of
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
@@ -215,6 +216,16 @@ def quarantine(caller: Caller, now: datetime) -> Iterator[CheckView]:
         yield answered(
             "quarantine", False, f"{_many(len(found))} set aside, first {oldest}: unstuck quarantine", fatal=False
         )
+
+
+def dead_letters(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    """Counted as far as the metrics count, with the reason of the oldest."""
+    found = [stand for stand in caller.store.trouble_stands(caller.own) if stand.what == "dead_letters"]
+    if found:
+        first = min(found, key=lambda stand: stand.since_at or now)
+        number = sum(stand.number for stand in found)
+        oldest = f"the oldest {age(first.since_at, now)}: {first.kind}, {sentence_of(first.kind)}"
+        yield answered("dead_letters", False, f"{number:,}, {oldest}: unstuck dead-letters", fatal=False)
 
 
 def notifications(caller: Caller, now: datetime) -> Iterator[CheckView]:

@@ -65,6 +65,7 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     yield checks.queue(caller, has_room, now)
     yield from _targets(caller, now)
     yield from checks.quarantine(caller, now)
+    yield from checks.dead_letters(caller, now)
     yield from checks.notifications(caller, now)
 
 

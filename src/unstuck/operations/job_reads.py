@@ -66,6 +66,7 @@ def whole(caller: Caller, name: str, last: int | None) -> JobWhole:
         partials=found.parts,
         blocked_by=blocked_by,
         signed_by=signer_of(record),
+        dead_letter=found.letter,
     )
 
 

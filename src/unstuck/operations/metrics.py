@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from unstuck import clock
+from unstuck.model.dead_letters import REASONS
 from unstuck.model.job import WorkerRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.metrics import (
@@ -202,15 +203,24 @@ def _put_bounds(found: Measures, caller: Caller, memory: MetricsMemory, unclaime
 def _put_troubles(found: Measures, caller: Caller, now: datetime) -> None:
     named = {"notifications": "unstuck_notifications_open", "blacklist": "unstuck_blacklist_entries"}
     named |= {"targets": "unstuck_targets_blocked", "approvals": "unstuck_approvals_pending"}
-    blocked = 0.0
+    blocked, oldest = 0.0, now
+    letters: dict[str, int] = defaultdict(int)
     for stand in caller.store.trouble_stands(caller.own):
         if stand.what == "quarantine":
             found.put("unstuck_quarantined", stand.number, stand.kind)
+            continue
+        if stand.what == "dead_letters":
+            letters[stand.kind if stand.kind in REASONS else OTHER] += stand.number
+            oldest = min(oldest, stand.since_at or now)
             continue
         found.put(named[stand.what], stand.number)
         if stand.since_at is not None:
             blocked = _age(stand.since_at, now)
     found.fill("unstuck_quarantined", ("settle", "recover", "claim"))
+    for reason, number in letters.items():
+        found.put("unstuck_dead_letters", number, reason)
+    found.fill("unstuck_dead_letters", REASONS)
+    found.put("unstuck_dead_letter_oldest_seconds", _age(oldest, now))
     found.put("unstuck_target_blocked_longest_seconds", blocked)
     for (state, queue), since in caller.store.resting_since(caller.own, MOST_NAMES).items():
         found.put("unstuck_oldest_job_age_seconds", _age(since, now), state.lower(), queue)

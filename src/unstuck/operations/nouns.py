@@ -6,6 +6,7 @@ from unstuck.operations import approvals as approvals
 from unstuck.operations import audit as audit
 from unstuck.operations import blacklist as blacklist
 from unstuck.operations import bulks as bulks
+from unstuck.operations import dead_letters as dead_letters
 from unstuck.operations import events as events
 from unstuck.operations import health as health
 from unstuck.operations import jobs as jobs

@@ -233,7 +233,7 @@ class Operation(Generic[P, V]):
 
     @property
     def command(self) -> str:
-        return self.entry.command or f"{self.noun} {self.verb.replace('_', '-')}"
+        return self.entry.command or f"{self.noun} {self.verb}".replace("_", "-")
 
     def __repr__(self) -> str:
         return f"<Operation {self.name}>"

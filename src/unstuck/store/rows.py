@@ -25,7 +25,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.redaction import Redaction, Redactions
 from unstuck.model.waits import Answer, Wait, WaitKind, WaitRecord
 from unstuck.store.database import Row
-from unstuck.store.port import Asked, Route
+from unstuck.store.port import Asked, LetterTerms, Route
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -68,6 +68,14 @@ def terms_of(within: Within | None) -> dict[str, str | None]:
 def listed(names: frozenset[str] | None) -> str | None:
     """As a JSON list; None: all of them."""
     return None if names is None else packed(sorted(names))
+
+
+def letter_terms(terms: LetterTerms) -> dict[str, str | int | None]:
+    return {
+        "reason": terms.reason,
+        "since": None if terms.since is None else microseconds(terms.since),
+        "before": None if terms.before is None else microseconds(terms.before),
+    }
 
 
 def packed(rows: Any) -> str:

@@ -22,6 +22,8 @@ class FilterView(View, frozen=True, kw_only=True):
     tag: str | None
     before: datetime | None
     since: datetime | None
+    #: The reason of their dead letters; "any": those that have one.
+    dead_letter: str | None
     #: The name and the value of an argument.
     argument: tuple[str, Any] | None
 
@@ -36,6 +38,7 @@ class FilterView(View, frozen=True, kw_only=True):
             tag=wanted.tag,
             before=wanted.before,
             since=wanted.since,
+            dead_letter=None if wanted.letter is None else wanted.letter.reason or "any",
             argument=_argument(wanted, hidden),
         )
 

@@ -109,6 +109,10 @@ class ResumedData(ByPerson, frozen=True, kw_only=True):
     from_start: Annotated[Literal[True], Meta(description="its finished steps are forgotten")] | UnsetType = UNSET
 
 
+class RedrivenData(ByPerson, frozen=True, kw_only=True):
+    resigned: Annotated[Literal[True], Meta(description="it has another signature")] | UnsetType = UNSET
+
+
 class RequestedData(ByPerson, frozen=True, kw_only=True):
     request: Request
     reason: Reason | UnsetType = UNSET
@@ -197,7 +201,12 @@ class SignatureRefusedData(NoData, frozen=True, kw_only=True):
     message: Message
 
 
-#: The struct of each kind's data. Nothing writes `redriven` yet. What is published has its publisher's.
+class DeadLetterData(NoData, frozen=True, kw_only=True):
+    reason: Annotated[str, Meta(description="a code: why it is one")]
+    message: Annotated[str, Meta(description="what happened")]
+
+
+#: The struct of each kind's data. What is published has its publisher's.
 DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.SUBMITTED: NoData,
     EventKind.RELEASED: ReleasedData,
@@ -217,7 +226,7 @@ DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.BURIED: EndData,
     EventKind.RESUMED: ResumedData,
     EventKind.RESOLVED: ByPerson,
-    EventKind.REDRIVEN: ByPerson,
+    EventKind.REDRIVEN: RedrivenData,
     EventKind.REQUESTED: RequestedData,
     EventKind.HURRIED: ByPerson,
     EventKind.REPRIORITISED: ReprioritisedData,
@@ -236,6 +245,7 @@ DATA: dict[EventKind | NewsKind, type[NoData]] = {
     NewsKind.APPROVAL_DECIDED: ApprovalDecidedData,
     NewsKind.NOTIFICATION: NotificationData,
     NewsKind.SIGNATURE_REFUSED: SignatureRefusedData,
+    NewsKind.DEAD_LETTER: DeadLetterData,
 }
 
 

@@ -245,6 +245,8 @@ class JobWhole(JobView, frozen=True, kw_only=True):
     children: tuple[ChildView, ...]
     parent: str | None
     partials: int
+    #: Why it has a dead letter: the reason as `dead_letters` says it.
+    dead_letter: str | None
     #: The job that blocks its target.
     blocked_by: str | None
     #: The id of the signing key that it is signed by; "?" if its signature cannot be read, None if there is none.

@@ -62,7 +62,7 @@ def explain(record: JobRecord, now: datetime, *, is_skipped: bool = False) -> st
         case JobState.CANCELLED:
             return one_line(record.error_message or "by request").removeprefix("cancelled ")
         case JobState.DEAD:
-            return "a dead letter: it was never run"
+            return f"a dead letter: it was never run; what can be done: {_command('why', record)}"
 
 
 def _command(verb: str, record: JobRecord) -> str:

@@ -69,6 +69,7 @@ def _facts(job: JobWhole, now: datetime) -> list[tuple[str, str | None]]:
         ("lease", f"until {output.rfc3339(job.lease_until)}" if job.lease_until else None),
         ("queue", f"{job.queue}, priority {job.priority}, tenant {job.tenant}"),
         ("target", _target(job)),
+        ("letter", f"{job.dead_letter}: unstuck dead-letters show {job.id}" if job.dead_letter else None),
         ("hold", f"until somebody lets it go: unstuck jobs release {job.id}" if job.on_hold else None),
         ("after", ", ".join(f"{d.job} ({d.state or 'gone'})" for d in job.waits_for) or None),
         ("key", job.key),

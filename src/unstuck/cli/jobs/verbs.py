@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from unstuck.cli import exits, gates, options, output
@@ -137,7 +137,7 @@ def replay(
         if budget:
             _remark_on_units(operations.get(caller, new.replay_of or job, last=1), [unit for unit, _ in budget])
 
-    return _each_of(jobs, common, by, again)
+    return each_of(jobs, common, by, again)
 
 
 def _remark_on_units(job: JobWhole, named: list[str]) -> None:
@@ -177,10 +177,10 @@ def _these(
 
 
 def _each(jobs: list[str], common: options.Common, by: str | None, verb: Callable[[Caller, str], JobView]) -> int:
-    return _each_of(jobs, common, by, lambda caller, job: _print_changed(verb(caller, job), common.json))
+    return each_of(jobs, common, by, lambda caller, job: print_changed(verb(caller, job), common.json))
 
 
-def _each_of(jobs: list[str], common: options.Common, by: str | None, act: Callable[[Caller, str], None]) -> int:
+def each_of(jobs: Iterable[str], common: options.Common, by: str | None, act: Callable[[Caller, str], None]) -> int:
     """One refusal does not spare the others; the exit code is that of the first one."""
     code = exits.OK
     with opened(common) as session:
@@ -196,7 +196,7 @@ def _each_of(jobs: list[str], common: options.Common, by: str | None, act: Calla
     return code
 
 
-def _print_changed(job: JobView, in_json: bool) -> None:
+def print_changed(job: JobView, in_json: bool) -> None:
     if in_json:
         output.emit_view(job)
     else:

@@ -54,12 +54,21 @@ class Actor(StrEnum):
     NOBODY = "nobody"
     ENGINE = "the engine"
     OPERATOR = "an operator"
+    ADMIN = "an admin"
     OWNER = "the job's owner"
     SENDER = "whoever sends the event"
     APPROVER = "whoever is asked"
 
 
 #: What a person must do is said before what passes by itself.
-URGENCY = {Actor.OPERATOR: 0, Actor.OWNER: 0, Actor.SENDER: 0, Actor.APPROVER: 0, Actor.ENGINE: 1, Actor.NOBODY: 2}
+URGENCY = {
+    Actor.OPERATOR: 0,
+    Actor.ADMIN: 0,
+    Actor.OWNER: 0,
+    Actor.SENDER: 0,
+    Actor.APPROVER: 0,
+    Actor.ENGINE: 1,
+    Actor.NOBODY: 2,
+}
 #: What is broken is said before what a person wanted so.
 AMISS = {Code.ROW_LOCKED, Code.QUARANTINED, Code.WORKER_FAILING}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from unstuck.model.budget import payer_of
+from unstuck.model.dead_letters import sentence_of
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import FINAL, JobState
@@ -13,7 +15,7 @@ from unstuck.model.why.codes import Actor, Code
 from unstuck.model.why.remedies import how_to_raise, how_to_renew, how_to_try_again
 from unstuck.model.why.rule import Finding, WhyView, rule
 from unstuck.model.why.targets import blocking, blocks
-from unstuck.model.why.words import first_line
+from unstuck.model.why.words import first_line, lasting
 
 
 @rule(Code.PAUSED, "it was interrupted", Actor.OWNER, "unstuck jobs resume JOB", of=[JobState.PAUSED])
@@ -34,7 +36,7 @@ def ended(view: WhyView) -> Iterator[Finding]:
         job.finished_at,
         remedy=remedy,
         actor=actor,
-        details={"error_type": job.error_type, **blocking(view), **_larger(job)},
+        details={"error_type": job.error_type, **blocking(view), **_larger(job), **_letter(view)},
     )
 
 
@@ -52,10 +54,45 @@ def _larger(job: JobRecord) -> dict[str, Any]:
     return {"other_remedies": [how_to_raise(job)]} if _anew(job) else {}
 
 
-@rule(Code.DEAD, "a dead letter: it was never run", Actor.OPERATOR, "unstuck jobs show JOB", of=[JobState.DEAD])
+def _letter(view: WhyView) -> dict[str, Any]:
+    letter = view.facts.letter
+    return {} if letter is None else {"dead_letter": letter.reason}
+
+
+@rule(
+    Code.DEAD,
+    "a dead letter: it was never run",
+    Actor.ADMIN,
+    "unstuck dead-letters resign JOB",
+    of=[JobState.DEAD],
+)
 def dead(view: WhyView) -> Iterator[Finding]:
-    job = view.job
-    error = f": {job.error_type}: {first_line(job.error_message)}" if job.error_type else ""
+    job, letter = view.job, view.facts.letter
+    if letter is None:
+        error = f": {job.error_type}: {first_line(job.error_message)}" if job.error_type else ""
+        yield Finding(
+            f"it was never run{error}; its dead letter is gone, by hand or by time: nothing lets it run any more",
+            job.finished_at,
+            remedy=view.command(f"unstuck jobs show {job.id}"),
+            actor=Actor.NOBODY,
+            details={"error_type": job.error_type},
+        )
+        return
+    key = f" (key {letter.key})" if letter.key else ""
+    until = letter.created_at + timedelta(seconds=view.times.dead_letter_retention)
     yield Finding(
-        f"it is a dead letter and was never run{error}", job.finished_at, details={"error_type": job.error_type}
+        f"it is a dead letter and was never run: {sentence_of(letter.reason)}{key}; an admin can sign it anew, or "
+        f"redrive it once the workers' keys are mended, an operator can discard it; the letter is kept for "
+        f"{lasting(until - view.now)} more",
+        letter.created_at,
+        details={
+            "reason": letter.reason,
+            "key": letter.key,
+            "error_type": job.error_type,
+            "other_remedies": [
+                view.command(f"unstuck dead-letters show {job.id}"),
+                view.command(f"unstuck dead-letters redrive {job.id} --force"),
+                view.command(f"unstuck dead-letters discard {job.id}"),
+            ],
+        },
     )

@@ -211,6 +211,16 @@ class WorkerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LetterFacts:
+    """The dead letter of its last run. `key`: the id of the signing key that its signature names."""
+
+    reason: str
+    message: str
+    created_at: datetime
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything that the gates look at, read at one instant. `route` and `rank`: where it stands in the queue."""
 
@@ -250,6 +260,8 @@ class Facts:
     grace_left: float | None = None
     #: What others hold of all that it needs; which of them keep it is for the rules to say.
     locks: tuple[Lock, ...] = ()
+    #: Of one that has ended.
+    letter: LetterFacts | None = None
 
     @property
     def is_served(self) -> bool:

@@ -35,12 +35,14 @@ from unstuck.model.target import Turn, turn_after
 from unstuck.model.waits import TOO_MANY_WAITS, WaitKind
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
-from unstuck.store.guard import breaker, signing
+from unstuck.store.guard import breaker, dead_letters, signing
 from unstuck.store.life.changes import Changes, cleaned, done_of
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.targets import place_after, take_turn
 from unstuck.store.port import Report
 from unstuck.store.rows import ref_of, span
+
+_UNSUCCESSFUL = frozenset({JobState.FAILED, JobState.TIMEOUT})
 
 
 @dataclass(slots=True)
@@ -74,10 +76,17 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
         if (harm := harm_of(report.outcome, settlement)) is not None:
             outcomes.marks.append(breaker.StuckMark(row["job"], row["token"], harm))
     outcomes.woke = changes.write(t) or any(wait["kind"] == WaitKind.CHILDREN for wait in parked.values())
+    if worn := [(row, s.error) for row, _, s in decided if _is_worn(t, tools, row, s)]:
+        dead_letters.add(t, dead_letters.exhausted(t, worn))
     children.left(t, changes.ends)
     refused = [(row, report.outcome) for row, report, _ in decided if isinstance(report.outcome, Refused)]
     signing.tell_refused(t, refused, by)
     return outcomes
+
+
+def _is_worn(t: Transaction, tools: Settling, row: Row, settlement: Settlement) -> bool:
+    """Whether its end is a dead letter. Most ends are none by their state alone, and cost nothing here."""
+    return settlement.state in _UNSUCCESSFUL and _policy(t, tools, row).dead_letter == "exhausted"
 
 
 def _unless_too_many(t: Transaction, attempts: Sequence[tuple[Row, Report]]) -> list[tuple[Row, Report]]:

@@ -23,20 +23,31 @@ from typing import Any, NamedTuple
 
 from unstuck.model.bulk import BulkOptions, BulkState, BulkVerb, Counted, Refusal
 from unstuck.model.call import WantedArgument
-from unstuck.model.errors import BulkEnded, Conflict, IllegalMove, OtherCount, StoreBusy, UnknownBulk, UnknownJob
+from unstuck.model.dead_letters import sentence_of
+from unstuck.model.errors import (
+    BulkEnded,
+    Conflict,
+    IllegalMove,
+    NeedsSignature,
+    NoDeadLetter,
+    OtherCount,
+    StoreBusy,
+    UnknownBulk,
+    UnknownJob,
+)
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import MOVES, JobState, Move, parse_shown
 from unstuck.model.payload import clean_text
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import pending
 from unstuck.store.flow import steps as journals
-from unstuck.store.guard import audit, isolation
+from unstuck.store.guard import audit, dead_letters, isolation
 from unstuck.store.guard.bisection import AWAY
 from unstuck.store.life.changes import MAX_MESSAGE, moment
 from unstuck.store.life.control import Again, Control
 from unstuck.store.order.line import lock_free
 from unstuck.store.order.name_ids import NameIds
-from unstuck.store.port import HELD, BulkRecord, Enough, JobFilter, NewBulk
+from unstuck.store.port import HELD, BulkRecord, Enough, JobFilter, LetterTerms, NewBulk
 from unstuck.store.read import lookup
 from unstuck.store.rows import instant, instant_or_none, packed, span
 from unstuck.store.transactions import Transactions
@@ -170,6 +181,8 @@ def _filter_facts(filter: JobFilter) -> dict[str, Any]:
     facts: dict[str, Any] = {"states": list(filter.states)} if filter.states else {}
     facts |= {name: text for name in _TEXTS if (text := getattr(filter, name)) is not None}
     facts |= {"argument": list(filter.argument)} if filter.argument is not None else {}
+    if (letter := filter.letter) is not None:
+        facts["letter"] = [letter.reason, *(at and at.isoformat() for at in (letter.before, letter.since))]
     return facts | {name: at.isoformat() for name in _INSTANTS if (at := getattr(filter, name)) is not None}
 
 
@@ -178,6 +191,9 @@ def _filter_of(text: str) -> JobFilter:
     facts |= {name: datetime.fromisoformat(facts[name]) for name in _INSTANTS if name in facts}
     if "argument" in facts:
         facts["argument"] = WantedArgument(*facts["argument"])
+    if "letter" in facts:
+        reason, *made = facts["letter"]
+        facts["letter"] = LetterTerms(reason, *(at and datetime.fromisoformat(at) for at in made))
     states = tuple(parse_shown(word) for word in facts.pop("states", ()))
     return JobFilter(states=states, newest_first=False, **facts)
 
@@ -398,7 +414,7 @@ def _move_one(t: Transaction, name_ids: NameIds, step: BulkStep, bulk: Row, row:
     """Every verb refuses before it writes: what it says no to leaves nothing behind."""
     try:
         after, woke = _do(t, name_ids, bulk, row)
-    except UnknownJob:
+    except (UnknownJob, NoDeadLetter):
         step.pass_by(row["number"])
     except Conflict as refusal:
         step.refuse(row["number"], row["uid"], str(refusal))
@@ -422,6 +438,8 @@ def _do(t: Transaction, name_ids: NameIds, bulk: Row, row: Row) -> tuple[JobReco
             return _resume(t, verb, from_start=options.from_start), True
         case BulkVerb.RETRY if row["state"] == JobState.QUEUED:
             return verb.run_now(t), True
+        case BulkVerb.RETRY if row["state"] == JobState.DEAD:
+            return _redrive(t, verb, tenant, uid, is_forced=options.force), True
         case BulkVerb.RETRY:
             state = JobState(row["state"])
             if Move.RESUME not in MOVES[state]:
@@ -438,6 +456,13 @@ def _resume(t: Transaction, verb: Control, *, from_start: bool) -> JobRecord | A
     if from_start and not isinstance(record, Again):
         journals.start_over(t, record.number)
     return record
+
+
+def _redrive(t: Transaction, verb: Control, tenant: str, uid: str, *, is_forced: bool) -> JobRecord | Again:
+    letter = None if is_forced else dead_letters.one(t, tenant, uid)
+    if letter is not None:
+        raise NeedsSignature(uid, letter.reason, sentence_of(letter.reason))
+    return verb.redrive(t, None, None)
 
 
 class Held(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from unstuck.model.errors import Conflict, ErrorType, IllegalMove, NotBlocking
+from unstuck.model.errors import Conflict, ErrorType, IllegalMove, NoDeadLetter, NotBlocking
 from unstuck.model.job import AttemptRef, JobRecord
 from unstuck.model.lifecycle import EVENT_OF, MOVES, EventKind, JobState, Move, RequestKind, stronger, target_of
 from unstuck.model.payload import check_text, clean_text
@@ -19,7 +19,7 @@ from unstuck.model.settlement import INTERRUPTED_BY_USER, ErrorInfo, cancelled
 from unstuck.model.signing import Envelope
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
 from unstuck.store.database import Row, Transaction
-from unstuck.store.flow import children, waits
+from unstuck.store.flow import children, steps, waits
 from unstuck.store.guard import breaker
 from unstuck.store.life.changes import MAX_MESSAGE, Changes, cleaned, done_of, moment, rest_of
 from unstuck.store.order.line import end_stays, lock
@@ -110,16 +110,36 @@ class Control:
 
     def resume(self, t: Transaction, from_start: bool) -> JobRecord | Again:
         """A new run, clean: no old error, request or count; at its old age."""
+        return self._begin_run(t, self._locked(t), Move.RESUME, {"from_start": from_start or None})
+
+    def redrive(self, t: Transaction, signature: str | None, signed_until: int | None) -> JobRecord | Again:
+        """A new run of a job whose dead letter stands. One that was never run may get another envelope; one that ran
+        out of tries begins from its start."""
         row = self._locked(t)
-        target_of(self._uid, JobState(row["state"]), Move.RESUME)
-        self._check_signed_time(t, row)
+        state = JobState(row["state"])
+        if state is not JobState.DEAD and (signature is not None or Move.RESUME not in MOVES[state]):
+            raise IllegalMove(self._uid, state, Move.REDRIVE, MOVES[state])
+        if t.one("dead_letter", tenant=self._tenant, uid=self._uid) is None:
+            raise NoDeadLetter(self._uid)
+        if state is not JobState.DEAD:
+            record = self._begin_run(t, row, Move.RESUME, {"from_start": True})
+            steps.start_over(t, row["number"])
+            return record
+        if signature is not None:
+            t.run("sign_again", job=row["number"], signature=signature, signed_until=signed_until)
+        return self._begin_run(t, row, Move.REDRIVE, {"resigned": signature is not None or None})
+
+    def _begin_run(self, t: Transaction, row: Row, move: Move, told: dict[str, Any]) -> JobRecord:
+        target_of(self._uid, JobState(row["state"]), move)
+        if move is Move.RESUME:
+            self._check_signed_time(t, row)
         breaker.check(t, row["tenant"], row["workflow"])
         changes, now = Changes(), moment(t)
         self._shelve(t, row)
         waits.begin_run(t, row, row["run"] + 1)
         stay = self._name_ids.policy(t, row["policy"]).expires_after
         expires_at = None if stay is None else now + span(stay)
-        self._tell(changes, row, Move.RESUME, now, {"from_start": from_start or None}, run=row["run"] + 1)
+        self._tell(changes, row, move, now, told, run=row["run"] + 1)
         rest = rest_of(row, JobState.QUEUED, run=row["run"] + 1, available_at=now, expires_at=expires_at)
         changes.rests.append({**rest, "failures": 0, "losses": 0, "suspects": 0, "alone": 0})
         t.run("forget_appointment", job=row["number"])
@@ -307,9 +327,11 @@ class Control:
             )
 
     def _shelve(self, t: Transaction, row: Row) -> None:
+        """The run that ended is history, and what its dead letter told is over."""
         if JobState(row["state"]).is_final:
             t.run("shelve_run", job=row["number"])
             t.run("drop_done", job=row["number"])
+            t.run("drop_dead_letters", job=row["number"])
 
     def _tell(
         self,

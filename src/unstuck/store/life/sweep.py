@@ -30,7 +30,7 @@ _UNCHARGED = frozenset({"draining", "fenced", "gone"})
 #: All that goes with a job, beside its own row; PostgreSQL's forget_jobs names the same.
 FORGOTTEN = (
     *("events", "outputs", "progress", "past_runs", "tags"),
-    *("steps", "waits", "unclaimed_of_jobs", "children", "usage", "parts"),
+    *("steps", "waits", "unclaimed_of_jobs", "children", "usage", "parts", "dead_letters"),
 )
 
 MARK_AGE = 3600.0  # a listener renews its mark with every wait: what is older by this has no listener

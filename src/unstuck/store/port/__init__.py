@@ -12,7 +12,7 @@ from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
-from unstuck.store.port.dead_letters import NewLetter
+from unstuck.store.port.dead_letters import DeadLetter, DeadLettersPort, LetterFilter, LetterTerms, NewLetter
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import (
@@ -112,6 +112,8 @@ __all__ = [
     "BulksPort",
     "Claimed",
     "ClockStand",
+    "DeadLetter",
+    "DeadLettersPort",
     "Dossier",
     "Due",
     "Ended",
@@ -133,6 +135,8 @@ __all__ = [
     "JobStands",
     "JobsPort",
     "KeysPort",
+    "LetterFilter",
+    "LetterTerms",
     "Limit",
     "LimitKind",
     "LimitPart",
@@ -196,6 +200,7 @@ class Store(
     WorkerPort,
     JobsPort,
     BulksPort,
+    DeadLettersPort,
     FlowPort,
     OrderPort,
     GuardPort,

@@ -12,6 +12,7 @@ from unstuck.model.job import AttemptRecord, AttemptRef, EventRecord, JobRecord,
 from unstuck.model.keys import Within
 from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.redaction import Redactions
+from unstuck.store.port.dead_letters import LetterTerms
 from unstuck.store.port.worker import OrderKind, WorkerOrder
 
 
@@ -62,6 +63,8 @@ class JobFilter:
     since: datetime | None = None
     #: A bounded number of payloads is read for it: a page says how many it looked at.
     argument: WantedArgument | None = None
+    #: Only jobs with a dead letter, and such a one.
+    letter: LetterTerms | None = None
     #: Nothing outside it: what its asker may know of. None: everything.
     within: Within | None = None
 

@@ -50,6 +50,8 @@ class Dossier:
     children: list[Child]
     parent: str | None
     parts: int
+    #: Why it has a dead letter.
+    letter: str | None
     #: Something of its data is hidden from most.
     is_redacted: bool
 

@@ -34,6 +34,7 @@ def of(t: Transaction, name_ids: NameIds, tenant: str, uid: str, last: int | Non
         parent=row["parent"],
         parts=row["parts"],
         is_redacted=bool(row["is_redacted"]),
+        letter=row["dead_letter"],
     )
 
 

@@ -12,10 +12,10 @@ from unstuck.model.errors import InvalidInput, UnknownJob
 from unstuck.model.job import WorkerRecord
 from unstuck.store.database import Row, Transaction
 from unstuck.store.order.name_ids import NameIds
-from unstuck.store.port import MOST_CHARACTERS, JobFilter, JobPage
+from unstuck.store.port import MOST_CHARACTERS, JobFilter, JobPage, LetterTerms
 from unstuck.store.read.arguments import ArgumentSearch
 from unstuck.store.read.sources import Search, merged
-from unstuck.store.rows import job_of, microseconds, span, terms_of, worker_of
+from unstuck.store.rows import job_of, letter_terms, microseconds, span, terms_of, worker_of
 
 #: The number of jobs that are looked at for one page; a page that found too few comes back short, with a cursor.
 BUDGET = 20_000
@@ -203,5 +203,7 @@ def _wanted(tenant: str | None, filter: JobFilter) -> dict[str, Any]:
         "since": None if filter.since is None else microseconds(filter.since),
         "before": None if filter.before is None else microseconds(filter.before),
         "way": -1 if filter.newest_first else 1,
+        "has_letter": None if filter.letter is None else 1,
+        **{f"letter_{name}": value for name, value in letter_terms(filter.letter or LetterTerms()).items()},
         **terms_of(filter.within),
     }

@@ -75,7 +75,7 @@ def _waiting_on(t: Transaction, routes: Sequence[int], each: int, most: int) -> 
 
 
 def trouble_stands(t: Transaction, tenant: str | None) -> list[TroubleStand]:
-    rows = t.all("standing_troubles", tenant=tenant, ceiling=MOST_TROUBLES)
+    rows = t.all("standing_troubles", tenant=tenant, ceiling=MOST_TROUBLES, few=FEW)
     return [
         TroubleStand(row["what"], row["kind"], int(row["number"]), instant_or_none(row["since_at"])) for row in rows
     ]

@@ -90,6 +90,8 @@ class Search:
         filter = self._filter
         if not self._routes:
             return []  # a job makes its route first
+        if filter.letter is not None and self._tenant is not None:
+            return [Walk("list_letters", {"tenant": self._tenant})]
         places = self._places()
         if places and (self._tenant is None or not _are_shared(places)):
             return places

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from unstuck.model.lifecycle import FINAL, JobState
+from unstuck.model.signing import Envelope
 from unstuck.model.target import FIRST
 from unstuck.model.waits import WaitRecord
 from unstuck.model.why.codes import Code
@@ -17,6 +18,7 @@ from unstuck.model.why.facts import (
     BodyMark,
     Facts,
     FailingRole,
+    LetterFacts,
     SetAside,
     Shut,
     TargetFacts,
@@ -26,9 +28,12 @@ from unstuck.model.why.facts import (
     settle_of,
 )
 from unstuck.store.database import Row, Transaction
+from unstuck.store.guard import dead_letters
 from unstuck.store.order.name_ids import NameIds
 from unstuck.store.read.locks import locks_on
 from unstuck.store.rows import instant, instant_or_none, job_of, wait_of
+
+_WITH_LETTERS = frozenset({JobState.DEAD, JobState.FAILED, JobState.TIMEOUT})
 
 
 def gate_facts(t: Transaction, name_ids: NameIds, tenant: str, job: str) -> Facts | None:
@@ -64,7 +69,16 @@ def gate_facts(t: Transaction, name_ids: NameIds, tenant: str, job: str) -> Fact
         worker_roles=roles,
         grace_left=grace_left(_said(row["worker_executors"]), job),
         locks=() if t.one_table_per_statement or row["state"] in FINAL else locks_on(t, row["number"]),
+        letter=_letter(t, tenant, job) if row["state"] in _WITH_LETTERS else None,
     )
+
+
+def _letter(t: Transaction, tenant: str, uid: str) -> LetterFacts | None:
+    found = dead_letters.one(t, tenant, uid)
+    if found is None:
+        return None
+    envelope = Envelope.of(found.signature) if found.signature else None
+    return LetterFacts(found.reason, found.message, found.created_at, envelope.key if envelope else None)
 
 
 def _list(found: Any) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from unstuck import machine
 from unstuck.store.drivers import migrations
 from unstuck.store.hint import Hint
 from unstuck.store.sql_store.bulks import SqlBulks
+from unstuck.store.sql_store.dead_letters import SqlDeadLetters
 from unstuck.store.sql_store.flow import SqlFlow
 from unstuck.store.sql_store.guard import SqlGuard
 from unstuck.store.sql_store.jobs import SqlJobs
@@ -21,6 +22,7 @@ from unstuck.store.sql_store.worker import SqlWorker
 
 class SqlStore(
     SqlWorker,
+    SqlDeadLetters,
     SqlJobs,
     SqlBulks,
     SqlFlow,

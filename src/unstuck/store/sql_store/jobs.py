@@ -66,11 +66,11 @@ class SqlJobs(SqlVerbs):
 
     def cancel(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
         step = partial(Control.stop, move=Move.CANCEL, reason=reason)
-        return self._control(tenant, job, by, "cancel", step, reason=reason)
+        return self._control(tenant, job, by, "jobs.cancel", step, reason=reason)
 
     def interrupt(self, tenant: str, job: str, by: str, reason: str | None = None) -> JobRecord:
         step = partial(Control.stop, move=Move.INTERRUPT, reason=reason)
-        return self._control(tenant, job, by, "interrupt", step, reason=reason)
+        return self._control(tenant, job, by, "jobs.interrupt", step, reason=reason)
 
     def resume(self, tenant: str, job: str, by: str, *, from_start: bool = False) -> JobRecord:
         def step(verb: Control, t: Transaction) -> JobRecord | Again:
@@ -79,22 +79,22 @@ class SqlJobs(SqlVerbs):
                 journals.start_over(t, record.number)
             return record
 
-        record = self._control(tenant, job, by, "resume", step, from_start=from_start or None)
+        record = self._control(tenant, job, by, "jobs.resume", step, from_start=from_start or None)
         self._database.hint()
         return record
 
     def resolve(self, tenant: str, job: str, by: str, result: str) -> JobRecord:
-        return self._control(tenant, job, by, "resolve", lambda verb, t: verb.resolve(t, result))
+        return self._control(tenant, job, by, "jobs.resolve", lambda verb, t: verb.resolve(t, result))
 
     def run_now(self, tenant: str, job: str, by: str) -> JobRecord:
-        record = self._control(tenant, job, by, "retry", lambda verb, t: verb.run_now(t))
+        record = self._control(tenant, job, by, "jobs.retry", lambda verb, t: verb.run_now(t))
         self._database.hint()
         return record
 
     def reprioritise(self, tenant: str, job: str, priority: int, by: str) -> JobRecord:
         submit.check_priority(priority)
         record = self._control(
-            tenant, job, by, "reprioritise", lambda verb, t: verb.reprioritise(t, priority), priority=priority
+            tenant, job, by, "jobs.reprioritise", lambda verb, t: verb.reprioritise(t, priority), priority=priority
         )
         self._database.hint()
         return record
@@ -111,7 +111,7 @@ class SqlJobs(SqlVerbs):
         return self._transactions.waking(work)
 
     def skip(self, tenant: str, job: str, by: str) -> JobRecord:
-        record = self._control(tenant, job, by, "skip", lambda verb, t: verb.skip(t))
+        record = self._control(tenant, job, by, "jobs.skip", lambda verb, t: verb.skip(t))
         self._database.hint()
         return record
 
@@ -202,7 +202,7 @@ class SqlJobs(SqlVerbs):
         def work(t: Transaction) -> JobRecord | Again:
             record = step(verb, t)
             if not isinstance(record, Again):
-                audit.note(t, by, f"jobs.{name}", job, tenant, detail)
+                audit.note(t, by, name, job, tenant, detail)
             return record
 
         if not lookup.can_exist(tenant, job):

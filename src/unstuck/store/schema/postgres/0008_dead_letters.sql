@@ -1,5 +1,6 @@
--- What did not run and what ran out of tries, until somebody looks at it or a day is over. The job's own row has payload and signature;
--- it outlives its letter. reason: a code (model/dead_letters.py); message: the sentence. run: the run that ended so.
+-- What did not run and what ran out of tries, until somebody has looked at it or its time is over. The job's own row has the payload, and
+-- outlives its letter. reason: a code (model/dead_letters.py); message: the sentence. run: the run that ended so. signature: the envelope
+-- that it had then.
 CREATE TABLE unstuck_dead_letters (
     id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job        BIGINT NOT NULL,
@@ -11,8 +12,9 @@ CREATE TABLE unstuck_dead_letters (
     message    TEXT NOT NULL,
     signature  TEXT,
     created_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL,
     UNIQUE (job, run)
 );
+-- For lists, and for bulks, which walk along the jobs.
 CREATE INDEX unstuck_dead_letters_tenant ON unstuck_dead_letters (tenant, id);
-CREATE INDEX unstuck_dead_letters_expiry ON unstuck_dead_letters (expires_at);
+CREATE INDEX unstuck_dead_letters_jobs ON unstuck_dead_letters (tenant, job);
+CREATE INDEX unstuck_dead_letters_age ON unstuck_dead_letters (created_at);

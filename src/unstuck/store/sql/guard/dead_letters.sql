@@ -1,9 +1,89 @@
--- Dead letters: what did not run, until somebody looks at it or its time is over.
+-- Dead letters.
 
 -- name: add_dead_letters
--- One of each run: a repeat adds nothing.
-INSERT INTO unstuck_dead_letters (job, run, tenant, queue, workflow, reason, message, signature, created_at, expires_at)
-SELECT r.job, r.run, r.tenant, r.queue, r.workflow, r.reason, r.message, r.signature, unstuck_now(), unstuck_now() + CAST(:life AS BIGINT)
+-- A repeat of the same end leaves the first letter. What it answers is told of.
+INSERT INTO unstuck_dead_letters (job, run, tenant, queue, workflow, reason, message, signature, created_at)
+SELECT job, run, tenant, queue, workflow, reason, message, signature, now.at
   FROM {rows :rows AS r (job BIGINT, run BIGINT, tenant TEXT, queue TEXT, workflow TEXT, reason TEXT, message TEXT, signature TEXT)}
+ CROSS JOIN (SELECT unstuck_now() AS at) AS now
  WHERE TRUE
+ ORDER BY job
 ON CONFLICT (job, run) DO NOTHING
+RETURNING job, run, tenant, workflow, reason
+
+-- name: addresses_of_letters
+-- What a letter says of its job, of those whose end makes one. What is too long to be an envelope is not read; bytes, because SQLite keeps any,
+-- and a damaged one must not keep the end from being written.
+SELECT id, tenant, queue, workflow,
+       CASE WHEN {bytes signature} <= CAST(:longest AS BIGINT) THEN {postgres signature}{sqlite CAST(signature AS BLOB)} END AS signature
+  FROM unstuck_jobs
+ WHERE id {in :jobs BIGINT}
+
+-- name: dead_letters
+-- Of all tenants, the newest first. A letter whose job is gone is not shown.
+SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
+  FROM unstuck_dead_letters l
+  {by_key unstuck_jobs AS j ON j.id = l.job}
+ WHERE l.id < :below
+   AND (CAST(:reason AS TEXT) IS NULL OR l.reason = CAST(:reason AS TEXT))
+   AND (CAST(:workflow AS TEXT) IS NULL OR l.workflow = CAST(:workflow AS TEXT))
+   AND (CAST(:queue AS TEXT) IS NULL OR l.queue = CAST(:queue AS TEXT))
+   AND {within l.queue l.workflow}
+   AND (CAST(:since AS BIGINT) IS NULL OR l.created_at >= CAST(:since AS BIGINT))
+   AND (CAST(:before AS BIGINT) IS NULL OR l.created_at < CAST(:before AS BIGINT))
+ ORDER BY l.id DESC
+ LIMIT :most
+
+-- name: dead_letters_of
+-- The same of one tenant, along its own index: what others have is not looked at.
+SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
+  FROM unstuck_dead_letters l
+  {by_key unstuck_jobs AS j ON j.id = l.job}
+ WHERE l.tenant = :tenant AND l.id < :below
+   AND (CAST(:reason AS TEXT) IS NULL OR l.reason = CAST(:reason AS TEXT))
+   AND (CAST(:workflow AS TEXT) IS NULL OR l.workflow = CAST(:workflow AS TEXT))
+   AND (CAST(:queue AS TEXT) IS NULL OR l.queue = CAST(:queue AS TEXT))
+   AND {within l.queue l.workflow}
+   AND (CAST(:since AS BIGINT) IS NULL OR l.created_at >= CAST(:since AS BIGINT))
+   AND (CAST(:before AS BIGINT) IS NULL OR l.created_at < CAST(:before AS BIGINT))
+ ORDER BY l.id DESC
+ LIMIT :most
+
+-- name: dead_letter
+-- Of one job the letter of its last run.
+SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
+  FROM unstuck_jobs j
+  JOIN unstuck_dead_letters l ON l.job = j.id
+ WHERE j.uid = :uid AND j.tenant = :tenant
+ ORDER BY l.run DESC
+ LIMIT 1
+
+-- name: drop_dead_letters
+DELETE FROM unstuck_dead_letters WHERE job = :job
+
+-- name: forget_dead_letters
+DELETE FROM unstuck_dead_letters WHERE job {in :jobs BIGINT}
+
+-- name: forget_old_letters
+DELETE FROM unstuck_dead_letters
+ WHERE id {among}
+       SELECT id FROM unstuck_dead_letters WHERE created_at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT) ORDER BY created_at LIMIT :batch OFFSET :past
+          {lock FOR UPDATE SKIP LOCKED}
+       {end}
+
+-- name: sign_again
+UPDATE unstuck_jobs SET signature = :signature, signed_until = :signed_until WHERE id = :job
+
+-- name: count_notification
+-- One more of what an open notification tells. Who holds it at this instant keeps nobody waiting: then these are not counted.
+UPDATE unstuck_notifications
+   SET count = COALESCE(count, 0) + :more
+ WHERE id {among}
+       SELECT id FROM unstuck_notifications WHERE id = :number {lock FOR UPDATE SKIP LOCKED}
+       {end}
+
+-- name: open_notification
+SELECT id FROM unstuck_notifications
+ WHERE acked_at IS NULL AND title = :title AND link = :link AND tenant = :tenant AND workflow = :workflow
+ ORDER BY id
+ LIMIT 1

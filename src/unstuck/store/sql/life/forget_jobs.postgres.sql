@@ -19,5 +19,6 @@ WITH events AS (DELETE FROM unstuck_events WHERE job {in :jobs BIGINT}),
                         {end}),
      children AS (DELETE FROM unstuck_children WHERE parent {in :jobs BIGINT}),
      usage AS (DELETE FROM unstuck_usage WHERE job {in :jobs BIGINT}),
-     parts AS (DELETE FROM unstuck_parts WHERE job {in :jobs BIGINT})
+     parts AS (DELETE FROM unstuck_parts WHERE job {in :jobs BIGINT}),
+     letters AS (DELETE FROM unstuck_dead_letters WHERE job {in :jobs BIGINT})
 DELETE FROM unstuck_jobs WHERE id {in :jobs BIGINT}

@@ -25,6 +25,12 @@ SELECT *
    AND (CAST(:tag AS TEXT) IS NULL
         OR EXISTS (SELECT 1 FROM unstuck_tags g
                     WHERE g.tenant = seen.tenant AND g.tag = CAST(:tag AS TEXT) AND g.job = seen.number))
+   AND (CAST(:has_letter AS INTEGER) IS NULL
+        OR EXISTS (SELECT 1 FROM unstuck_dead_letters l
+                    WHERE l.job = seen.number
+                      AND (CAST(:letter_reason AS TEXT) IS NULL OR l.reason = CAST(:letter_reason AS TEXT))
+                      AND (CAST(:letter_since AS BIGINT) IS NULL OR l.created_at >= CAST(:letter_since AS BIGINT))
+                      AND (CAST(:letter_before AS BIGINT) IS NULL OR l.created_at < CAST(:letter_before AS BIGINT))))
    AND (CAST(:since AS BIGINT) IS NULL OR created_at >= CAST(:since AS BIGINT))
    AND (CAST(:before AS BIGINT) IS NULL OR created_at < CAST(:before AS BIGINT))
  ORDER BY :way * number
@@ -54,6 +60,12 @@ SELECT number, uid, state
    AND (CAST(:tag AS TEXT) IS NULL
         OR EXISTS (SELECT 1 FROM unstuck_tags g
                     WHERE g.tenant = seen.tenant AND g.tag = CAST(:tag AS TEXT) AND g.job = seen.number))
+   AND (CAST(:has_letter AS INTEGER) IS NULL
+        OR EXISTS (SELECT 1 FROM unstuck_dead_letters l
+                    WHERE l.job = seen.number
+                      AND (CAST(:letter_reason AS TEXT) IS NULL OR l.reason = CAST(:letter_reason AS TEXT))
+                      AND (CAST(:letter_since AS BIGINT) IS NULL OR l.created_at >= CAST(:letter_since AS BIGINT))
+                      AND (CAST(:letter_before AS BIGINT) IS NULL OR l.created_at < CAST(:letter_before AS BIGINT))))
    AND (CAST(:since AS BIGINT) IS NULL OR created_at >= CAST(:since AS BIGINT))
    AND (CAST(:before AS BIGINT) IS NULL OR created_at < CAST(:before AS BIGINT))
  ORDER BY :way * number

@@ -160,3 +160,11 @@ SELECT 'quarantine', aside.duty, COUNT(*), NULL
          WHERE CAST(:tenant AS TEXT) IS NULL OR COALESCE(j.tenant, t.tenant) = CAST(:tenant AS TEXT)
          LIMIT :ceiling) AS aside
  GROUP BY aside.duty
+ UNION ALL
+SELECT 'dead_letters', letters.reason, COUNT(*), MIN(letters.created_at)
+  FROM (SELECT reason, created_at
+          FROM (SELECT reason, created_at FROM unstuck_dead_letters WHERE CAST(:tenant AS TEXT) IS NULL ORDER BY id LIMIT :few) AS everywhere
+         UNION ALL
+        SELECT reason, created_at
+          FROM (SELECT reason, created_at FROM unstuck_dead_letters WHERE tenant = CAST(:tenant AS TEXT) ORDER BY id LIMIT :few) AS mine) AS letters
+ GROUP BY letters.reason

@@ -87,3 +87,11 @@ SELECT number
  UNION ALL
 SELECT number
   FROM (SELECT job AS number FROM unstuck_done WHERE error_type = :error_type AND job > :after ORDER BY job LIMIT :oldest) AS up
+
+-- name: list_letters
+-- The jobs of a tenant that have a dead letter. Of :newest and :oldest one is 0: a page goes one way only.
+SELECT number
+  FROM (SELECT job AS number FROM unstuck_dead_letters WHERE tenant = :tenant AND job < :after ORDER BY job DESC LIMIT :newest) AS down
+ UNION ALL
+SELECT number
+  FROM (SELECT job AS number FROM unstuck_dead_letters WHERE tenant = :tenant AND job > :after ORDER BY job LIMIT :oldest) AS up

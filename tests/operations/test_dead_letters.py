@@ -1,0 +1,379 @@
+"""Dead letters as people ask for them: who may do what, what is signed anew, what a canary is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.operations.conftest import Ask
+from tests.support.builders import TENANT, boom, claim_all, claimed, record, settle
+from tests.support.burying import Graveyard
+from unstuck.intake.bulks import is_everything
+from unstuck.model.dead_letters import REASONS
+from unstuck.model.errors import (
+    CanaryNotCompleted,
+    IllegalMove,
+    InvalidInput,
+    NeedsSignature,
+    NoDeadLetter,
+    NoSigningKey,
+    NotPermitted,
+    OtherCount,
+    SignatureRefused,
+    UnknownJob,
+)
+from unstuck.model.job import WorkflowRecord
+from unstuck.model.keys import Within
+from unstuck.model.lifecycle import JobState
+from unstuck.model.policy import Policy
+from unstuck.model.signing import Envelope, SignatureProblem
+from unstuck.operations import dead_letters, health, jobs, metrics
+from unstuck.operations.table import OPERATOR, PLATFORM_ADMIN, READER, SUBMITTER, TENANT_ADMIN, Caller
+from unstuck.signing import SigningKey, SigningKeys, StoredCall
+from unstuck.store.port import JobFilter, LetterTerms
+from unstuck.store.sql_store import SqlStore
+
+K1 = SigningKey("k1", "hmac-sha256", secret=b"1" * 32)
+K2 = SigningKey("k2", "hmac-sha256", secret=b"2" * 32, purposes=("submit", "spawn"))
+KEYS = SigningKeys([K1, K2])
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def graveyard(store: SqlStore, store_url: str) -> Graveyard:
+    return Graveyard(store, store_url)
+
+
+def stored_call(store: SqlStore, job: str, **changed: Any) -> StoredCall:
+    at = record(store, job)
+    call = StoredCall(
+        at.id, at.tenant, at.workflow, at.queue, at.target, at.priority, at.payload, at.policy, purpose="submit"
+    )
+    return replace(call, **changed)
+
+
+def envelope_of(graveyard: Graveyard, job: str) -> Envelope:
+    found = Envelope.of(graveyard.signature(record(graveyard.store, job).number) or "")
+    assert found is not None
+    return found
+
+
+def facts_of(made: Envelope) -> dict[str, Any]:
+    import json
+
+    facts: dict[str, Any] = json.loads(made.text())
+    return facts
+
+
+# --- look ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_letter_is_shown_with_its_whole_envelope_and_how_it_came_there(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    text = Envelope("k1", 5, b"s" * 32, policy='{"retries":0}', accepted_at=3).text()
+    payload = '{"args":[1],"kwargs":{"b":2}}'
+    job = graveyard.bury(SignatureProblem.REVOKED, signature=text, payload=payload)
+
+    (listed,) = dead_letters.list_(ask())
+    whole = dead_letters.get(ask(), job[:13])
+
+    assert (listed.job, listed.reason, listed.key, listed.run) == (job, "revoked", "k1", 1)
+    assert listed.until_at == listed.since_at + DAY
+    assert (whole.payload, whole.args, whole.kwargs) == (payload, (1,), {"b": 2})
+    assert (whole.signature["key"], whole.signature["policy"]) == ("k1", '{"retries":0}')
+    assert (whole.state, whole.policy.retries) == (JobState.DEAD, 0)
+    assert [event.kind for event in whole.history] == ["submitted", "claimed", "buried"]
+    assert jobs.get(ask(), job).dead_letter == "revoked"
+    with pytest.raises(NoDeadLetter):
+        dead_letters.get(ask(), claimed(store, graveyard.worker).id)
+
+
+def test_a_reader_sees_nothing_that_is_hidden_of_jobs(graveyard: Graveyard, store: SqlStore, ask: Ask) -> None:
+    secret = WorkflowRecord("pay", "v1", "default", Policy(), {"x-positional": ["card"]}, redact=("card",))
+    store.register_workflows([secret])
+    job = graveyard.bury(workflow="pay", payload='{"args":["4111"],"kwargs":{}}')
+
+    for role, seen in ((READER, None), (TENANT_ADMIN, '{"args":["4111"],"kwargs":{}}')):
+        caller = ask(role=role)
+        whole, (exported,) = dead_letters.get(caller, job), dead_letters.export(caller)
+        assert (whole.payload, exported.payload) == (seen, seen)
+        assert ("4111" in str(whole.args)) is (seen is not None)
+
+
+def test_an_export_has_all_of_them_page_by_page(graveyard: Graveyard, ask: Ask) -> None:
+    jobs_ = [graveyard.bury(payload=f'{{"args":[{number}],"kwargs":{{}}}}') for number in range(5)]
+    seen, after = list[str](), None
+    while True:
+        page = dead_letters.export(ask(), limit=2, after=after)
+        seen += [each.job for each in page]
+        after = page.next
+        if after is None:
+            break
+
+    assert seen == jobs_[::-1]
+
+
+def test_an_export_stops_where_it_is_large(graveyard: Graveyard, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs_ = [graveyard.bury(payload='{"args":["' + "x" * 1000 + '"],"kwargs":{}}') for _ in range(3)]
+    monkeypatch.setattr("unstuck.operations.bounds.MOST_CHARACTERS", 1500)
+
+    first = dead_letters.export(ask())
+    second = dead_letters.export(ask(), after=first.next)
+
+    assert [each.job for each in first] == [jobs_[2], jobs_[1]]
+    assert [each.job for each in second] == [jobs_[0]]
+
+
+def test_filters_are_checked_and_count_as_they_list(graveyard: Graveyard, ask: Ask) -> None:
+    graveyard.bury(SignatureProblem.ALTERED)
+    graveyard.bury(SignatureProblem.EXPIRED, workflow="mail")
+    now = ask().store.now()
+
+    def listed(**asked: Any) -> int:
+        assert dead_letters.count(ask(), **asked).number == len(dead_letters.list_(ask(), **asked))
+        return len(dead_letters.list_(ask(), **asked))
+
+    assert listed() == 2
+    assert listed(reason="expired") == listed(workflow="mail") == 1
+    assert listed(before=now - timedelta(hours=1)) == listed(queue="nowhere") == 0
+    assert listed(since=now - timedelta(hours=1)) == 2
+    with pytest.raises(InvalidInput, match="reason='gone' is none of missing, "):
+        dead_letters.list_(ask(), reason="gone")
+    with pytest.raises(InvalidInput):
+        dead_letters.list_(ask(), limit=0)
+    assert not is_everything(JobFilter(letter=LetterTerms()))
+
+
+def test_what_is_set_aside_is_among_them_and_redriven_by_the_quarantine(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    dead, stuck = graveyard.bury(), claimed(store, graveyard.worker)
+    store.quarantine("settle", {stuck.ref.job: "CheckViolation: no"}, by="worker 1")
+    store.quarantine("start", {record(store, dead).number: "held"}, by="sweep")
+
+    found = dead_letters.list_(ask())
+    assert [(each.job, each.reason, each.number is None) for each in found] == [
+        (stuck.id, "set_aside", True),
+        (dead, "altered", False),
+    ]
+    assert found[0].message == "settle: CheckViolation: no"
+    assert [each.job for each in dead_letters.list_(ask(), reason="set_aside")] == [stuck.id]
+    assert dead_letters.list_(ask(tenant="acme"), reason="set_aside").items == ()
+
+    assert dead_letters.redrive(ask(), stuck.id).state is JobState.RUNNING
+    assert [each.tried_at.year for each in store.quarantined() if each.duty == "settle"] == [1970]
+    with pytest.raises(InvalidInput, match="unstuck quarantine retry"):
+        dead_letters.redrive_all(ask(), reason="set_aside")
+    with pytest.raises(NoDeadLetter):
+        dead_letters.discard(ask(), stuck.id)
+
+
+# --- who ----------------------------------------------------------------------------------------------------------
+
+
+def test_roles(graveyard: Graveyard, ask: Ask) -> None:
+    job, worn = graveyard.bury(), graveyard.exhaust()
+    keys = {"signing": lambda: KEYS}
+
+    for role in (READER, SUBMITTER):
+        assert dead_letters.get(ask(role=role), job).job == job
+        for verb in (dead_letters.redrive, dead_letters.discard, dead_letters.resign):
+            with pytest.raises(NotPermitted):
+                verb(ask(role=role), job)
+    with pytest.raises(NotPermitted, match=r"dead_letters\.resign needs the role tenant-admin"):
+        dead_letters.resign(ask(role=OPERATOR, **keys), job)
+    with pytest.raises(NotPermitted, match="needs the role platform-admin"):
+        dead_letters.resign(ask(role=TENANT_ADMIN, **keys), job)
+    with pytest.raises(NotPermitted, match="never run needs the role tenant-admin"):
+        dead_letters.redrive(ask(role=OPERATOR), job, force=True)
+    with pytest.raises(NotPermitted, match="never run needs the role tenant-admin"):
+        dead_letters.redrive_all(ask(role=OPERATOR), reason="altered", force=True)
+    assert dead_letters.redrive(ask(role=OPERATOR), worn).state is JobState.QUEUED
+    assert dead_letters.resign(ask(role=PLATFORM_ADMIN, **keys), job).state is JobState.QUEUED
+
+
+def test_a_tenant_and_a_limited_key_see_and_touch_only_theirs(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    ours, foreign = graveyard.bury(tenant="acme", queue="default"), graveyard.bury(tenant="other")
+    caller = ask(role=TENANT_ADMIN, bound="acme", signing=lambda: KEYS)
+    mails: Caller = ask(role=OPERATOR, tenant="acme", workflows=frozenset({"mail"}))
+    assert mails.within == Within(None, frozenset({"mail"}))
+
+    assert [each.job for each in dead_letters.list_(caller)] == [ours]
+    assert dead_letters.list_(mails).items == dead_letters.export(mails).items == ()
+    for who, job in ((caller, foreign), (mails, ours)):
+        for verb in (dead_letters.get, dead_letters.redrive, dead_letters.discard):
+            with pytest.raises(UnknownJob):
+                verb(who, job)
+    with pytest.raises(UnknownJob):
+        dead_letters.resign(caller, foreign)
+    assert {each.job for each in dead_letters.list_(ask(tenant="*"))} == {ours, foreign}
+    assert record(store, foreign, "other").state is JobState.DEAD
+
+
+# --- sign anew ----------------------------------------------------------------------------------------------------
+
+
+def test_signed_anew_by_a_key_of_the_process_it_verifies_and_completes(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    asked = Envelope("k0", 5, b"s" * 32, policy='{"grace":10.0}', accepted_at=3).text()
+    job = graveyard.bury(SignatureProblem.UNKNOWN_KEY, signature=asked, payload='{"args":[1],"kwargs":{}}')
+
+    after = dead_letters.resign(ask(signing=lambda: KEYS), job)
+
+    assert (after.state, after.run) == (JobState.QUEUED, 2)
+    made = envelope_of(graveyard, job)
+    assert (made.key, made.policy, made.not_before) == ("k2", '{"grace":10.0}', None)
+    assert KEYS.problem_at_claim(stored_call(store, job), made, store.now()) is None
+    altered = stored_call(store, job, payload='{"args":[2],"kwargs":{}}')
+    assert KEYS.problem_at_claim(altered, made, store.now()) is SignatureProblem.ALTERED
+    (attempt,) = claim_all(store, graveyard.worker)
+    settle(store, graveyard.worker, attempt.ref)
+    assert record(store, job).state is JobState.COMPLETED
+    assert [line.verb for line in store.audit(TENANT, subject=job)] == ["dead_letters.resign"]
+
+
+def test_without_a_key_it_is_refused_with_the_remedy(graveyard: Graveyard, store: SqlStore, ask: Ask) -> None:
+    job = graveyard.bury()
+    only_children = SigningKeys([replace(K1, purposes=("spawn",))])
+    ended = SigningKeys([replace(K1, end=store.now() - timedelta(seconds=1))])
+
+    for keys in (SigningKeys(), only_children, ended):
+        with pytest.raises(NoSigningKey, match="give a signature that was made elsewhere"):
+            dead_letters.resign(ask(signing=lambda keys=keys: keys), job)
+    assert (record(store, job).state, len(dead_letters.list_(ask()))) == (JobState.DEAD, 1)
+
+
+def test_a_replay_is_signed_by_a_key_for_what_the_engine_makes(
+    graveyard: Graveyard, ask: Ask, store: SqlStore
+) -> None:
+    job = graveyard.bury(replay_of="01890000-0000-7000-8000-000000000000")
+
+    dead_letters.resign(ask(signing=lambda: KEYS), job)
+
+    call = stored_call(store, job, purpose="spawn")
+    assert KEYS.problem_at_claim(call, envelope_of(graveyard, job), store.now()) is None
+
+
+def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    job, other = graveyard.bury(), graveyard.bury()
+    made = facts_of(KEYS.sign(K1, stored_call(store, job), store.now()))
+    caller = ask(role=TENANT_ADMIN, signing=lambda: KEYS)
+
+    with pytest.raises(SignatureRefused) as refused:
+        dead_letters.resign(caller, other, signature=made)
+    assert refused.value.problem == "altered"
+    with pytest.raises(InvalidInput, match="there is no field colour"):
+        dead_letters.resign(caller, job, signature={**made, "colour": 1})
+    with pytest.raises(InvalidInput, match="it expired"):
+        dead_letters.resign(ask(role=TENANT_ADMIN), job, signature={**made, "expires_at": 5})
+
+    dead_letters.resign(caller, job, signature=made)
+
+    assert KEYS.problem_at_claim(stored_call(store, job), envelope_of(graveyard, job), store.now()) is None
+
+
+def test_what_ran_is_not_signed_anew(graveyard: Graveyard, ask: Ask) -> None:
+    worn = graveyard.exhaust()
+    with pytest.raises(IllegalMove, match="FAILED job cannot be re-signed"):
+        dead_letters.resign(ask(signing=lambda: KEYS), worn)
+
+
+# --- redrive ------------------------------------------------------------------------------------------------------
+
+
+def test_what_would_be_refused_again_is_redriven_by_force_alone(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    job = graveyard.bury(SignatureProblem.UNKNOWN_KEY)
+
+    with pytest.raises(NeedsSignature, match=f"unstuck dead-letters resign {job}"):
+        dead_letters.redrive(ask(), job)
+    after = dead_letters.redrive(ask(), job, force=True)
+
+    assert (after.state, after.run) == (JobState.QUEUED, 2)
+    assert [line.verb for line in store.audit(TENANT, subject=job)] == ["dead_letters.redrive"]
+    with pytest.raises(NoDeadLetter):
+        dead_letters.redrive(ask(), job)
+
+
+def test_the_rest_waits_for_the_canary(graveyard: Graveyard, store: SqlStore, ask: Ask) -> None:
+    first, *rest = [graveyard.exhaust() for _ in range(4)]
+    canary = dead_letters.redrive(ask(), first).id
+
+    with pytest.raises(CanaryNotCompleted, match="is QUEUED and not COMPLETED: nothing was redriven; wait"):
+        dead_letters.redrive_all(ask(), reason="exhausted", canary=canary)
+    (attempt,) = claim_all(store, graveyard.worker)
+    settle(store, graveyard.worker, attempt.ref, boom())
+    with pytest.raises(CanaryNotCompleted, match="is FAILED and not COMPLETED: nothing was redriven; see why"):
+        dead_letters.redrive_all(ask(), reason="exhausted", canary=canary)
+    dead_letters.redrive(ask(), first)
+    (attempt,) = claim_all(store, graveyard.worker)
+    settle(store, graveyard.worker, attempt.ref)
+    with pytest.raises(OtherCount):
+        dead_letters.redrive_all(ask(), reason="exhausted", canary=canary, expected=7)
+
+    bulk = dead_letters.redrive_all(ask(), reason="exhausted", canary=canary, expected=3)
+    store.carry_bulks()
+
+    assert bulk.filter.dead_letter == "exhausted"
+    assert {job.id for job in claim_all(store, graveyard.worker)} == set(rest)
+
+
+def test_a_letter_is_discarded_once_and_its_job_stays(graveyard: Graveyard, store: SqlStore, ask: Ask) -> None:
+    job = graveyard.bury()
+
+    assert dead_letters.discard(ask(), job).job == job
+    with pytest.raises(NoDeadLetter):
+        dead_letters.discard(ask(), job)
+
+    assert jobs.get(ask(), job).dead_letter is None
+    assert [(line.verb, line.detail["reason"]) for line in store.audit(TENANT, subject=job)] == [
+        ("dead_letters.discard", "altered")
+    ]
+
+
+# --- seen ---------------------------------------------------------------------------------------------------------
+
+
+def test_health_and_metrics_tell_of_them(graveyard: Graveyard, ask: Ask) -> None:
+    before = metrics.measure(ask(), metrics.MetricsMemory())
+    assert {before.get("unstuck_dead_letters", reason) for reason in REASONS} == {0}
+    assert before.get("unstuck_dead_letter_oldest_seconds") == 0
+    graveyard.bury(SignatureProblem.ALTERED)
+    graveyard.bury(SignatureProblem.ALTERED, tenant="acme")
+    graveyard.exhaust()
+
+    found = metrics.measure(ask(), metrics.MetricsMemory())
+    mine = metrics.measure(ask(tenant="acme"), metrics.MetricsMemory())
+    assert [found.get("unstuck_dead_letters", reason) for reason in ("altered", "exhausted")] == [2, 1]
+    assert [mine.get("unstuck_dead_letters", reason) for reason in ("altered", "exhausted")] == [1, 0]
+    assert found.get("unstuck_dead_letter_oldest_seconds") > 0  # type: ignore[operator]
+    (check,) = [check for check in health.check(ask()).checks if check.name == "dead_letters"]
+    assert (check.ok, check.fatal) == (False, False)
+    assert check.detail.startswith("3, the oldest")
+    assert check.detail.endswith("altered, what is stored is not what was signed: unstuck dead-letters")
+
+
+def test_why_says_who_can_do_what(graveyard: Graveyard, store: SqlStore, ask: Ask) -> None:
+    text = Envelope("k3", 5, b"s" * 32, accepted_at=3).text()
+    job, worn = graveyard.bury(SignatureProblem.REVOKED, signature=text), graveyard.exhaust()
+
+    (reason,) = jobs.why(ask(), job).reasons
+    assert (reason.code, reason.actor, reason.remedy) == ("dead", "an admin", f"unstuck dead-letters resign {job}")
+    assert "its key is revoked (key k3)" in reason.sentence
+    assert f"unstuck dead-letters discard {job}" in reason.details["other_remedies"]
+    (reason,) = jobs.why(ask(), worn).reasons
+    assert reason.details["dead_letter"] == "exhausted"
+
+    store.discard_letter(TENANT, job, "ada")
+    (reason,) = jobs.why(ask(), job).reasons
+    assert (reason.actor, "nothing lets it run any more" in reason.sentence) == ("nobody", True)
