@@ -23,13 +23,13 @@ from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy
 from unstuck.model.signing import (
     DEFAULT_LIFE,
-    KEY_ID,
     LONGEST_LIFE,
     PURPOSES,
     Envelope,
     Purpose,
     SignatureProblem,
     SignedCall,
+    is_key_id,
     keeps_policy,
 )
 from unstuck.model.times import seconds
@@ -43,10 +43,6 @@ EVERY_TENANT: Final = "*"
 OWN_LIFE: Final = 300.0
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def is_key_id(text: object) -> bool:
-    return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class SigningKey:
 
 def _problems(key: SigningKey) -> list[str]:
     found = []
-    if not isinstance(key.id, str) or not KEY_ID.fullmatch(key.id):
+    if not is_key_id(key.id):
         found.append(f"id={quoted(key.id)} is not 1 to 64 letters, digits, points, dashes or underscores")
     if key.algorithm not in ALGORITHMS:
         return [*found, f"algorithm={quoted(key.algorithm)} is not one of {', '.join(ALGORITHMS)}"]

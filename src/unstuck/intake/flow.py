@@ -117,9 +117,9 @@ class FlowVerbs:
         trace: str | None = None,
     ) -> Submitted:
         """A new job with the workflow, arguments and policy of one that has ended. `budget`: the units in which it
-        may use more, or less, than that one. `trace`: what it is asked for in, where that is not what is current. Where
-        a signature is required this process signs it, by a key for what the engine makes. SignatureRefused without
-        one, or if that job's own does not hold."""
+        may use more, or less, than that one. `trace`: what it is asked for in, where that is not what is current.
+        Where a signature is required this process signs it, by a key for what the engine makes. SignatureRefused
+        without one, or if that job's own does not hold."""
         who, record = self._who(by), self._get(job)
         if not record.state.is_final:
             raise IllegalMove(job, record.state, "replay", MOVES[record.state])

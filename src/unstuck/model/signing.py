@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from unstuck.model.errors import InvalidInput, InvalidPolicy, quoted
 from unstuck.model.payload import check_text
@@ -35,7 +35,7 @@ DEFAULT_LIFE: Final = 86400.0
 #: Characters of the stored text of an envelope.
 LONGEST_ENVELOPE: Final = 64 << 10
 #: How the id of a signing key is spelled.
-KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 Purpose = Literal["submit", "spawn"]
 #: Why a job exists: a caller submitted it; or the engine made it (a child, a replay, a schedule).
@@ -174,6 +174,10 @@ _LAST: Final = 253_370_764_800_000_000
 _FIELDS: Final = frozenset({"version", "key", "expires_at", "not_before", "policy", "accepted_at", "signature"})
 
 
+def is_key_id(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and _KEY_ID.fullmatch(text) is not None
+
+
 def envelope(facts: Any) -> Envelope:
     """Checked field by field; InvalidInput says which is wrong."""
     if not isinstance(facts, Mapping):
@@ -183,7 +187,7 @@ def envelope(facts: Any) -> Envelope:
     if facts.get("version") != VERSION or isinstance(facts["version"], bool):
         raise InvalidInput(f"signature: version={quoted(facts.get('version'))} is not {VERSION}")
     key, policy = facts.get("key"), facts.get("policy") or ""
-    if not isinstance(key, str) or not KEY_ID.fullmatch(key):
+    if not is_key_id(key):
         raise InvalidInput(f"signature: key={quoted(key)} is not the id of a signing key")
     if not isinstance(policy, str):
         raise InvalidInput(f"signature: policy={quoted(policy)} is not a text of JSON")

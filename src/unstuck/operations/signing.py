@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.payload import check_wording
+from unstuck.model.signing import is_key_id
 from unstuck.operations.table import PLATFORM_ADMIN, Caller, operation
-from unstuck.signing import is_key_id
 from unstuck.views import Page
 from unstuck.views.signing import RevocationAdded, RevocationRemoved, RevocationView
 

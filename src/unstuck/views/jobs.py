@@ -14,8 +14,8 @@ from unstuck.model.lifecycle import JobState, Shown
 from unstuck.model.logs import LogRecord, split
 from unstuck.model.policy import Policy
 from unstuck.model.redaction import NOTHING, REDACTED, Redaction
-from unstuck.model.trace import TraceContext
 from unstuck.model.signing import Envelope
+from unstuck.model.trace import TraceContext
 from unstuck.model.why.facts import AwaitedJob
 from unstuck.observe.logs import LogPiece
 from unstuck.views import Page, View, loads, shown
