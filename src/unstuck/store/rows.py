@@ -32,6 +32,11 @@ _MICROSECOND = timedelta(microseconds=1)
 _FIRST_DAY, _LAST_DAY = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 
 
+def text_of(stored: str | bytes | None) -> str | None:
+    """Of a column that is read as bytes, because SQLite keeps any: what is no text becomes readable."""
+    return stored.decode(errors="replace") if isinstance(stored, bytes) else stored
+
+
 def instant(microseconds: int) -> datetime:
     """One that no calendar has, because its row was damaged, is its first or last day, but one."""
     try:
@@ -167,7 +172,7 @@ def job_of(row: Row, policy: Policy) -> JobRecord:
         replay_of=row["replay_of"],
         trace=row["trace"],
         span=row["span"],
-        signature=row["signature"],
+        signature=text_of(row["signature"]),
     )
 
 

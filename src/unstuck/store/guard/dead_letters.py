@@ -23,7 +23,7 @@ from unstuck.store.guard import audit
 from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, cleaned
 from unstuck.store.port import DeadLetter, LetterFilter, NewLetter
-from unstuck.store.rows import instant, letter_terms, packed, terms_of
+from unstuck.store.rows import instant, letter_terms, packed, terms_of, text_of
 
 LINK = "/platform/dead-letters"
 _LAST = 1 << 62
@@ -68,14 +68,10 @@ def exhausted(t: Transaction, ended: Sequence[tuple[Row, ErrorInfo | None]]) -> 
             workflow=found[row["job"]]["workflow"],
             reason=EXHAUSTED,
             message=": ".join(part for part in cleaned(error) if part),
-            signature=_text(found[row["job"]]["signature"]),
+            signature=text_of(found[row["job"]]["signature"]),
         )
         for row, error in ended
     ]
-
-
-def _text(signature: str | bytes | None) -> str | None:
-    return signature.decode(errors="replace") if isinstance(signature, bytes) else signature
 
 
 def _notify(t: Transaction, tenant: str, workflow: str, reason: str, number: int) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
+from unstuck.model.errors import SignatureRefused
 from unstuck.model.guard import EVERY
 from unstuck.model.news import NewsItem, NewsKind
-from unstuck.model.payload import clean_text
+from unstuck.model.payload import MAX_NAME, clean_text
 from unstuck.model.settlement import Refused
 from unstuck.model.signing import LONGEST_ENVELOPE
 from unstuck.store.database import Row, Transaction
@@ -21,7 +22,7 @@ from unstuck.store.guard import audit, dead_letters
 from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, cleaned
 from unstuck.store.port import NewLetter, Revocation, SignedFacts, SignedRow
-from unstuck.store.rows import instant
+from unstuck.store.rows import instant, text_of
 
 #: Bytes of UTF-8; an envelope is checked by its characters when it is read.
 LONGEST: Final = 4 * LONGEST_ENVELOPE
@@ -83,9 +84,22 @@ def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str
     news.tell(t, told)
 
 
+def tell_refused_at_door(t: Transaction, error: SignatureRefused, by: str) -> None:
+    """Of one that is not stored. Whose it is stands in `checked`, with what the signature was held against."""
+    tenant = str(error.checked["tenant"])
+    queue, workflow, job, key = (_name(error.checked.get(what)) for what in ("queue", "workflow", "id", "key"))
+    said = {"problem": error.problem, "message": clean_text(str(error), MAX_MESSAGE)}
+    news.tell(t, [NewsItem(NewsKind.SIGNATURE_REFUSED, said, tenant, queue=queue, workflow=workflow)])
+    audit.note(t, by, "signing.refuse", job or "?", tenant, {**said, "workflow": workflow, "key": key})
+
+
+def _name(value: Any) -> str | None:
+    return clean_text(value, MAX_NAME) if isinstance(value, str) and value else None
+
+
 def _readable(signature: str | bytes | None) -> str | None:
     """What a letter can show of it, whatever somebody wrote there."""
-    text = signature.decode("utf-8", "replace") if isinstance(signature, bytes) else signature
+    text = text_of(signature)
     return None if text is None else clean_text(text, LONGEST)
 
 

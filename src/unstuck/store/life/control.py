@@ -27,7 +27,7 @@ from unstuck.store.order.name_ids import NameIds
 from unstuck.store.order.targets import freed, take_turn
 from unstuck.store.port import Verdict
 from unstuck.store.read.lookup import job_row
-from unstuck.store.rows import instant, job_of, span
+from unstuck.store.rows import instant, job_of, span, text_of
 
 
 class Again:
@@ -269,7 +269,8 @@ class Control:
 
     def _check_signed_time(self, t: Transaction, row: Row) -> None:
         """Before the time that is signed it would be refused by whoever claims it."""
-        envelope = Envelope.of(row["signature"]) if row["signature"] is not None else None
+        stored = text_of(row["signature"])
+        envelope = None if stored is None else Envelope.of(stored)
         clock = t.one("clock_stand") if envelope is not None and envelope.not_before is not None else None
         if envelope is None or envelope.not_before is None or clock is None:
             return

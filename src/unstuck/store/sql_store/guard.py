@@ -9,7 +9,7 @@ from unstuck.clock import boot
 from unstuck.model.errors import SignatureRefused, StoreBusy
 from unstuck.model.guard import Action, BlacklistEntry, Notification, SettingRecord
 from unstuck.store.database import Transaction
-from unstuck.store.guard import audit, breaker, quarantine, signatures
+from unstuck.store.guard import audit, breaker, quarantine, signing
 from unstuck.store.port import EVERY, Quarantined, QuarantineDuty
 from unstuck.store.read import lookup
 from unstuck.store.sql_store.verbs import SqlVerbs
@@ -112,7 +112,7 @@ class SqlGuard(SqlVerbs):
         return frozenset(row["key"] for row in self._database.read(lambda t: t.all("revoked_signing_keys")))
 
     def tell_refused_signature(self, error: SignatureRefused, by: str) -> None:
-        self._database.write(lambda t: signatures.tell_refused(t, error, by))
+        self._database.write(lambda t: signing.tell_refused_at_door(t, error, by))
 
     def audit(
         self,

@@ -16,7 +16,7 @@ SELECT j.id AS number, j.uid, j.tenant, j.queue, j.workflow, j.route, t.name AS 
        CASE WHEN t.head = j.id THEN 1 ELSE 0 END AS is_head,
        CASE WHEN t.blocked_by = j.id THEN 1 ELSE 0 END AS is_blocker,
        CASE WHEN t.blocked_by <> j.id THEN 1 ELSE 0 END AS is_blocked,
-       j.replay_of, j.trace, j.span, j.signature
+       j.replay_of, j.trace, j.span, CAST(j.signature AS BLOB) AS signature
   FROM unstuck_jobs j
   LEFT JOIN unstuck_running r ON r.job = j.id
   LEFT JOIN unstuck_workers w ON w.id = r.worker
