@@ -46,6 +46,7 @@ from unstuck.model.errors import OtherCount as OtherCount
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
+from unstuck.model.errors import SignatureRefused as SignatureRefused
 from unstuck.model.errors import StaleCursor as StaleCursor
 from unstuck.model.errors import StepTimeout as StepTimeout
 from unstuck.model.errors import StillRunning as StillRunning
@@ -253,6 +254,7 @@ __all__ = [
     "SessionView",
     "SettingView",
     "Shown",
+    "SignatureRefused",
     "Spent",
     "StackView",
     "StaleCursor",
