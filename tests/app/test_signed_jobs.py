@@ -199,10 +199,11 @@ def test_an_app_that_requires_signatures_and_has_no_key_begins_nothing(
 def test_a_handlers_process_has_no_keys_and_is_refused_what_needs_them_alone(
     store: SqlStore, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Wherever the keys are: what it spawns is signed by its supervisor."""
     monkeypatch.setenv(INCARNATION_TAG, "x")
-    with App(store_url, require_signature="queue:money") as app:
+    with an_app(store_url, require_signature="queue:money") as app:
         greet = greeting(app)
-        assert greet.enqueue("Ada").id
+        assert app.jobs.get(greet.enqueue("Ada").id).signed_by is None
         with pytest.raises(SignatureRefused):
             greet.using(queue="money").enqueue("Ada")
 
