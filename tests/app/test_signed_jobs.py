@@ -237,12 +237,12 @@ def test_neither_priority_nor_time_of_a_signed_job_can_be_changed(store: SqlStor
     with an_app(store_url) as app:
         greet = greeting(app)
         job, later = greet.enqueue("Ada"), greet.using(delay=3600).enqueue("Ada")
-        with pytest.raises(Conflict, match="is signed with priority 0"):
+        with pytest.raises(Conflict, match="is signed"):
             app.jobs.reprioritise(job.id, 5)
-        with pytest.raises(Conflict, match="is signed to start not before"):
+        with pytest.raises(Conflict, match="is signed"):
             app.jobs.run_now(later.id)
         app.jobs.cancel(later.id)
-        with pytest.raises(Conflict, match="is signed to start not before"):
+        with pytest.raises(Conflict, match="is signed"):
             app.jobs.resume(later.id)
         found(store, job)
 
