@@ -59,6 +59,7 @@ BUILT = {
     40: "resume and resolve of a blocker",
     41: "a paused target",
     43: "dead letters: signed anew, kept for a day",
+    44: "two keys in overlap both verify; a signature required without a key: refuses to start",
     45: "idempotency keys",
     46: "a tenant at its cap",
     47: "orphans",
@@ -80,7 +81,6 @@ BUILT = {
 OVER_HTTP = {2, 16, 18, 19, 31, 33, 34, 35, 36, 37, 40, 41, 45, 46, 55, 57}
 LATER = {
     42: "signed jobs",
-    44: "signing keys",
 }
 
 

@@ -29,6 +29,7 @@ from unstuck.model.signing import (
     Purpose,
     SignatureProblem,
     SignedCall,
+    check_policy,
     is_key_id,
     keeps_policy,
 )
@@ -294,6 +295,7 @@ class SigningKeys:
         self, key: SigningKey, call: StoredCall, now: datetime, *, policy: str = "", life: float = DEFAULT_LIFE
     ) -> Envelope:
         """`policy`: what of the job's policy is asked for, as JSON text."""
+        check_policy(policy)
         expires_at = micros(now + timedelta(seconds=min(life, LONGEST_LIFE)))
         bare = Envelope(key.id, expires_at, b"", not_before=call.not_before, policy=policy)
         return replace(bare, signature=key.sign(call.under(bare).signed_bytes()))
@@ -310,6 +312,7 @@ class SigningKeys:
     ) -> tuple[list[str], int]:
         """The envelopes of calls that differ in job and payload alone, as whoever signs and accepts them at once
         stores them; and when they expire."""
+        check_policy(policy)
         expires_at, accepted_at = micros(now + timedelta(seconds=OWN_LIFE)), micros(now)
         bare = Envelope(key.id, expires_at, b"", call.not_before, policy, accepted_at)
         begin = bare.text().removesuffix('"}')

@@ -118,3 +118,15 @@ def test_the_command_line_signs_what_it_enqueues(unstuck: Command) -> None:
     refused = unstuck("enqueue", "add", "1", "2", "--app", "tests.cli.shop:app", **rule)
     assert refused.code == 2
     assert "a signature is required, and there is none" in refused.err
+
+
+def test_the_process_that_asks_an_app_for_its_settings_has_no_keys(bare: Command, tmp_path: Path) -> None:
+    """It imports user code."""
+    (tmp_path / "mine.py").write_text(
+        "import os, unstuck\nopen('seen', 'w').write('\\n'.join(os.environ))\napp = unstuck.App('sqlite:///x.db')\n"
+    )
+    checked = bare("worker", "mine:app", "--check", UNSTUCK_SIGNING_KEYS=toml(a_key()))
+    assert checked.code == 0, checked.err
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert "PATH" in seen
+    assert "UNSTUCK_SIGNING_KEYS" not in seen

@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from tests.support.signing import ALGORITHMS, NOW, OTHER, SECRET, a_call, a_key, accepted, signed, toml
 from unstuck.model.errors import InvalidInput, InvalidSettings
 from unstuck.model.policy import Policy
-from unstuck.model.signing import LONGEST_LIFE, Envelope, SignatureProblem, SignedCall, envelope
+from unstuck.model.signing import (
+    LONGEST_ENVELOPE,
+    LONGEST_LIFE,
+    LONGEST_POLICY,
+    Envelope,
+    SignatureProblem,
+    SignedCall,
+    envelope,
+)
 from unstuck.signing import SignatureRule, SigningKey, SigningKeys, StoredCall, micros, read_keys
 
 MINUTE = 60_000_000
@@ -252,6 +260,7 @@ def test_an_envelope_that_is_cut_off_anywhere_cannot_be_read() -> None:
         ("not_before", "soon"),
         ("policy", 7),
         ("policy", "\x00"),
+        ("policy", "p" * (LONGEST_POLICY + 1)),
         ("signature", None),
         ("signature", ""),
         ("signature", "AAAA"),
@@ -272,6 +281,14 @@ def test_what_is_no_envelope_at_all_is_refused_in_words(value: Any) -> None:
     with pytest.raises(InvalidInput, match="is not an object"):
         envelope(value)
     assert Envelope.of(json.dumps(value)) is None
+
+
+def test_whatever_is_accepted_can_be_read_when_it_is_stored() -> None:
+    told = replace(accepted(signed(a_key(), a_call())), policy='"' * LONGEST_POLICY, not_before=1)
+    assert len(told.text()) <= LONGEST_ENVELOPE
+    assert Envelope.of(told.text()) == told
+    with pytest.raises(InvalidInput, match="the limit is 16,384"):
+        signed(a_key(), a_call(), policy=" " * (LONGEST_POLICY + 1))
 
 
 def test_a_stored_envelope_that_nobody_accepted_does_not_run() -> None:

@@ -13,7 +13,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.server.conftest import problem
+from tests.support.signing import a_key, toml
 from unstuck import App, Who
+from unstuck.model.job import WorkflowRecord
+from unstuck.model.policy import Policy
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
 from unstuck.store.sql_store import SqlStore
@@ -174,3 +177,23 @@ def test_an_auth_that_finds_nothing_where_it_takes_the_first_is_an_error_and_no_
         failed, known = asyncio.run(ask())
     problem(failed, 500, "ServerError")
     assert known.json()["by"] == "anna"
+
+
+@SQLITE
+def test_an_app_signs_what_it_submits_and_nothing_for_those_who_ask_over_http(
+    store_url: str, store: SqlStore
+) -> None:
+    """The program holds a secret, and who asks has a key of ours: that is no reason to vouch for it."""
+    store.register_workflows([WorkflowRecord("greet", "v1", "default", Policy(), {})])
+    app = App(store_url, signing_keys=toml(a_key()), require_signature=["workflow:pay"])
+    outer = Starlette(routes=[Mount("/", app=app.asgi(auth=lambda _: Who(by="anna", role="operator")))])
+
+    async def ask() -> httpx2.Response:
+        transport = httpx2.ASGITransport(app=outer)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
+            return await client.post("/api/v1/jobs", json={"workflow": "greet"})
+
+    with app:
+        theirs, ours = asyncio.run(ask()).json(), app.jobs.enqueue("greet")
+        assert app.jobs.get(theirs["id"]).signed_by is None
+        assert app.jobs.get(ours.id).signed_by == "k1"

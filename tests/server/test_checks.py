@@ -54,6 +54,8 @@ BUILT = {
     9: "rates and bounds, with Retry-After",
     10: "no pickle, no eval, no code by name",
     11: "frames of an executor are hostile bytes",
+    12: "signatures: over the bytes as they came; the algorithm is a fact of the key",
+    13: "a signed submit that is sent again is the same job",
     18: "cookies, CSRF, no change by GET, CORS off",
     19: "answers: CSP, nosniff, no frames (the dashboard's pages come later)",
     20: "no key in an address; a cookie or a one-time ticket instead, ended with its key",
@@ -65,8 +67,8 @@ BUILT = {
     27: "the audit: who, what, by which key, from where (its hash chain later)",
 }
 LATER = {
-    12: "signed jobs", 13: "signed jobs", 14: "signed jobs", 15: "webhooks", 16: "webhooks", 17: "webhooks",
-    21: "remote workers", 28: "executors in a cage",
+    14: "signed jobs", 15: "webhooks", 16: "webhooks", 17: "webhooks", 21: "remote workers",
+    28: "executors in a cage",
 }  # fmt: skip
 
 

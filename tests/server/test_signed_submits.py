@@ -78,6 +78,7 @@ def test_a_signed_job_is_stored_as_it_came(site: Site, store: SqlStore) -> None:
 
 
 def test_who_sends_it_again_is_told_of_the_same_job(site: Site, store: SqlStore) -> None:
+    """Check 13."""
     body = a_submit()
     first, second = post(site, body), post(site, body)
     assert (first.status_code, second.status_code) == (201, 200)
@@ -120,6 +121,7 @@ OTHERS: list[dict[str, Any]] = [
 
 
 def test_another_job_under_the_same_signature_is_refused(site: Site, store: SqlStore) -> None:
+    """Check 12."""
     for change in OTHERS:
         about = problem(post(site, a_submit() | change), 422, "SignatureRefused")["about"]
         assert about["problem"] == "altered", change
@@ -178,6 +180,19 @@ def test_a_refusal_is_told_in_the_feed_and_in_the_audit(site: Site, store: SqlSt
     [line] = store.audit(verb="signing.refuse")
     assert (line.tenant, line.subject, line.detail["problem"], line.detail["key"]) == ("shop", UID, "altered", "shop")
     assert line.address
+
+
+def test_a44_two_keys_in_overlap_are_both_accepted(store_url: str, store: SqlStore) -> None:
+    store.register_workflows([WorkflowRecord("charge", "v1", "money", Policy(timeout=60.0), {})])
+    now = datetime.now(UTC)
+    old = a_key(id="old", end=now - timedelta(minutes=1), overlap=3600.0)
+    new = a_key("ed25519", id="new", begin=now - timedelta(minutes=2))
+    gone = a_key(id="gone", end=now - timedelta(hours=2), overlap=3600.0)
+    with running(ServerOptions(store_url, port=0, signing=SigningKeys([old, new, gone]))) as site:
+        for number, key in enumerate((old, new)):
+            assert post(site, a_submit(key, job=f"{UID[:-1]}{number}")).status_code == 201
+        ended = problem(post(site, a_submit(gone, job=f"{UID[:-1]}9")), 422, "SignatureRefused")
+    assert ended["about"]["problem"] == "key_ended"
 
 
 def test_what_must_be_signed_and_is_not_is_refused_one_by_one_and_in_a_batch(site: Site, store: SqlStore) -> None:

@@ -92,10 +92,12 @@ class Engine:
     @property
     def signing(self) -> SigningKeys:
         """The signing keys of this process, and where signatures are required. InvalidSettings if they cannot be
-        read, or if one is required and there is none. A handler's process has none: its supervisor keeps them."""
+        read, or if one is required and there is none. A handler's process reads none: its supervisor keeps them, and
+        signs what is spawned."""
         if self._keys is None:
             settings, is_handler = self.config, INCARNATION_TAG in os.environ
-            self._keys = SigningKeys.of(settings.signing_keys, settings.require_signature, may_lack_keys=is_handler)
+            source = None if is_handler else settings.signing_keys
+            self._keys = SigningKeys.of(source, settings.require_signature, may_lack_keys=is_handler)
         names = self.required_by_code()
         return self._keys.also_requiring(names) if names else self._keys
 

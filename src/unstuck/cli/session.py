@@ -247,7 +247,7 @@ def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: No
     """What `App(…)` and its decorators say in the code, asked in a process of its own: importing user code may do
     anything."""
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(question(app), text=True, **pipes) as asked:
+    with subprocess.Popen(question(app), text=True, env=without_keys(os.environ), **pipes) as asked:
         try:
             meanwhile()
             out, err = asked.communicate(timeout=limit)
@@ -256,6 +256,11 @@ def told_by(app: str, limit: float, meanwhile: Callable[[], object] = lambda: No
         finally:
             asked.kill()  # of what has ended nothing is left to kill
     return answer(app, asked.returncode, out, err)
+
+
+def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """For a process that imports user code: that has no business with signing keys."""
+    return {name: value for name, value in environ.items() if name != "UNSTUCK_SIGNING_KEYS"}
 
 
 def question(app: str) -> list[str]:

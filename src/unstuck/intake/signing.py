@@ -38,7 +38,7 @@ class SigningDoor:
             return jobs
         now = self._store.likely_now()
         if isinstance(jobs, Alike):
-            return self._alike(jobs, self._signer(jobs[0], purpose, now), now)
+            return self._alike(jobs, self._signer(jobs.pattern, purpose, now), now)
         found: list[NewJob] = []
         for job in jobs:
             key = None if job.signature is not None else self._signer(job, purpose, now)

@@ -32,7 +32,8 @@ TAG: Final = b"unstuck-job"
 #: told of the job that the first one made.
 LONGEST_LIFE: Final = 7 * 86400.0
 DEFAULT_LIFE: Final = 86400.0
-#: Characters of the stored text of an envelope.
+#: Characters of what is asked of a policy, and of the stored text of an envelope, in which quotes are written twice.
+LONGEST_POLICY: Final = 16 << 10
 LONGEST_ENVELOPE: Final = 64 << 10
 #: How the id of a signing key is spelled.
 _KEY_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -191,7 +192,7 @@ def envelope(facts: Any) -> Envelope:
         raise InvalidInput(f"signature: key={quoted(key)} is not the id of a signing key")
     if not isinstance(policy, str):
         raise InvalidInput(f"signature: policy={quoted(policy)} is not a text of JSON")
-    check_text(policy, "the signed policy")
+    check_policy(policy)
     expires_at = _instant(facts, "expires_at")
     if expires_at is None:
         raise InvalidInput("signature: expires_at is missing: until when, in microseconds of Unix time")
@@ -203,6 +204,13 @@ def envelope(facts: Any) -> Envelope:
         policy=policy,
         accepted_at=_instant(facts, "accepted_at"),
     )
+
+
+def check_policy(text: str) -> None:
+    """Before it is signed or accepted: what is longer could not be read at the claim."""
+    if len(text) > LONGEST_POLICY:
+        raise InvalidInput(f"the signed policy has {len(text):,} characters; the limit is {LONGEST_POLICY:,}")
+    check_text(text, "the signed policy")
 
 
 def _instant(facts: Mapping[str, Any], name: str) -> int | None:

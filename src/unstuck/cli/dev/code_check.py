@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from unstuck.cli.session import answer, question, took_too_long
+from unstuck.cli.session import answer, question, took_too_long, without_keys
 
 
 class CodeCheck:
@@ -20,7 +20,7 @@ class CodeCheck:
         with ExitStack() as files:
             self._out, self._err = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
             how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._out, "stderr": self._err}
-            self._process = subprocess.Popen(question(app), start_new_session=True, env=environ, **how)
+            self._process = subprocess.Popen(question(app), start_new_session=True, env=without_keys(environ), **how)
             self._files = files.pop_all()
 
     def answer(self, now: float) -> dict[str, dict[str, Any]] | None:
