@@ -11,12 +11,11 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from unstuck.model.errors import Conflict
 from unstuck.model.guard import EVERY
 from unstuck.model.news import NewsItem, NewsKind
 from unstuck.model.payload import clean_text
 from unstuck.model.settlement import Refused
-from unstuck.model.signing import LONGEST_ENVELOPE, Envelope
+from unstuck.model.signing import LONGEST_ENVELOPE
 from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit, dead_letters
 from unstuck.store.life import news
@@ -40,16 +39,17 @@ def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
 
 def _signed_row(row: Row) -> SignedRow:
     signature = row["signature"]
+    # By place: of each job that runs.
     return SignedRow(
-        tenant=row["tenant"],
-        queue=row["queue"],
-        workflow=row["workflow"],
-        priority=row["priority"],
-        has_target=bool(row["has_target"]),
-        target=row["target"] if row["target_tenant"] == row["tenant"] else None,
-        is_made=bool(row["is_made"]),
-        is_first=bool(row["is_first"]),
-        signature=signature.encode() if isinstance(signature, str) else bytes(signature),
+        row["tenant"],
+        row["queue"],
+        row["workflow"],
+        row["priority"],
+        bool(row["has_target"]),
+        row["target"] if row["target_tenant"] == row["tenant"] else None,
+        bool(row["is_made"]),
+        bool(row["is_first"]),
+        signature.encode() if isinstance(signature, str) else signature,
     )
 
 
@@ -88,24 +88,6 @@ def _readable(signature: str | bytes | None) -> str | None:
     """What a letter can show of it, whatever somebody wrote there."""
     text = signature.decode("utf-8", "replace") if isinstance(signature, bytes) else signature
     return None if text is None else clean_text(text, LONGEST)
-
-
-# --- what people ask of signed jobs --------------------------------------------------------------------------------
-
-
-def check_priority(t: Transaction, job: int, uid: str) -> None:
-    """Conflict: whoever changes what is signed buries the job."""
-    if t.one("signed_envelope", job=job, longest=LONGEST) is not None:
-        raise Conflict(f"job {uid} is signed with its priority, and would not run with another: submit it anew")
-
-
-def check_time(t: Transaction, job: int, uid: str) -> None:
-    """Conflict: a worker that claimed it now would bury it."""
-    row = t.one("signed_envelope", job=job, longest=LONGEST)
-    found = None if row is None else Envelope.of(_readable(row["signature"]) or "")
-    if row is not None and found is not None and found.not_before is not None and row["clock"] < found.not_before:
-        at = instant(found.not_before).isoformat(timespec="seconds")
-        raise Conflict(f"job {uid} is signed not to begin before {at}, and nobody else may change that")
 
 
 # --- revoked keys -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from unstuck.model.settlement import INTERRUPTED_BY_USER, ErrorInfo, cancelled
 from unstuck.model.target import FIRST, Turn, place_of, turn_after
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
-from unstuck.store.guard import breaker, signing
+from unstuck.store.guard import breaker
 from unstuck.store.life.changes import MAX_MESSAGE, Changes, cleaned, done_of, moment, rest_of
 from unstuck.store.order.line import end_stays, lock
 from unstuck.store.order.name_ids import NameIds
@@ -112,7 +112,6 @@ class Control:
         row = self._locked(t)
         target_of(self._uid, JobState(row["state"]), Move.RESUME)
         breaker.check(t, row["tenant"], row["workflow"])
-        signing.check_time(t, row["number"], self._uid)
         changes, now = Changes(), moment(t)
         self._shelve(t, row)
         waits.begin_run(t, row, row["run"] + 1)
@@ -150,7 +149,6 @@ class Control:
         if state is not JobState.QUEUED:
             raise IllegalMove(self._uid, state, "hurry", MOVES[state])
         breaker.check(t, row["tenant"], row["workflow"])
-        signing.check_time(t, row["number"], self._uid)
         if not self._take_timer(t, row):
             return self._record(t)
         changes, now = Changes(), moment(t)
@@ -175,7 +173,6 @@ class Control:
             raise IllegalMove(self._uid, state, "reprioritise", MOVES[state])
         if row["priority"] == priority:
             return self._record(t)
-        signing.check_priority(t, row["number"], self._uid)
         changes = Changes()
         if state is JobState.QUEUED and not self._move_in_queue(changes, t, row, priority):
             return AGAIN
