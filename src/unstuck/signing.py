@@ -186,7 +186,7 @@ class SignatureRule:
         return cls(kind, check_name(name, kind))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredCall:
     """A job as it is stored, or is to be: what its signature is held against."""
 
@@ -362,7 +362,7 @@ class SigningKeys:
             return SignatureProblem.UNKNOWN_KEY
         if not key.verifies(envelope.signature, call.under(envelope).signed_bytes()):
             return SignatureProblem.ALTERED
-        if not keeps_policy(envelope.policy, call.policy):
+        if envelope.policy and not keeps_policy(envelope.policy, call.policy):
             return SignatureProblem.ALTERED
         if key.tenant not in (EVERY_TENANT, call.tenant):
             return SignatureProblem.FOREIGN_KEY

@@ -9,16 +9,19 @@ claim is given up, and its jobs go back uncharged with the next beat.
 
 from __future__ import annotations
 
+import binascii
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+
+import msgspec
 
 from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, quoted
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Refused
-from unstuck.model.signing import LONGEST_ENVELOPE, Envelope, SignatureProblem
-from unstuck.signing import SigningKeys, StoredCall
+from unstuck.model.signing import LONGEST_ENVELOPE, VERSION, Envelope, SignatureProblem
+from unstuck.signing import SigningKeys, StoredCall, is_key_id
 from unstuck.store.port import Report, SignedFacts, SignedRow, Store, Verdict
 from unstuck.telemetry import emit
 from unstuck.worker.held_keys import HeldKeys
@@ -89,7 +92,40 @@ def _refusal(keys: SigningKeys, job: ClaimedJob, facts: SignedFacts) -> Refused 
     return Refused(ErrorInfo(ErrorType.SIGNATURE_INVALID, f"{problem.sentence}{by}"), problem)
 
 
+class _PlainEnvelope(msgspec.Struct, forbid_unknown_fields=True):
+    """One as we write it, read in a tenth of the time."""
+
+    version: int
+    key: str
+    expires_at: int
+    not_before: int | None
+    policy: str
+    accepted_at: int
+    signature: str
+
+
+_plain = msgspec.json.Decoder(_PlainEnvelope)
+#: Beyond any year that a signer means; the strict reader knows better.
+_MOST_MICROS = 1 << 57
+_PLAIN_BYTES = 8 << 10
+
+
 def _envelope(row: SignedRow) -> Envelope | None:
+    """What is not plainly right is left to the strict reader, whose word counts."""
+    try:
+        found = _plain.decode(row.signature)
+        signature = binascii.a2b_base64(found.signature, strict_mode=True)
+    except (msgspec.MsgspecError, ValueError):
+        return _strictly(row)
+    times = (found.expires_at, found.accepted_at, found.not_before or 0)
+    if found.version != VERSION or not is_key_id(found.key) or not all(0 <= at < _MOST_MICROS for at in times):
+        return _strictly(row)
+    if len(row.signature) > _PLAIN_BYTES or "\x00" in found.policy or not 32 <= len(signature) <= 64:
+        return _strictly(row)
+    return Envelope(found.key, found.expires_at, signature, found.not_before, found.policy, found.accepted_at)
+
+
+def _strictly(row: SignedRow) -> Envelope | None:
     try:
         text = row.signature.decode()
     except UnicodeDecodeError:

@@ -40,16 +40,17 @@ def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
 
 def _signed_row(row: Row) -> SignedRow:
     signature = row["signature"]
+    # By place: of each job that runs.
     return SignedRow(
-        tenant=row["tenant"],
-        queue=row["queue"],
-        workflow=row["workflow"],
-        priority=row["priority"],
-        has_target=bool(row["has_target"]),
-        target=row["target"] if row["target_tenant"] == row["tenant"] else None,
-        is_made=bool(row["is_made"]),
-        is_first=bool(row["is_first"]),
-        signature=signature.encode() if isinstance(signature, str) else bytes(signature),
+        row["tenant"],
+        row["queue"],
+        row["workflow"],
+        row["priority"],
+        bool(row["has_target"]),
+        row["target"] if row["target_tenant"] == row["tenant"] else None,
+        bool(row["is_made"]),
+        bool(row["is_first"]),
+        signature.encode() if isinstance(signature, str) else signature,
     )
 
 

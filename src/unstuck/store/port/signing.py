@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from unstuck.model.job import NewJob
 from unstuck.model.policy import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRow:
+class SignedRow(NamedTuple):
     """What the row of a claimed job says itself, beside what its claim has answered. `signature`: the envelope as it
     is stored. `has_target` without a `target`: one that there is not, or of another tenant. `is_made`: by the engine,
     as a child or a replay. `is_first`: no claim of its run came before this one."""
