@@ -145,6 +145,7 @@ EVENTS = {
     NewsKind.APPROVAL_ASKED: "a job waits for a person's decision",
     NewsKind.APPROVAL_DECIDED: "a person decided, or its time was over",
     NewsKind.NOTIFICATION: "something that operators should take note of",
+    NewsKind.SIGNATURE_REFUSED: "a job was refused for its signature, at the door or at its claim",
 }
 
 

@@ -15,9 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
-from unstuck.model.errors import InvalidInput, InvalidSettings, NotStorable, quoted
+from unstuck.model.errors import InvalidInput, InvalidSettings, NotStorable, SignatureRefused, quoted
+from unstuck.model.job import NewJob
 from unstuck.model.payload import check_name
 from unstuck.model.policy import Policy
 from unstuck.model.signing import (
@@ -37,9 +38,15 @@ ALGORITHMS: Final[tuple[Algorithm, ...]] = ("hmac-sha256", "ed25519")
 #: Bytes of an HMAC secret.
 SHORTEST_SECRET: Final = 32
 EVERY_TENANT: Final = "*"
+#: Seconds that a signature lives whose signer stores the job itself: nobody else is to send it.
+OWN_LIFE: Final = 300.0
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_key_id(text: object) -> bool:
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,7 @@ class Rule:
         return cls(kind, check_name(name, kind))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredCall:
     """A job as it is stored, or is to be: what its signature is held against. `route`: tenant, queue and workflow as
     the claim knows them, which must be the row's own."""
@@ -216,11 +223,8 @@ class SigningKeys:
         self.required = frozenset(required)
         if self.required and not self._keys:
             rules = ", ".join(sorted(map(str, self.required)))
-            raise InvalidSettings(
-                [
-                    f"a signature is required ({rules}), and there is no signing key: set signing_keys, or no job could run"
-                ]
-            )
+            problem = f"a signature is required ({rules}), and there is no signing key: set signing_keys"
+            raise InvalidSettings([problem])
 
     def __bool__(self) -> bool:
         return bool(self._keys)
@@ -282,8 +286,10 @@ class SigningKeys:
         is_first: bool = True,
     ) -> SignatureProblem | None:
         """What keeps a stored job from running. Its key and its expiry are judged as of its acceptance, so that no
-        accepted job dies because it waited; revocation as of the first claim of each run. Who has not started before
-        its signed time cannot have been claimed before it either, unless somebody changed its row."""
+        accepted job dies because it waited; revocation as of the first claim of each run. A key that its file revokes
+        is so at every claim: which one is the first is the database's word, and no database can undo the file.
+        Who has not started before its signed time cannot have been claimed before it either, unless somebody changed
+        its row."""
         if envelope is None:
             return self._if_missing(call)
         if envelope.not_before is not None and micros(now) < envelope.not_before:
@@ -293,18 +299,18 @@ class SigningKeys:
     def _problem(
         self, call: StoredCall, envelope: Envelope, revoked: Collection[str] | None
     ) -> SignatureProblem | None:
-        """`revoked`: None if that is not asked any more."""
+        """`revoked`: by the database; None if that is not asked any more."""
         if (key := self.get(envelope.key)) is None:
             return SignatureProblem.UNKNOWN_KEY
         if not key.verifies(envelope.signature, call.under(envelope).signed_bytes()):
             return SignatureProblem.ALTERED
-        if not keeps_policy(envelope.policy, call.policy):
+        if envelope.policy and not keeps_policy(envelope.policy, call.policy):
             return SignatureProblem.ALTERED
         if key.tenant not in (EVERY_TENANT, call.tenant):
             return SignatureProblem.FOREIGN_KEY
         if call.purpose not in key.purposes:
             return SignatureProblem.WRONG_PURPOSE
-        if revoked is not None and (key.is_revoked or key.id in revoked):
+        if key.is_revoked or (revoked is not None and key.id in revoked):
             return SignatureProblem.REVOKED
         return _problem_of_times(key, envelope)
 
@@ -334,6 +340,45 @@ def _problem_of_times(key: SigningKey, envelope: Envelope) -> SignatureProblem |
 
 def micros(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND
+
+
+# --- what the engine makes ----------------------------------------------------------------------------------------
+
+
+class PolicySource(Protocol):
+    def now(self) -> datetime: ...
+
+    def policy_of(self, job: NewJob) -> Policy: ...
+
+
+def signed(keys: SigningKeys, job: NewJob, store: PolicySource) -> NewJob:
+    """A child as it is to be stored: signed, if there is a key of the purpose spawn. Without one it is
+    refused where a signature is required. Its policy is fixed with that: what a row adds later nobody has signed."""
+    able = any(key.can_sign and key.signs_for(job.tenant, "spawn") for key in keys)
+    now = store.now() if able else None
+    key = None if now is None else keys.signer(job.tenant, "spawn", now)
+    if key is None or now is None:
+        if keys.requires(job.tenant, job.queue, job.workflow):
+            lacking = f"no key here has the purpose spawn for tenant {job.tenant}"
+            problem = SignatureProblem.MISSING
+            raise SignatureRefused(problem.value, f"{problem.sentence}; {lacking}", job.id)
+        return replace(job, signature=None, signed_until=None)
+    policy = store.policy_of(job)
+    call = StoredCall(
+        job=job.id,
+        tenant=job.tenant,
+        workflow=job.workflow,
+        queue=job.queue,
+        target=job.target,
+        priority=job.priority,
+        payload=job.payload,
+        policy=policy,
+        purpose="spawn",
+        not_before=None if job.start_at is None else micros(job.start_at),
+    )
+    asked = job.said if job.said and keeps_policy(job.said, policy) else ""
+    envelope = replace(keys.sign(key, call, now, policy=asked, life=OWN_LIFE), accepted_at=micros(now))
+    return replace(job, policy=policy, said=None, signature=envelope.text(), signed_until=envelope.expires_at)
 
 
 # --- where keys come from ------------------------------------------------------------------------------------------

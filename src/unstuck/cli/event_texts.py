@@ -58,6 +58,7 @@ _SENTENCES = {
     NewsKind.APPROVAL_ASKED: "asks for an approval",
     NewsKind.APPROVAL_DECIDED: "an approval was decided",
     NewsKind.NOTIFICATION: "notification",
+    NewsKind.SIGNATURE_REFUSED: "a signature was refused",
 }
 #: Facts that every event of a kind carries or that `jobs show` prints elsewhere.
 _UNTOLD = {"output", "stack", "result", "traceback", "duration_ms", "claim", "worker", "alone", "loss", "failure"}

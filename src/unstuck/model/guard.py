@@ -128,6 +128,7 @@ VERBS: Final = (
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
     *(f"keys.{verb}" for verb in ("create", "revoke", "rotate")),
     *(f"sessions.{verb}" for verb in ("begin", "end")),
+    *(f"signing.{verb}" for verb in ("refuse", "revoke", "unrevoke")),
     "settings.set",
     "notifications.ack",
     "quarantine.retry",

@@ -191,6 +191,9 @@ class NewJob:
     has_given_id: bool = False
     #: The trace that it is submitted in, as `model.trace` writes it.
     trace: str | None = None
+    #: Its envelope as `model.signing` writes it, and until when its signature lives, in microseconds of Unix time.
+    signature: str | None = None
+    signed_until: int | None = None
 
 
 class Alike(Sequence[NewJob]):
@@ -266,6 +269,8 @@ class WorkflowRecord:
     said: dict[str, Any] = field(default_factory=dict)
     #: What this version hides of its jobs' data from those who are no admins.
     redact: tuple[str, ...] = ()
+    #: Its code says that nothing of it runs unsigned; a row does not know, and nobody who verifies would ask it.
+    require_signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class NewsKind(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_DECIDED = "approval.decided"
     NOTIFICATION = "notification.made"
+    SIGNATURE_REFUSED = "security.signature_refused"
 
 
 #: Every kind that we write into the feed.
@@ -35,7 +36,19 @@ OURS: Final[tuple[str, ...]] = (*(kind.value for kind in EventKind), *(kind.valu
 #: Kinds of ours that are still to come begin with one of these and a point, so nobody may publish under them.
 NOUNS: Final = frozenset(
     {"api", "approval", "blacklist", "bulk", "dlq", "feed", "job", "key", "limit", "notification", "pause", "queue"}
-    | {"schedule", "server", "setting", "step", "stream", "target", "tenant", "unstuck", "worker", "workflow"}
+    | {
+        "schedule",
+        "security",
+        "server",
+        "setting",
+        "step",
+        "stream",
+        "target",
+        "tenant",
+        "unstuck",
+        "worker",
+        "workflow",
+    }
 )
 #: What a browser's EventSource, or our stream of events, says of the connection itself.
 OF_THE_STREAM: Final = frozenset({"open", "error", "reset", "ping"})

@@ -100,13 +100,22 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """Its handler must not begin, now or ever: its signature does not hold. `problem`: a code of
+    `model.signing.SignatureProblem`. Nothing that was asked of it changes that."""
+
+    error: ErrorInfo
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class Parked:
     """The handler unwound to wait for something without a slot."""
 
     wait: Wait
 
 
-Outcome = Returned | Raised | Stopped | NotStarted | Lost | Stuck | Parked
+Outcome = Returned | Raised | Stopped | NotStarted | Lost | Stuck | Parked | Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +166,8 @@ def _settle(standing: Standing, outcome: Outcome, jitter: float) -> Settlement:
     match outcome:
         case Stuck(error):
             return Settlement(Move.STICK, error=error, body_may_live=not outcome.is_gone)
+        case Refused(error):
+            return Settlement(Move.BURY, error=error)
         case Returned(result):
             return _returned(standing, request, result)
         case NotStarted():

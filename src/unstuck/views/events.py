@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from unstuck.model.lifecycle import EventKind, RequestKind
 from unstuck.model.news import NewsKind
+from unstuck.model.signing import SignatureProblem
 from unstuck.model.waits import Answer, WaitKind
 
 By = Annotated[str, Meta(description="who did it: a person, a worker, a duty of the janitor")]
@@ -191,7 +192,12 @@ class NotificationData(NoData, frozen=True, kw_only=True):
     link: Annotated[str, Meta(description="where to look")]
 
 
-#: The struct of each kind's data. Nothing writes `buried` and `redriven` yet. What is published has its publisher's.
+class SignatureRefusedData(NoData, frozen=True, kw_only=True):
+    problem: Annotated[SignatureProblem, Meta(description="why its signature does not hold")]
+    message: Message
+
+
+#: The struct of each kind's data. Nothing writes `redriven` yet. What is published has its publisher's.
 DATA: dict[EventKind | NewsKind, type[NoData]] = {
     EventKind.SUBMITTED: NoData,
     EventKind.RELEASED: ReleasedData,
@@ -229,6 +235,7 @@ DATA: dict[EventKind | NewsKind, type[NoData]] = {
     NewsKind.APPROVAL_ASKED: ApprovalAskedData,
     NewsKind.APPROVAL_DECIDED: ApprovalDecidedData,
     NewsKind.NOTIFICATION: NotificationData,
+    NewsKind.SIGNATURE_REFUSED: SignatureRefusedData,
 }
 
 

@@ -25,6 +25,7 @@ from unstuck.model.settlement import (
     Outcome,
     Parked,
     Raised,
+    Refused,
     Settlement,
     Standing,
     Stuck,
@@ -34,7 +35,7 @@ from unstuck.model.target import Turn, turn_after
 from unstuck.model.waits import TOO_MANY_WAITS, WaitKind
 from unstuck.store.database import Row, Transaction
 from unstuck.store.flow import children, waits
-from unstuck.store.guard import breaker
+from unstuck.store.guard import breaker, signing
 from unstuck.store.life.changes import Changes, cleaned, done_of
 from unstuck.store.life.settle_tools import Settling
 from unstuck.store.order.targets import place_after, take_turn
@@ -74,6 +75,8 @@ def close(t: Transaction, tools: Settling, attempts: Sequence[tuple[Row, Report]
             outcomes.marks.append(breaker.StuckMark(row["job"], row["token"], harm))
     outcomes.woke = changes.write(t) or any(wait["kind"] == WaitKind.CHILDREN for wait in parked.values())
     children.left(t, changes.ends)
+    refused = [(row, report.outcome) for row, report, _ in decided if isinstance(report.outcome, Refused)]
+    signing.tell_refused(t, refused, by)
     return outcomes
 
 
@@ -113,7 +116,7 @@ def _apply(
     own: bool,
 ) -> None:
     job, now, count = row["job"], row["now"], row["event_count"] + 1
-    started = bool(row["started"]) or not isinstance(report.outcome, NotStarted)
+    started = bool(row["started"]) or not isinstance(report.outcome, NotStarted | Refused)
     turn = _turn(settlement, started, _policy(t, tools, row))
     error_type, error_message = cleaned(settlement.error)
     duration = report.duration_ms if report.duration_ms is not None else _elapsed_ms(row)

@@ -231,6 +231,13 @@ class NameIds:
             seen,
         )
 
+    def policy_with(self, database: Database, job: NewJob) -> Policy:
+        """With which a job would be stored now."""
+        if job.said is None:
+            return job.policy
+        terms, _ = self._terms(database, [job])
+        return terms[job.workflow, job.said].policy
+
     def policies(self, database: Database, numbers: Iterable[int]) -> dict[int, Policy]:
         """Outside of a transaction: a read of its own for those not met before."""
         wanted = set(numbers)

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from unstuck.store.hint import ANYWHERE, Hint
 from unstuck.store.port.bulks import BulkRecord, BulksPort, NewBulk
+from unstuck.store.port.dead_letters import NewLetter
 from unstuck.store.port.flow import FlowPort, Published
 from unstuck.store.port.guard import GuardPort, Quarantined, QuarantineDuty
 from unstuck.store.port.jobs import (
@@ -56,6 +57,7 @@ from unstuck.store.port.read import (
     TallyBy,
 )
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
+from unstuck.store.port.signing import Revocation, SignedFacts, SignedRow, SigningPort
 from unstuck.store.port.sweeps import (
     FIRST_ENDED,
     Ended,
@@ -136,6 +138,7 @@ __all__ = [
     "NameKind",
     "NewBulk",
     "NewChild",
+    "NewLetter",
     "NewStep",
     "NewWorker",
     "OpenRoute",
@@ -152,6 +155,7 @@ __all__ = [
     "ReadPort",
     "Recovered",
     "Report",
+    "Revocation",
     "Route",
     "SeenJob",
     "SeenKey",
@@ -162,6 +166,9 @@ __all__ = [
     "ServerSession",
     "Settled",
     "Share",
+    "SignedFacts",
+    "SignedRow",
+    "SigningPort",
     "Store",
     "Submitted",
     "SweepsPort",
@@ -188,6 +195,7 @@ class Store(
     FlowPort,
     OrderPort,
     GuardPort,
+    SigningPort,
     KeysPort,
     SweepsPort,
     ReadPort,

@@ -1,0 +1,120 @@
+"""Signed jobs: what their signatures are held against, the keys that are revoked, and what follows a refusal.
+
+A claim's read comes behind its commit and sees every revocation that was committed before; what is revoked later was
+claimed earlier. The refusal itself is an ordinary settlement (`apply_settlement`): the letter with its notification,
+the line in the audit and the news are written in its transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from unstuck.model.guard import EVERY
+from unstuck.model.news import NewsItem, NewsKind
+from unstuck.model.payload import clean_text
+from unstuck.model.settlement import Refused
+from unstuck.model.signing import LONGEST_ENVELOPE
+from unstuck.store.database import Row, Transaction
+from unstuck.store.guard import audit, dead_letters
+from unstuck.store.life import news
+from unstuck.store.life.changes import MAX_MESSAGE, cleaned
+from unstuck.store.port import NewLetter, Revocation, SignedFacts, SignedRow
+from unstuck.store.rows import instant
+
+#: Bytes of UTF-8; an envelope is checked by its characters when it is read.
+LONGEST: Final = 4 * LONGEST_ENVELOPE
+
+
+def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
+    rows = t.all("signed_facts", worker=worker, claim=claim, longest=LONGEST)
+    if not rows:
+        return SignedFacts()
+    revoked = next((row["revoked"] for row in rows if row["revoked"] is not None), "[]")
+    return SignedFacts(
+        {row["job"]: _signed_row(row) for row in rows}, frozenset(json.loads(revoked)), instant(rows[0]["clock"])
+    )
+
+
+def _signed_row(row: Row) -> SignedRow:
+    signature = row["signature"]
+    # By place: of each job that runs.
+    return SignedRow(
+        row["tenant"],
+        row["queue"],
+        row["workflow"],
+        row["priority"],
+        bool(row["has_target"]),
+        row["target"] if row["target_tenant"] == row["tenant"] else None,
+        bool(row["is_made"]),
+        bool(row["is_first"]),
+        signature.encode() if isinstance(signature, str) else signature,
+    )
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def tell_refused(t: Transaction, refused: Sequence[tuple[Row, Refused]], by: str) -> None:
+    """Of attempts that this transaction ends."""
+    if not refused:
+        return
+    jobs = {row["id"]: row for row in t.all("refused_jobs", jobs=[row["job"] for row, _ in refused], longest=LONGEST)}
+    letters, told = [], []
+    for row, outcome in refused:
+        job = jobs[row["job"]]
+        message = cleaned(outcome.error)[1] or outcome.problem
+        letters.append(
+            NewLetter(
+                job=row["job"],
+                run=row["run"],
+                tenant=job["tenant"],
+                queue=job["queue"],
+                workflow=job["workflow"],
+                reason=outcome.problem,
+                message=message,
+                signature=_readable(job["signature"]),
+            )
+        )
+        said = {"problem": outcome.problem, "message": message}
+        audit.note(t, by, "signing.refuse", job["uid"], job["tenant"], said)
+        told.append(NewsItem(NewsKind.SIGNATURE_REFUSED, said, job=row["job"], run=row["run"], token=row["token"]))
+    dead_letters.add(t, letters)
+    news.tell(t, told)
+
+
+def _readable(signature: str | bytes | None) -> str | None:
+    """What a letter can show of it, whatever somebody wrote there."""
+    text = signature.decode("utf-8", "replace") if isinstance(signature, bytes) else signature
+    return None if text is None else clean_text(text, LONGEST)
+
+
+# --- revoked keys -------------------------------------------------------------------------------------------------
+
+
+def revoke(t: Transaction, key: str, by: str, reason: str | None) -> tuple[Revocation, bool]:
+    who = clean_text(by, 200)
+    said = None if reason is None else clean_text(reason, MAX_MESSAGE)
+    is_new = t.run("revoke_signer", key=key, by=who, reason=said) == 1
+    if is_new:
+        audit.note(t, who, "signing.revoke", key, EVERY, {"reason": said})
+    row = t.one("revoked_signer", key=key)
+    assert row is not None
+    return _revocation(row), is_new
+
+
+def unrevoke(t: Transaction, key: str, by: str) -> Revocation | None:
+    row = t.one("revoked_signer", key=key)
+    if row is None or t.run("unrevoke_signer", key=key) == 0:
+        return None
+    audit.note(t, clean_text(by, 200), "signing.unrevoke", key, EVERY, {"reason": row["reason"]})
+    return _revocation(row)
+
+
+def revocations(t: Transaction) -> list[Revocation]:
+    return [_revocation(row) for row in t.all("revoked_signers")]
+
+
+def _revocation(row: Row) -> Revocation:
+    return Revocation(row["key"], instant(row["revoked_at"]), row["revoked_by"], row["reason"])
