@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from unstuck.model.errors import InvalidInput, InvalidSettings, StoreError
 from unstuck.model.times import Times
+from unstuck.signing import SigningKeys
 
 if TYPE_CHECKING:
     from unstuck.clock import Clock
@@ -57,6 +59,10 @@ class WorkerOptions:
     policy: Policy | None = None
     #: What processes say past everybody is passed on as JSON too.
     log_json: bool = False
+    #: By which it verifies what it claims, and signs what its jobs spawn. `signing_file`: where they were read from;
+    #: read again when it changes.
+    signing: SigningKeys = field(default_factory=SigningKeys)
+    signing_file: str | None = None
 
 
 #: Requests a second of one key, on average.
@@ -100,10 +106,14 @@ def build_worker(options: WorkerOptions, *, prepare: bool = True) -> Supervisor:
     _check(options)
     if prepare:
         _prepare(options)
+    from unstuck.telemetry import emit
     from unstuck.worker.notify import Notifier
     from unstuck.worker.readiness import Readiness
+    from unstuck.worker.secrecy import hide_memory
     from unstuck.worker.supervisor import Supervisor
 
+    if options.signing and not hide_memory():
+        emit("memory_not_hidden", level=logging.WARNING, why="this system cannot close it to other processes")
     # The service manager and the probe know one worker, however many lives it has.
     readiness = Readiness(options.ready_file, Notifier.of(os.environ, os.getpid()))
     beside: list[Beside] = []
@@ -180,6 +190,7 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
     from unstuck.clock import MachineClock
     from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.fleet import Fleet
+    from unstuck.worker.held_keys import HeldKeys
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.parts import WorkerParts
     from unstuck.worker.placing import Seats
@@ -224,6 +235,7 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
             queues=options.queues,
             name=options.name,
             readiness=readiness,
+            keys=HeldKeys(options.signing, options.signing_file, every=times.beat),
         )
         return Incarnation(parts, shutdown)
 

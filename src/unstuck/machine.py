@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 #: In the environment of everything a worker starts, so that a sweep finds what escaped its process group.
@@ -66,13 +66,15 @@ def _stat(pid: int) -> list[str]:
     return fields if len(fields) >= 20 else []
 
 
-def tagged(incarnation: str) -> Iterator[int]:
+def tagged(incarnation: str, besides: Container[int] = ()) -> Iterator[int]:
     """Living processes that carry this incarnation's tag, or that might: an environment we may not read counts
-    only for a python or unstuck process, everything else of other users would make every check fail."""
+    only for a python or unstuck process, everything else of other users would make every check fail. `besides`:
+    processes that are known to carry none; a supervisor with secrets lets nobody read its own."""
     wanted = f"{INCARNATION_TAG}={incarnation}".encode()
     for entry in os.listdir(PROC) if os.path.isdir(PROC) else ():
-        if entry.isdigit() and int(entry) != os.getpid() and _may_carry(int(entry), wanted):
-            yield int(entry)
+        pid = int(entry) if entry.isdigit() else 0
+        if pid and pid != os.getpid() and pid not in besides and _may_carry(pid, wanted):
+            yield pid
 
 
 def _may_carry(pid: int, wanted: bytes) -> bool:

@@ -121,6 +121,19 @@ def test_a_process_that_escaped_but_carries_the_tag_delays_the_verdict(store: Sq
     assert look.tick(0.0, endless()) == 1
 
 
+def test_a_supervisor_that_lets_nobody_read_it_is_nobodys_remains(
+    store: SqlStore, look: NeighboursDuty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds keys, so its environment is closed: those who do not know it wait for it, its registration tells"""
+    with a_process() as closed:
+        found = machine.start_of(closed.pid)
+        monkeypatch.setattr(machine, "_may_carry", lambda pid, _: pid == closed.pid)
+        a_worker(store, "other", 2**22 + 1, start=1)
+        assert look.tick(0.0, endless()) == 0
+        a_worker(store, "closed", closed.pid, start=found)
+        assert look.tick(0.0, endless()) == 1
+
+
 @pytest.mark.parametrize("elsewhere", [{"boot_id": "another boot"}, {"pid_namespace": "another namespace"}])
 def test_a_worker_of_another_machine_or_container_is_never_judged_by_its_pid(
     store: SqlStore, look: NeighboursDuty, elsewhere: dict[str, str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.support.fake_fleet import FakeFleet
 from unstuck.assembly import build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import MachineClock
-from unstuck.model.errors import OutcomeUnknown
+from unstuck.model.errors import InvalidSettings, OutcomeUnknown
 from unstuck.model.job import ClaimedJob, JobRecord, NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
@@ -103,6 +104,17 @@ class Shop:
     def until(self, job: str, state: JobState) -> JobRecord:
         eventually(lambda: self.record(job).state is state)
         return self.record(job)
+
+
+def test_code_that_requires_signatures_where_there_is_no_key_does_not_begin(store: SqlStore) -> None:
+    """A44: told by the error of its start; nobody ever sees such a worker"""
+    shop = Shop(store)
+    shop.fleet.say(Imported((replace(WORKFLOW, require_signature=True),), "v1", "fork", ""))
+
+    with pytest.raises(InvalidSettings, match=r"required \(workflow:w\), and there is no signing key"):
+        shop.incarnation.run()
+
+    assert not hasattr(shop.incarnation, "claimer")
 
 
 @pytest.fixture
@@ -539,3 +551,18 @@ def test_a_worker_that_holds_nothing_looks_at_its_executors_hardly_oftener_than_
     beats, looks = counted[0].beats, fleet.looks
     eventually(lambda: counted[0].beats >= beats + 6)
     assert fleet.looks - looks <= 3 * 6
+
+
+def test_code_that_asks_for_signatures_later_is_shown_and_nothing_of_it_is_taken(build: Callable[..., Shop]) -> None:
+    """The zygote was started anew, with other code: the worker lives, and says why it takes nothing"""
+    shop = build()
+    eventually(lambda: [worker.serves.get("workflows") for worker in shop.store.workers()] == [["w"]])
+    shop.fleet.say(Imported((replace(WORKFLOW, require_signature=True),), "v2", "fork", ""))
+    eventually(lambda: "there is no signing key" in (shop.store.workers()[0].info.get("import_error") or ""))
+    eventually(lambda: shop.store.workers()[0].serves.get("workflows") == [])
+
+    (job,) = shop.submit()
+    waits_a_poll = threading.Event()
+    waits_a_poll.wait(5 * TIMES.poll)
+
+    assert shop.record(job).state is JobState.QUEUED

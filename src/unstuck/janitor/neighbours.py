@@ -33,6 +33,7 @@ class NeighboursDuty:
         self._me = me
         self._recover = recover
         self._is_dying = False
+        self._supervisors: set[int] = set()
 
     @property
     def every(self) -> float:
@@ -44,7 +45,10 @@ class NeighboursDuty:
         if not self._me.boot_id or not self._me.pid_namespace:
             return 0
         expired = 0
-        for worker in self._candidates():
+        found = list(self._candidates())
+        # One that lives and is registered is nobody's remains, whether or not its environment can be read.
+        self._supervisors = {w.pid for w in found if not machine.is_gone(w.pid, w.pid_start)}
+        for worker in found:
             expired += self._is_gone(worker) and self._expire(worker)
             if budget.is_over():
                 break
@@ -62,7 +66,7 @@ class NeighboursDuty:
             # The same process may live on under a new incarnation: then this one has left no processes.
             return False
         remains = [pid for pid, start in named_pids(worker.info.get("pids")) if not machine.is_gone(pid, start)]
-        if remains or any(machine.tagged(worker.incarnation)):
+        if remains or any(machine.tagged(worker.incarnation, self._supervisors)):
             self._is_dying = True
             return False
         return True

@@ -32,6 +32,7 @@ from dataclasses import replace
 from unstuck.chance import Chance
 from unstuck.clock import Clock
 from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
+from unstuck.model.job import ClaimedJob
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
 from unstuck.store.port import Claimed, Due, Hint, Share, Store
@@ -42,6 +43,7 @@ from unstuck.worker.pace import Pace
 from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom, Turns, divide
 from unstuck.worker.side_tasks import SideTasks
+from unstuck.worker.verifier import Verifier
 
 BATCH = 400
 _LOOK_EVERY = 0.5
@@ -82,6 +84,7 @@ class Claimer:
         name: str,
         before_first: Callable[[], None],
         landed: Callable[[], None],
+        verifier: Verifier | None = None,
     ) -> None:
         self._store = store
         self._worker = worker
@@ -92,6 +95,7 @@ class Claimer:
         self._chance = chance
         self._before_first = before_first
         self._landed = landed
+        self._verifier = verifier
         self._known = KnownRoutes(store, pace, clock)
         self._served: Served | None = None
         self._registered: Served | None = None
@@ -332,13 +336,23 @@ class Claimer:
             self._ledger.give_up(claim)
             return Claimed()
         jobs = self._ask(claim, shares)
-        self._ledger.admit(claim, jobs, self._clock.boot())
+        self._ledger.admit(claim, self._verified(claim, jobs), self._clock.boot())
         if jobs:
             # A line per claim: at full speed one per job would cost more than running it.
             first = jobs[0]
             facts = {"worker": self._name, "jobs": len(jobs), "job": first.id, "workflow": first.workflow}
             emit("acquired", level=logging.DEBUG, **facts)
         return jobs
+
+    def _verified(self, claim: str, jobs: Claimed) -> Sequence[ClaimedJob]:
+        """What may run of it. If nobody can tell, nothing may: it goes back with the next beat."""
+        if self._verifier is None:
+            return jobs
+        try:
+            return self._verifier.admitted(claim, jobs)
+        except Exception:
+            self._ledger.give_up(claim)
+            raise
 
     def _mind_held(self, jobs: Claimed) -> None:
         """Workers that claim from one limit at once take it from each other: a worker that missed it asks again

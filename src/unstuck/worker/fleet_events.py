@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 
 from unstuck.clock import wall
+from unstuck.model.errors import InvalidSettings
 from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopped, Stuck
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
 from unstuck.worker.blame import reports_on_death, was_alone, why_it_went
 from unstuck.worker.claim import Claimer
 from unstuck.worker.flow_calls import FlowCallRunner
+from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import HeldAttempt, Stage
 from unstuck.worker.processes import (
     ExecutorDied,
@@ -27,7 +29,7 @@ from unstuck.worker.processes import (
     ZygoteDied,
 )
 from unstuck.worker.roster import Post, Recycled
-from unstuck.worker.served import Served
+from unstuck.worker.served import Served, signed_only
 from unstuck.worker.settle import Settler
 from unstuck.worker.start_failures import died_young, never_began
 from unstuck.worker.state import WorkerState
@@ -44,12 +46,14 @@ class FleetEventHandler:
         settler: Settler,
         flow_calls: FlowCallRunner,
         queues: tuple[str, ...],
+        keys: HeldKeys | None = None,
     ) -> None:
         self._state = state
         self._flow_calls = flow_calls
         self._claimer = claimer
         self._settler = settler
         self._queues = queues
+        self._keys = keys or HeldKeys()
 
     def hear(self, event: FleetEvent, now: float) -> None:
         """One event that cannot be digested must not take the others of its batch with it."""
@@ -139,9 +143,20 @@ class FleetEventHandler:
 
     # --- processes ----------------------------------------------------------------------------------------------
     def _on_imported(self, event: Imported) -> None:
+        try:
+            self._keys.require(signed_only(event.workflows))
+        except InvalidSettings as error:
+            self._refuse_code(str(error))
+            return
         self._state.imported, self._state.import_error = event, None
         emit("imported", workflows=len(event.workflows), mode=event.mode, reason=event.reason)
         self._claimer.serve(Served.of(event.workflows, self._queues))
+
+    def _refuse_code(self, problem: str) -> None:
+        """Code that came while we ran and asks for signatures that nobody here can verify: nothing of it runs."""
+        self._state.import_error = problem
+        emit("import_failed", level=logging.ERROR, error=problem)
+        self._claimer.serve(Served.of((), self._queues))
 
     def _on_ready(self, event: ExecutorReady, now: float) -> None:
         if post := self._state.roster.posts.get(event.executor):

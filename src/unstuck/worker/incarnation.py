@@ -41,9 +41,11 @@ from unstuck.worker.requests import Requests
 from unstuck.worker.role_watch import RoleWatch
 from unstuck.worker.roles import failing, is_hopeless
 from unstuck.worker.selffence import Fence
+from unstuck.worker.served import signed_only
 from unstuck.worker.settle import Settler
 from unstuck.worker.shutdown import Phase, Shutdown
 from unstuck.worker.state import WorkerState
+from unstuck.worker.verifier import Verifier
 from unstuck.worker.view import FleetView
 
 LOOK_EVERY = 0.05
@@ -78,6 +80,7 @@ class Incarnation:
         self.parts.readiness.begin()
         try:
             heard = self._import()
+            self._check_signing(heard)
             record = self._register(heard)
             if record is None:
                 return End.LEFT
@@ -102,6 +105,12 @@ class Incarnation:
             heard += self.fleet.hear(0.5)
             self.parts.readiness.tick("importing the app", self.clock.boot())
         return heard
+
+    def _check_signing(self, heard: list[FleetEvent]) -> None:
+        """Code that asks for signatures where there is no key could never run: said before anything is taken."""
+        for event in heard:
+            if isinstance(event, Imported):
+                self.parts.keys.require(signed_only(event.workflows))
 
     def _prepare(self) -> None:
         if not self._is_prepared:
@@ -151,6 +160,7 @@ class Incarnation:
         """The other threads' work, and what the main thread has to deal with it."""
         parts, state, mailbox = self.parts, self.state, self.mailbox
         number = record.number
+        self.settler = Settler(parts.store, number, state.ledger, self.clock, settled=self._on_settled)
         self.claimer = Claimer(
             parts.store,
             number,
@@ -162,8 +172,8 @@ class Incarnation:
             name=record.name,
             before_first=lambda: duties.first_sweep(self._claim.stamp),
             landed=self.nudge,
+            verifier=Verifier(parts.store, number, state.ledger, parts.keys, self.clock, report=self.settler.report),
         )
-        self.settler = Settler(parts.store, number, state.ledger, self.clock, settled=self._on_settled)
         self.requests = Requests(
             parts.store,
             number,
@@ -193,8 +203,11 @@ class Incarnation:
             answered=self._answer,
             revoked=lambda ref: mailbox.put(Revoked(ref)),
             report=self.settler.report,
+            keys=parts.keys,
         )
-        self.fleet_events = FleetEventHandler(state, self.claimer, self.settler, self.flow_calls, parts.queues)
+        self.fleet_events = FleetEventHandler(
+            state, self.claimer, self.settler, self.flow_calls, parts.queues, parts.keys
+        )
         self.orders = Orders(state, self.fleet, self.actions, self.shutdown, self.requests.answer)
         self.mail_reader = MailboxReader(mailbox, state, self.fleet, self.actions, self.orders)
 
@@ -207,7 +220,7 @@ class Incarnation:
         self._janitor = Loop(
             "janitor", lambda: duties.tick(self._janitor.stamp), self.clock, silence=3 * t.sweep + 8 * call
         )
-        self._claim = Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 8 * call)
+        self._claim = Loop("claim", self.claimer.tick, self.clock, silence=3 * t.poll + 12 * call)
         self._others = [
             self._claim,
             Loop("settle", self.settler.tick, self.clock, silence=3.0 + 10 * call),
@@ -222,7 +235,7 @@ class Incarnation:
             self.shutdown,
             self._loops,
             duties=duties.troubles,
-            side_tasks=lambda: self.claimer.troubles,
+            side_tasks=lambda: {**self.claimer.troubles, **self.parts.keys.troubles},
             ends=lambda: self.settler.troubles,
             tell=self.requests.tell,
         )

@@ -150,6 +150,12 @@ class Ledger:
             self._pending.discard(claim)
             self._room = self._room.less(len(jobs))
 
+    def settle_unseen(self, jobs: Iterable[ClaimedJob], now: float) -> None:
+        """They end without ever being held: before `admit`, so that no beat takes them for forgotten."""
+        with self._lock:
+            for job in jobs:
+                self._settling[job.ref] = HeldAttempt(job, now, stage=Stage.ENDED)
+
     def give_up(self, claim: str) -> None:
         """The claim's answer never came: what it may have opened goes back with the next beat."""
         with self._lock:

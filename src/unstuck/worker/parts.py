@@ -13,6 +13,7 @@ from unstuck.model.job import WorkerRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
 from unstuck.store.port import Store
+from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.placing import Seats
 from unstuck.worker.processes import FleetPort
 from unstuck.worker.readiness import Readiness
@@ -57,6 +58,7 @@ class WorkerParts:
     prepare: Callable[[], object] = lambda: None
     last_store: Callable[[], Store] | None = None
     readiness: Readiness = field(default_factory=Readiness)
+    keys: HeldKeys = field(default_factory=HeldKeys)
 
 
 class End(Enum):

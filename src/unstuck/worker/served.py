@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from unstuck.model.job import WorkflowRecord
@@ -45,3 +45,8 @@ class RouteBook:
 
     def __len__(self) -> int:
         return len(self._routes)
+
+
+def signed_only(workflows: Iterable[WorkflowRecord]) -> frozenset[str]:
+    """Those whose code says that nothing of them runs unsigned."""
+    return frozenset(record.name for record in workflows if record.require_signature)

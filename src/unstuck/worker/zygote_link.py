@@ -25,6 +25,7 @@ from unstuck.worker.endings import ending
 from unstuck.worker.fleet_selector import FleetSelector
 from unstuck.worker.output_pipe import OutputPipe
 from unstuck.worker.processes import FleetEvent, Imported, ImportFailed, ZygoteDied
+from unstuck.worker.secrecy import without_secrets
 
 FIRST_RETRY, LONGEST_RETRY = 1.0, 60.0
 #: How often it is looked at; stopped twice in a row, it is told to go on.
@@ -138,7 +139,7 @@ class ZygoteLink:
                 stdout=their_output,
                 stderr=their_output,
                 env={
-                    **os.environ,
+                    **without_secrets(os.environ),
                     INCARNATION_TAG: setup.incarnation,
                     EXECUTOR_TAG: tag_value(setup.incarnation, 0),
                 },

@@ -1,0 +1,526 @@
+"""Between the claim and the executors: what somebody with SQL changed never starts, on either database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import a_job, a_worker, boom, claim_all, kinds, record, settle, submitted
+from tests.support.eventually import eventually
+from tests.support.signed import a_key, attach, envelope_of, literal, write_keys
+from tests.support.troubles import execute, holding
+from tests.tiers import in_tiers
+from unstuck.chance import SystemChance
+from unstuck.clock import FakeClock, MachineClock
+from unstuck.model.errors import InvalidSettings, StoreUnavailable
+from unstuck.model.job import ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
+from unstuck.model.lifecycle import JobState
+from unstuck.model.policy import Policy
+from unstuck.model.signing import Envelope
+from unstuck.model.times import Times
+from unstuck.signing import Rule, SigningKey, SigningKeys
+from unstuck.store.port import FeedFilter, Report, SignedFacts, Store
+from unstuck.worker.claim import Claimer
+from unstuck.worker.held_keys import HeldKeys
+from unstuck.worker.ledger import Ledger
+from unstuck.worker.pace import Pace
+from unstuck.worker.served import Served
+from unstuck.worker.shares import FreeRoom
+from unstuck.worker.verifier import Verifier
+
+EVERYWHERE = [Rule("*")]
+
+
+class Desk:
+    """A worker as far as it matters here: it claims, verifies, and keeps what it may run."""
+
+    def __init__(self, store: Store, keys: HeldKeys | SigningKeys | SigningKey | None = None) -> None:
+        self.store = store
+        self.worker: WorkerRecord = a_worker(store)
+        self.ledger = Ledger()
+        self.kept: list[Report] = []
+        held = keys if isinstance(keys, HeldKeys) else HeldKeys(_keys(keys))
+        self.verifier = Verifier(
+            store, self.worker.number, self.ledger, held, MachineClock(), report=self.kept.extend
+        )
+
+    def admitted(self, limit: int = 10_000) -> list[ClaimedJob]:
+        """Of what is ready now."""
+        claim = claim_all(self.store, self.worker, limit)
+        return list(self.verifier.admitted(claim[0].ref.claim, claim)) if claim else []
+
+
+def _keys(keys: SigningKeys | SigningKey | None) -> SigningKeys:
+    return SigningKeys([keys or a_key()], EVERYWHERE) if not isinstance(keys, SigningKeys) else keys
+
+
+def signed(store: Store, url: str, key: SigningKey | None = None, **options: Any) -> NewJob:
+    """A job in the queue, with its envelope. Options of both."""
+    names = ("policy_text", "ago", "life", "accepted_at", "expires_at", "not_before", "signature")
+    about = {name: options.pop(name) for name in names if name in options}
+    if "policy_text" in about:
+        about["policy"] = about.pop("policy_text")
+    job = submitted(store, **options)
+    attach(url, (job, envelope_of(store, job, key, **about)))
+    return job
+
+
+def refused(store: Store, job: str, problem: str, tenant: str = "default") -> None:
+    found = record(store, job, tenant)
+    assert (found.state, found.error_type) == (JobState.DEAD, "SignatureInvalid"), found
+    actions = [action for action in store.audit(verb="signing.refuse") if action.subject == job]
+    assert [action.detail["problem"] for action in actions] == [problem]
+
+
+def test_a_signed_job_may_run(store: Store, store_url: str) -> None:
+    job = signed(store, store_url, target="t", priority=3, timeout=7.0, policy_text='{"timeout": 7.0}')
+    store.ingest()
+
+    [admitted] = Desk(store).admitted()
+
+    assert admitted.id == job.id
+    assert record(store, job.id).state is JobState.RUNNING
+
+
+def test_what_is_refused_is_dead_at_once_with_all_that_belongs_to_it(store: Store, store_url: str) -> None:
+    """A42: dead letter with reason and envelope, event, audit, notification, news; its handler never began"""
+    job = signed(store, store_url, max_retries=5)
+    execute(store_url, f"""UPDATE unstuck_jobs SET payload = '{{"args":[666]}}' WHERE uid = {literal(job.id)}""")
+
+    assert Desk(store).admitted() == []
+
+    refused(store, job.id, "altered")
+    found = record(store, job.id)
+    assert found.error_message == "what is stored is not what was signed (signing key 'web')"
+    assert not found.started
+    assert kinds(store, job.id) == ["submitted", "claimed", "buried"]
+    [told] = [n for n in store.notifications("default") if n.workflow == job.workflow]
+    assert told.title == "Dead letters: altered"
+    wanted = FeedFilter(kinds=("security.signature_refused",))
+    eventually(lambda: store.sequence() == 0)
+    [news] = store.feed(store.feed_bounds().oldest, wanted, 10).events
+    assert (news.job, news.data["problem"]) == (job.id, "altered")
+    assert store.open_routes() == []
+
+
+def _other(what: str) -> str:
+    return f"(SELECT {what} FROM unstuck_jobs WHERE workflow = 'other')"
+
+
+def _moved(to: str) -> str:
+    """To the route of another job, with everything that the claim goes by."""
+    route = f"(SELECT route FROM unstuck_jobs WHERE workflow = '{to}')"
+    return (
+        f"UPDATE unstuck_ready SET route = {route} WHERE job = (SELECT id FROM unstuck_jobs WHERE uid = :uid);"
+        f"UPDATE unstuck_jobs SET route = {route} WHERE uid = :uid"
+    )
+
+
+TAMPERED: dict[str, str] = {
+    "payload": "UPDATE unstuck_jobs SET payload = '{\"args\": [1]}' WHERE uid = :uid",
+    "a space in the payload": "UPDATE unstuck_jobs SET payload = payload || ' ' WHERE uid = :uid",
+    "tenant": "UPDATE unstuck_jobs SET tenant = 'other' WHERE uid = :uid",
+    "queue": "UPDATE unstuck_jobs SET queue = 'other' WHERE uid = :uid",
+    "workflow": "UPDATE unstuck_jobs SET workflow = 'other' WHERE uid = :uid",
+    "priority": "UPDATE unstuck_jobs SET priority = 9 WHERE uid = :uid",
+    "target": "UPDATE unstuck_jobs SET target = (SELECT id FROM unstuck_targets WHERE name = 'v') WHERE uid = :uid",
+    "no target": "UPDATE unstuck_jobs SET target = NULL WHERE uid = :uid",
+    "a target that is not there": "UPDATE unstuck_jobs SET target = 999999 WHERE uid = :uid",
+    "the target's name": "UPDATE unstuck_targets SET name = 'elsewhere' WHERE name = 't'",
+    "the target's tenant": "UPDATE unstuck_targets SET tenant = 'elsewhere' WHERE name = 't'",
+    "policy": f"UPDATE unstuck_jobs SET policy = {_other('policy')} WHERE uid = :uid",
+    "route": _moved("other"),
+    "route and names": _moved("other") + "; UPDATE unstuck_jobs SET workflow = 'other', queue = 'q' WHERE uid = :uid",
+    "signature of another": f"UPDATE unstuck_jobs SET signature = {_other('signature')} WHERE uid = :uid",
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_every_field_that_is_signed_is_held_against_its_signature(store: Store, store_url: str, what: str) -> None:
+    other = signed(store, store_url, workflow="other", queue="q", target="u", timeout=9.0)
+    job = signed(store, store_url, target="t", timeout=5.0)
+    submitted(store, target="v", on_hold=True)
+    store.ingest()
+
+    execute(store_url, TAMPERED[what].replace(":uid", literal(job.id)))
+
+    assert [admitted.id for admitted in Desk(store).admitted()] == [other.id]
+    tenant = "other" if what == "tenant" else "default"
+    refused(store, job.id, "altered", tenant)
+
+
+def test_another_id_is_another_job(store: Store, store_url: str) -> None:
+    job = signed(store, store_url)
+    execute(store_url, f"UPDATE unstuck_jobs SET uid = 'j-other' WHERE uid = {literal(job.id)}")
+
+    assert Desk(store).admitted() == []
+    refused(store, "j-other", "altered")
+
+
+ENVELOPES: dict[str, tuple[Callable[[Envelope], Envelope | str | None], str]] = {
+    "expiry": (lambda e: replace(e, expires_at=e.expires_at + 1), "altered"),
+    "not before": (lambda e: replace(e, not_before=1), "altered"),
+    "policy": (lambda e: replace(e, policy='{"retries":9}'), "altered"),
+    "key": (lambda e: replace(e, key="web2"), "altered"),
+    "a key that nobody knows": (lambda e: replace(e, key="nobody"), "unknown_key"),
+    "bits": (lambda e: replace(e, signature=bytes([e.signature[0] ^ 1]) + e.signature[1:]), "altered"),
+    "longer": (lambda e: replace(e, signature=e.signature + b"x"), "altered"),
+    "never accepted": (lambda e: replace(e, accepted_at=None), "unreadable"),
+    "accepted after its expiry": (lambda e: replace(e, accepted_at=e.expires_at), "expired"),
+    "accepted long before": (lambda e: replace(e, accepted_at=e.expires_at - 8 * 86_400_000_000), "lives_too_long"),
+    "cut": (lambda e: e.text()[:-2], "unreadable"),
+    "empty": (lambda e: "", "unreadable"),
+    "twice": (lambda e: e.text() * 2, "unreadable"),
+    "another version": (lambda e: e.text().replace('"version":1', '"version":2'), "unreadable"),
+    "a field too many": (lambda e: e.text().replace('"version":1', '"version":1,"alg":"none"'), "unreadable"),
+    "endless": (lambda e: "x" * 300_000, "unreadable"),
+    "none": (lambda e: None, "missing"),
+}
+
+
+@pytest.mark.parametrize("what", ENVELOPES)
+def test_envelopes_that_were_changed_are_refused_for_what_they_are(store: Store, store_url: str, what: str) -> None:
+    change, problem = ENVELOPES[what]
+    job = submitted(store)
+    attach(store_url, (job, change(envelope_of(store, job))))
+
+    assert Desk(store, SigningKeys([a_key(), a_key("web2")], EVERYWHERE)).admitted() == []
+    refused(store, job.id, problem)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_bytes_that_are_no_text_stop_nobody_else(store: Store, store_url: str) -> None:
+    """SQLite keeps any bytes as text, and Python reads none of them"""
+    job, fine = signed(store, store_url), signed(store, store_url)
+    execute(store_url, f"UPDATE unstuck_jobs SET signature = CAST(x'ff00fe' AS TEXT) WHERE uid = {literal(job.id)}")
+
+    assert [admitted.id for admitted in Desk(store).admitted()] == [fine.id]
+    refused(store, job.id, "unreadable")
+
+
+def test_a_key_signs_for_its_tenant_and_its_purpose_and_in_its_time(store: Store, store_url: str) -> None:
+    now, hour = store.now(), timedelta(hours=1)
+    keys = {
+        "foreign_key": a_key("foreign", tenant="acme"),
+        "wrong_purpose": a_key("spawner", purposes=("spawn",)),
+        "not_yet": a_key("young", begin=now + hour),
+        "key_ended": a_key("old", end=now - hour),
+        "revoked": a_key("stolen", is_revoked=True),
+    }
+    jobs = {problem: signed(store, store_url, key) for problem, key in keys.items()}
+
+    assert Desk(store, SigningKeys(keys.values(), EVERYWHERE)).admitted() == []
+
+    for problem, job in jobs.items():
+        refused(store, job.id, problem)
+
+
+def test_an_accepted_job_does_not_die_because_it_waited(store: Store, store_url: str) -> None:
+    """Its key has ended since, and its signature has expired; within the overlap it was accepted even later"""
+    end = store.now() - timedelta(hours=2)
+    ended = a_key("ended", end=end)
+    overlapping = a_key("overlapping", end=end, overlap=7200.0)
+    waited = signed(store, store_url, ended, ago=3 * 3600, life=60)
+    late = signed(store, store_url, overlapping, ago=3600, life=60)
+
+    found = Desk(store, SigningKeys([ended, overlapping], EVERYWHERE)).admitted()
+
+    assert {job.id for job in found} == {waited.id, late.id}
+
+
+def test_two_keys_in_overlap_both_verify(store: Store, store_url: str) -> None:
+    """A44"""
+    old, new = a_key("old"), a_key("new")
+    jobs = {signed(store, store_url, key).id for key in (old, new)}
+
+    assert {job.id for job in Desk(store, SigningKeys([old, new], EVERYWHERE)).admitted()} == jobs
+
+
+def test_a_job_is_not_claimed_before_its_signed_time(store: Store, store_url: str) -> None:
+    job = submitted(store, start_at=store.now() + timedelta(hours=1))
+    attach(store_url, (job, envelope_of(store, job)))
+    execute(
+        store_url,
+        "DELETE FROM unstuck_timers;"
+        "INSERT INTO unstuck_ready (route, rank, job) SELECT route, rank, id FROM unstuck_jobs",
+    )
+
+    assert Desk(store).admitted() == []
+    refused(store, job.id, "too_early")
+
+
+@pytest.mark.parametrize("rule", ["tenant:acme", "queue:q", "workflow:pay", "*"])
+def test_an_unsigned_job_is_refused_exactly_where_a_signature_is_required(store: Store, rule: str) -> None:
+    within = submitted(store, tenant="acme", queue="q", workflow="pay")
+    beyond = submitted(store)
+
+    found = Desk(store, SigningKeys([a_key()], [Rule.of(rule)])).admitted()
+
+    assert [job.id for job in found] == ([] if rule == "*" else [beyond.id])
+    refused(store, within.id, "missing", "acme")
+
+
+def test_a_worker_without_keys_verifies_nothing(store: Store, store_url: str) -> None:
+    job = signed(store, store_url)
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = '[]' WHERE uid = {literal(job.id)}")
+
+    assert [found.id for found in Desk(store, SigningKeys()).admitted()] == [job.id]
+
+
+def test_a_bad_signature_is_refused_also_where_none_is_required(store: Store, store_url: str) -> None:
+    job, unsigned = signed(store, store_url), submitted(store)
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = '[]' WHERE uid = {literal(job.id)}")
+
+    assert [found.id for found in Desk(store, SigningKeys([a_key()])).admitted()] == [unsigned.id]
+    refused(store, job.id, "altered")
+
+
+# --- who is near --------------------------------------------------------------------------------------------------
+
+
+def test_the_target_moves_on_and_dependants_hear_of_it(store: Store, store_url: str) -> None:
+    bad = signed(store, store_url, target="t", on_failure="block")
+    next_one = signed(store, store_url, target="t")
+    dependant = submitted(store, after=(bad.id,))
+    store.ingest()
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = '[]' WHERE uid = {literal(bad.id)}")
+    desk = Desk(store)
+
+    assert desk.admitted() == []
+    store.ingest()
+
+    assert [job.id for job in desk.admitted()] == [next_one.id]
+    assert record(store, dependant.id).state is JobState.FAILED
+
+
+def test_a_cancel_that_was_asked_meanwhile_does_not_hide_it(store: Store, store_url: str) -> None:
+    job = signed(store, store_url)
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = '[]' WHERE uid = {literal(job.id)}")
+    desk = Desk(store)
+    claim = claim_all(store, desk.worker)
+    store.cancel("default", job.id, "kim")
+
+    assert desk.verifier.admitted(claim[0].ref.claim, claim) == []
+    refused(store, job.id, "altered")
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+def test_what_cannot_be_buried_at_once_is_the_settlers_and_never_goes_back(store: Store, store_url: str) -> None:
+    job, fine = signed(store, store_url), signed(store, store_url)
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = '[]' WHERE uid = {literal(job.id)}")
+    desk = Desk(store)
+
+    with holding(store_url, "unstuck_jobs", f"uid = {literal(job.id)}"):
+        found = desk.admitted()
+        assert [admitted.id for admitted in found] == [fine.id]
+        with desk.ledger.still() as told:
+            settling = told.settling
+        refs = [admitted.ref for admitted in found]
+        assert store.beat(desk.worker.number, 30.0, refs, settling=settling).unheld == ()
+
+    assert [report.ref.job for report in desk.kept] == [ref.job for ref in settling]
+    store.settle(desk.worker.number, desk.kept)
+    refused(store, job.id, "altered")
+
+
+class Blind:
+    """A store that answers claims and no questions about signatures."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def signed_facts(self, worker: int, claim: str) -> SignedFacts:
+        raise StoreUnavailable("gone for a moment")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_if_nobody_can_tell_the_jobs_go_back_uncharged_and_none_is_admitted(store: Store, store_url: str) -> None:
+    job = signed(store, store_url)
+    worker, ledger, clock = a_worker(store), Ledger(), FakeClock()
+    blind: Any = Blind(store)
+    verifier = Verifier(blind, worker.number, ledger, HeldKeys(SigningKeys([a_key()])), clock, report=lambda _: None)
+    claimer = Claimer(
+        blind,
+        worker.number,
+        ledger,
+        Pace(),
+        Times(),
+        clock,
+        SystemChance(),
+        name="ada",
+        before_first=lambda: None,
+        landed=lambda: None,
+        verifier=verifier,
+    )
+    claimer.serve(Served.of([WorkflowRecord(job.workflow, "v1", "default", Policy(), {})], ()))
+    ledger.publish(FreeRoom(4))
+
+    with pytest.raises(StoreUnavailable):
+        claimer.tick()
+
+    assert ledger.is_empty
+    assert ledger.take_fresh() == []
+    assert len(store.beat(worker.number, 30.0, []).unheld) == 1
+    found = record(store, job.id)
+    assert (found.state, found.failures, found.losses) == (JobState.QUEUED, 0, 0)
+
+
+# --- revoked keys -------------------------------------------------------------------------------------------------
+
+
+def test_a_revoked_key_starts_nothing_and_a_run_that_has_begun_goes_on(store: Store, store_url: str) -> None:
+    begun, desk = signed(store, store_url, retries=3, backoff_base=0.0), Desk(store)
+    [attempt] = desk.admitted()
+    waiting = signed(store, store_url)
+    store.revoke_signer("web", "kim", "stolen")
+    settle(store, desk.worker, attempt.ref, boom())
+    store.release_due()
+
+    found = desk.admitted()
+
+    assert [job.id for job in found] == [begun.id], "its second attempt, of the same run"
+    refused(store, waiting.id, "revoked")
+    settle(store, desk.worker, found[0].ref)
+
+
+def test_a_resume_is_a_new_run_and_is_judged_anew(store: Store, store_url: str) -> None:
+    job, desk = signed(store, store_url, retries=0), Desk(store)
+    for _ in range(2):
+        [attempt] = desk.admitted()
+        settle(store, desk.worker, attempt.ref, boom())
+        store.resume("default", job.id, "kim")
+    store.revoke_signer("web", "kim")
+
+    assert desk.admitted() == []
+    refused(store, job.id, "revoked")
+
+
+def test_a_revocation_is_kept_once_and_can_be_taken_back(store: Store, store_url: str) -> None:
+    first, is_new = store.revoke_signer("web", "kim", "stolen")
+    again, is_new_again = store.revoke_signer("web", "ada", "lost")
+    assert (is_new, is_new_again) == (True, False)
+    assert (again, store.revoked_signers()) == (first, [first])
+    assert (first.key, first.revoked_by, first.reason) == ("web", "kim", "stolen")
+
+    assert store.unrevoke_signer("web", "ada") == first
+    assert store.unrevoke_signer("web", "ada") is None
+
+    signed(store, store_url)
+    assert len(Desk(store).admitted()) == 1
+    verbs = [(action.verb, action.by) for action in store.audit(verb="signing")]
+    assert verbs == [("signing.unrevoke", "ada"), ("signing.revoke", "kim")]
+
+
+def test_what_the_file_revokes_no_row_brings_back(store: Store, store_url: str, tmp_path: Path) -> None:
+    """Nor one that says that the run has begun: which claim is the first is the database's word"""
+    file = str(write_keys(tmp_path / "keys.toml", a_key()))
+    desk = Desk(store, HeldKeys(SigningKeys([a_key()], EVERYWHERE), file, every=0.0))
+    job = signed(store, store_url, retries=3, backoff_base=0.0)
+    [attempt] = desk.admitted()
+    settle(store, desk.worker, attempt.ref, boom())
+    store.release_due()
+    write_keys(tmp_path / "keys.toml", a_key(is_revoked=True))
+
+    assert desk.admitted() == []
+    refused(store, job.id, "revoked")
+
+
+@pytest.mark.timeout(60)
+@in_tiers("jobs", few=60, all_=400)
+def test_no_claim_that_begins_after_a_revocation_starts_a_job(store: Store, store_url: str, jobs: int) -> None:
+    """S11: two workers claim one by one while a key is revoked"""
+    new = [a_job() for _ in range(jobs)]
+    store.submit(new)
+    attach(store_url, *((job, envelope_of(store, job)) for job in new))
+    clock = MachineClock()
+    started: list[tuple[float, str]] = []
+    half = threading.Event()
+
+    def work() -> None:
+        desk = Desk(store)
+        while True:
+            began = clock.boot()
+            claim = claim_all(store, desk.worker, 1)
+            if not claim:
+                return
+            started.extend((began, job.id) for job in desk.verifier.admitted(claim[0].ref.claim, claim))
+            if len(started) >= jobs // 3:
+                half.set()
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    assert half.wait(30)
+    store.revoke_signer("web", "kim")
+    revoked_at = clock.boot()
+    for thread in threads:
+        thread.join()
+
+    late = [job for began, job in started if began > revoked_at]
+    assert late == []
+    states = {job.id: record(store, job.id).state for job in new}
+    assert {states[job] for _, job in started} == {JobState.RUNNING}
+    assert sum(state is JobState.DEAD for state in states.values()) == jobs - len(started)
+
+
+# --- the keys that a worker holds ---------------------------------------------------------------------------------
+
+
+def test_keys_are_read_again_when_their_file_changes_a_beat_later(tmp_path: Path) -> None:
+    file = write_keys(tmp_path / "keys.toml", a_key())
+    held = HeldKeys(SigningKeys([a_key()], [Rule("*")]), str(file), every=10.0)
+    assert [key.id for key in held.at(0.0)] == ["web"]
+
+    write_keys(file, a_key(), a_key("new"))
+
+    assert [key.id for key in held.at(9.0)] == ["web"]
+    assert [key.id for key in held.at(10.0)] == ["web", "new"]
+    assert held.at(10.0).requires("any", "any", "any")
+
+
+def test_nothing_is_refused_for_a_key_that_stands_in_the_file_by_now(
+    store: Store, store_url: str, tmp_path: Path
+) -> None:
+    """Who adds a key and signs with it at once must not lose what is claimed before the next look"""
+    file, new = write_keys(tmp_path / "keys.toml", a_key()), a_key("new")
+    held = HeldKeys(SigningKeys([a_key()], EVERYWHERE), str(file), every=3600.0)
+    desk, _ = Desk(store, held), held.at(MachineClock().boot())
+    write_keys(file, a_key(), new)
+
+    job = signed(store, store_url, new)
+
+    assert [found.id for found in desk.admitted()] == [job.id]
+
+
+def test_a_file_that_cannot_be_read_changes_nothing_and_is_told(tmp_path: Path) -> None:
+    file = write_keys(tmp_path / "keys.toml", a_key())
+    held = HeldKeys(SigningKeys([a_key()]), str(file), every=1.0)
+    file.write_text("[[key]]\nid = 'broken")
+
+    assert [key.id for key in held.at(0.0)] == ["web"]
+    assert "signing keys" in held.troubles
+
+    write_keys(file, a_key("new"))
+    assert [key.id for key in held.at(1.0)] == ["new"]
+    assert held.troubles == {}
+
+
+def test_code_that_requires_a_signature_where_there_is_no_key_is_refused() -> None:
+    """A44"""
+    with pytest.raises(
+        InvalidSettings, match=r"a signature is required \(workflow:pay\), and there is no signing key"
+    ):
+        HeldKeys().require(["pay"])
+
+    held = HeldKeys(SigningKeys([a_key()]))
+    held.require(["pay"])
+    assert held.at(0.0).requires("any", "any", "pay")
+    assert not held.at(0.0).requires("any", "any", "other")
