@@ -62,6 +62,13 @@ def main() -> None:
     keyed.add_argument("--stores", default="postgres,sqlite")
     keyed.add_argument("--rounds", type=int, default=3)
     keyed.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/drain.jsonl")
+    signing = commands.add_parser(
+        "signing", help="what verifying costs a job, and drains with and without signatures"
+    )
+    signing.add_argument("--stores", default="postgres,sqlite")
+    signing.add_argument("--rounds", type=int, default=3)
+    signing.add_argument("--jobs", type=int)
+    signing.add_argument("--no-keep", dest="keep", action="store_false", help="do not append to results/drain.jsonl")
     flows = commands.add_parser("flow", help="a step's round trip beside a bare commit")
     flows.add_argument("--stores", default="postgres,sqlite")
     flows.add_argument("--rounds", type=int, default=7)
@@ -153,6 +160,11 @@ def main() -> None:
             from bench import keys
 
             sys.exit(not keys.run(asked.stores.split(","), asked.rounds, asked.keep))
+        case "signing":
+            from bench import signing as signed_jobs
+
+            kept = signed_jobs.run(asked.stores.split(","), asked.rounds, asked.jobs, asked.keep)
+            sys.exit(not kept)
         case "fairness":
             from bench import fairness
 

@@ -104,6 +104,12 @@ ENTRIES = {
     "sqlite-keys-own-limits": Entry("bench.contenders.ours:OnSqliteOwnLimits", "sqlite", "own", "ourselves"),
     "sqlite-keys-two-limits": Entry("bench.contenders.ours:OnSqliteTwoLimits", "sqlite", "own", "ourselves"),
     "sqlite-keys-rate": Entry("bench.contenders.ours:OnSqliteRateLimit", "sqlite", "own", "ourselves"),
+    "unsigned": Entry("bench.contenders.signed:OnPostgresUnsigned", "postgres", "own", "ourselves"),
+    "signed-hmac": Entry("bench.contenders.signed:OnPostgresHmac", "postgres", "own", "ourselves"),
+    "signed-ed25519": Entry("bench.contenders.signed:OnPostgresEd25519", "postgres", "own", "ourselves"),
+    "sqlite-unsigned": Entry("bench.contenders.signed:OnSqliteUnsigned", "sqlite", "own", "ourselves"),
+    "sqlite-signed-hmac": Entry("bench.contenders.signed:OnSqliteHmac", "sqlite", "own", "ourselves"),
+    "sqlite-signed-ed25519": Entry("bench.contenders.signed:OnSqliteEd25519", "sqlite", "own", "ourselves"),
 }
 
 

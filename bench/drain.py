@@ -46,14 +46,19 @@ def run(
 
 def compare(pairs: dict[str, str], bound: float, rounds: int, jobs: int | None, keep: bool) -> bool:
     """Drains of ourselves, each beside an easier setting; whether each keeps at least `bound` of that one's speed."""
-    names = [name for harder, easier in pairs.items() for name in (easier, harder)]
-    medians = _medians([line for line in run(names, rounds, jobs, keep, list(pairs.values())) if "error" not in line])
     kept = True
-    for harder, easier in pairs.items():
-        ratio = medians[harder]["jobs_per_s"] / medians[easier]["jobs_per_s"]
-        print(f"{harder}: {ratio:.2f} × {easier} (at least {bound})")
+    for harder, ratio in ratios(pairs, rounds, jobs, keep).items():
+        print(f"{harder}: {ratio:.2f} × {pairs[harder]} (at least {bound})")
         kept &= ratio >= bound
     return kept
+
+
+def ratios(pairs: dict[str, str], rounds: int, jobs: int | None, keep: bool) -> dict[str, float]:
+    """The same, told by numbers."""
+    names = list(dict.fromkeys(name for harder, easier in pairs.items() for name in (easier, harder)))
+    lines = run(names, rounds, jobs, keep, list(dict.fromkeys(pairs.values())))
+    medians = _medians([line for line in lines if "error" not in line])
+    return {harder: medians[harder]["jobs_per_s"] / medians[easier]["jobs_per_s"] for harder, easier in pairs.items()}
 
 
 def measurable(names: Sequence[str]) -> list[str]:

@@ -46,6 +46,7 @@ from unstuck.model.errors import OtherCount as OtherCount
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
+from unstuck.model.errors import SignatureRefused as SignatureRefused
 from unstuck.model.errors import StaleCursor as StaleCursor
 from unstuck.model.errors import StepTimeout as StepTimeout
 from unstuck.model.errors import StillRunning as StillRunning
@@ -141,6 +142,9 @@ from unstuck.views.keys import NewKeyView as NewKeyView
 from unstuck.views.keys import SessionView as SessionView
 from unstuck.views.series import PointView as PointView
 from unstuck.views.series import SeriesView as SeriesView
+from unstuck.views.signing import RevocationAdded as RevocationAdded
+from unstuck.views.signing import RevocationRemoved as RevocationRemoved
+from unstuck.views.signing import RevocationView as RevocationView
 from unstuck.views.stats import StatsView as StatsView
 from unstuck.views.stats import TallyView as TallyView
 from unstuck.views.stats import WorkersCount as WorkersCount
@@ -246,6 +250,9 @@ __all__ = [
     "ReasonView",
     "RefusalView",
     "Retry",
+    "RevocationAdded",
+    "RevocationRemoved",
+    "RevocationView",
     "RoleView",
     "SchemaMismatch",
     "SentView",
@@ -253,6 +260,7 @@ __all__ = [
     "SessionView",
     "SettingView",
     "Shown",
+    "SignatureRefused",
     "Spent",
     "StackView",
     "StaleCursor",

@@ -450,6 +450,8 @@ def requests(job: dict[str, str], key: str, session: int) -> Iterator[tuple[str,
     yield "keys.unlimit", "DELETE", "/limits/keys/k", None
     yield "tenants.weight", "POST", "/tenants/acme/weigh", {"weight": 3}
     yield "settings.set", "PUT", "/settings/breaker_tenants", {"value": 7}
+    yield "signing.revoke", "POST", "/signing/web/revoke", {"reason": "stolen"}
+    yield "signing.unrevoke", "POST", "/signing/web/unrevoke", {}
     yield "workers.drain", "POST", "/workers/drain", {"every": True}
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AsyncSeriesNoun,
         AsyncSessionsNoun,
         AsyncSettingsNoun,
+        AsyncSigningNoun,
         AsyncStatsNoun,
         AsyncTargetsNoun,
         AsyncTenantsNoun,
@@ -151,6 +152,13 @@ class AsyncFace:
         from unstuck.app.async_nouns import AsyncSettingsNoun
 
         return AsyncSettingsNoun(self._engine)
+
+    @property
+    def signing(self) -> AsyncSigningNoun:
+        """By them nothing starts any more. The keys themselves are in no database."""
+        from unstuck.app.async_nouns import AsyncSigningNoun
+
+        return AsyncSigningNoun(self._engine)
 
     @property
     def stats(self) -> AsyncStatsNoun:

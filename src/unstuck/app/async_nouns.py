@@ -30,6 +30,7 @@ from unstuck.operations import (
     series,
     sessions,
     settings,
+    signing,
     stats,
     targets,
     tenants,
@@ -79,6 +80,7 @@ from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
 from unstuck.views.keys import KeyView, NewKeyView, SessionView
 from unstuck.views.series import SeriesView
+from unstuck.views.signing import RevocationAdded, RevocationRemoved, RevocationView
 from unstuck.views.stats import StatsView, TallyView
 from unstuck.views.why import WhyAnswer
 from unstuck.views.workers import OrderView, WorkerView
@@ -857,6 +859,26 @@ class AsyncSettingsNoun(AsyncNoun):
     async def reset(self, name: str, *, by: str | None = None) -> SettingView:
         """The default again."""
         return await self._engine.aask(settings.reset, None, by, name)
+
+
+class AsyncSigningNoun(AsyncNoun):
+    """By them nothing starts any more. The keys themselves are in no database."""
+
+    __slots__ = ()
+
+    async def revocations(self) -> Page[RevocationView]:
+        """The signing keys that are revoked, the newest first: since when, by whom, why. What their file revokes
+        is not among them."""
+        return await self._engine.aask(signing.revocations, None, None)
+
+    async def revoke(self, key: str, *, reason: str | None = None, by: str | None = None) -> RevocationAdded:
+        """Revoke a signing key: whatever it signed and has not begun ends DEAD at its next claim, on every worker
+        that holds keys. What runs goes on. One that is revoked already stays so, with the reason it had."""
+        return await self._engine.aask(signing.revoke, None, by, key, reason=reason)
+
+    async def unrevoke(self, key: str, *, by: str | None = None) -> RevocationRemoved:
+        """Take that back: what it signed starts again. What is DEAD by it stays so: see its dead letter."""
+        return await self._engine.aask(signing.unrevoke, None, by, key)
 
 
 class AsyncStatsNoun(AsyncNoun):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         SeriesNoun,
         SessionsNoun,
         SettingsNoun,
+        SigningNoun,
         StatsNoun,
         TargetsNoun,
         TenantsNoun,
@@ -153,6 +154,13 @@ class Face:
         from unstuck.app.nouns import SettingsNoun
 
         return SettingsNoun(self._engine)
+
+    @property
+    def signing(self) -> SigningNoun:
+        """By them nothing starts any more. The keys themselves are in no database."""
+        from unstuck.app.nouns import SigningNoun
+
+        return SigningNoun(self._engine)
 
     @property
     def stats(self) -> StatsNoun:

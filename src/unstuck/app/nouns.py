@@ -30,6 +30,7 @@ from unstuck.operations import (
     series,
     sessions,
     settings,
+    signing,
     stats,
     targets,
     tenants,
@@ -79,6 +80,7 @@ from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
 from unstuck.views.keys import KeyView, NewKeyView, SessionView
 from unstuck.views.series import SeriesView
+from unstuck.views.signing import RevocationAdded, RevocationRemoved, RevocationView
 from unstuck.views.stats import StatsView, TallyView
 from unstuck.views.why import WhyAnswer
 from unstuck.views.workers import OrderView, WorkerView
@@ -1480,6 +1482,38 @@ class SettingsNoun(Noun):
     async def areset(self, name: str, *, by: str | None = None) -> SettingView:
         """`reset` for coroutines."""
         return await self._engine.aask(settings.reset, None, by, name)
+
+
+class SigningNoun(Noun):
+    """By them nothing starts any more. The keys themselves are in no database."""
+
+    __slots__ = ()
+
+    def revocations(self) -> Page[RevocationView]:
+        """The signing keys that are revoked, the newest first: since when, by whom, why. What their file revokes
+        is not among them."""
+        return self._engine.ask(signing.revocations, None, None)
+
+    async def arevocations(self) -> Page[RevocationView]:
+        """`revocations` for coroutines."""
+        return await self._engine.aask(signing.revocations, None, None)
+
+    def revoke(self, key: str, *, reason: str | None = None, by: str | None = None) -> RevocationAdded:
+        """Revoke a signing key: whatever it signed and has not begun ends DEAD at its next claim, on every worker
+        that holds keys. What runs goes on. One that is revoked already stays so, with the reason it had."""
+        return self._engine.ask(signing.revoke, None, by, key, reason=reason)
+
+    async def arevoke(self, key: str, *, reason: str | None = None, by: str | None = None) -> RevocationAdded:
+        """`revoke` for coroutines."""
+        return await self._engine.aask(signing.revoke, None, by, key, reason=reason)
+
+    def unrevoke(self, key: str, *, by: str | None = None) -> RevocationRemoved:
+        """Take that back: what it signed starts again. What is DEAD by it stays so: see its dead letter."""
+        return self._engine.ask(signing.unrevoke, None, by, key)
+
+    async def aunrevoke(self, key: str, *, by: str | None = None) -> RevocationRemoved:
+        """`unrevoke` for coroutines."""
+        return await self._engine.aask(signing.unrevoke, None, by, key)
 
 
 class StatsNoun(Noun):

@@ -59,6 +59,7 @@ COMMANDS = [
     CommandEntry("quarantine", "quarantine", "what could not be written and waits alone: list, retry", "Guard"),
     CommandEntry("keys", "keys", "who may ask over HTTP: create, list, show, revoke, rotate", "Guard"),
     CommandEntry("sessions", "sessions", "the browsers that somebody has logged in with a key: list, end", "Guard"),
+    CommandEntry("signing", "signing", "signing keys: revoke, unrevoke, revocations", "Guard"),
     CommandEntry("audit", "audit", "who did what, and when", "Guard"),
     CommandEntry("health", "health", "is everything as it should be? for people and probes", "Operate"),
     CommandEntry("db", "db", "the database's schema: migrate, current, check", "Operate"),

@@ -18,6 +18,7 @@ from unstuck.operations import queues as queues
 from unstuck.operations import series as series
 from unstuck.operations import sessions as sessions
 from unstuck.operations import settings as settings
+from unstuck.operations import signing as signing
 from unstuck.operations import stats as stats
 from unstuck.operations import targets as targets
 from unstuck.operations import tenants as tenants
