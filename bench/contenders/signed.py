@@ -14,7 +14,7 @@ from bench.contenders.ours import APP, OnPostgresSync, OnSqliteSync, Ours
 from bench.worlds import by_hand, open_store
 from unstuck.assembly import WorkerOptions, build_worker
 from unstuck.model.signing import keeps_policy
-from unstuck.signing import Rule, SigningKey, SigningKeys, StoredCall, micros
+from unstuck.signing import SignatureRule, SigningKey, SigningKeys, StoredCall, micros
 
 HMAC = SigningKey("bench", "hmac-sha256", secret=bytes(range(32)))
 CHUNK = 1000
@@ -43,7 +43,7 @@ class Unsigned(Ours):
     def work(self) -> NoReturn:
         key = self.key()
         # A worker needs the public half alone.
-        keys = SigningKeys() if key is None else SigningKeys([key.for_verifying()], [Rule("*")])
+        keys = SigningKeys() if key is None else SigningKeys([key.for_verifying()], [SignatureRule("*")])
         options = WorkerOptions(app=APP, database=self.url(), concurrency=400, processes=2, signing=keys)
         sys.exit(build_worker(options).run())
 

@@ -156,7 +156,7 @@ def _verifies_ed25519(public: bytes, signature: bytes, text: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SignatureRule:
     """Where a signature is required: of one tenant, queue or workflow, or everywhere."""
 
     kind: Literal["tenant", "queue", "workflow", "*"]
@@ -166,7 +166,7 @@ class Rule:
         return f"{self.kind}:{self.name}" if self.name else self.kind
 
     @classmethod
-    def of(cls, text: str) -> Rule:
+    def of(cls, text: str) -> SignatureRule:
         kind, _, name = text.strip().partition(":")
         if kind == "*" and not name:
             return cls("*")
@@ -214,7 +214,7 @@ class StoredCall:
 class SigningKeys:
     """The signing keys of a process, and where it requires signatures. Falsy: it has nothing to do with them."""
 
-    def __init__(self, keys: Iterable[SigningKey] = (), required: Iterable[Rule] = ()) -> None:
+    def __init__(self, keys: Iterable[SigningKey] = (), required: Iterable[SignatureRule] = ()) -> None:
         self._keys: dict[str, SigningKey] = {}
         for key in keys:
             if key.id in self._keys:
@@ -241,12 +241,17 @@ class SigningKeys:
     def requires(self, tenant: str, queue: str, workflow: str) -> bool:
         if not self.required:
             return False
-        rules = (Rule("*"), Rule("tenant", tenant), Rule("queue", queue), Rule("workflow", workflow))
+        rules = (
+            SignatureRule("*"),
+            SignatureRule("tenant", tenant),
+            SignatureRule("queue", queue),
+            SignatureRule("workflow", workflow),
+        )
         return not self.required.isdisjoint(rules)
 
     def also_requiring(self, workflows: Iterable[str]) -> SigningKeys:
         """With what the code of an app requires besides; refuses what could then never run."""
-        return SigningKeys(self, {*self.required, *(Rule("workflow", name) for name in workflows)})
+        return SigningKeys(self, {*self.required, *(SignatureRule("workflow", name) for name in workflows)})
 
     def for_verifying(self) -> SigningKeys:
         return SigningKeys([key.for_verifying() for key in self], self.required)

@@ -51,9 +51,9 @@ options = json.loads(sys.argv[1])
 options["times"] = Times(**options["times"])
 options["queues"] = tuple(options.get("queues", ()))
 if "signing" in options:
-    from unstuck.signing import Rule, SigningKeys, read_keys
+    from unstuck.signing import SignatureRule, SigningKeys, read_keys
     given, options["signing_file"] = options["signing"], options["signing"].get("file")
-    options["signing"] = SigningKeys(read_keys(given["file"]), map(Rule.of, given.get("required", ())))
+    options["signing"] = SigningKeys(read_keys(given["file"]), map(SignatureRule.of, given.get("required", ())))
 sys.exit(build_worker(WorkerOptions(**options)).run())
 """
 

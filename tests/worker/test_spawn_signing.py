@@ -13,7 +13,7 @@ from unstuck.executor.messages import ChildAnswer, RefusedMessage, Reply, SpawnM
 from unstuck.model.job import NewJob
 from unstuck.model.signing import Envelope
 from unstuck.model.waits import Child
-from unstuck.signing import Rule, SigningKey, SigningKeys, signed
+from unstuck.signing import SignatureRule, SigningKey, SigningKeys, signed
 from unstuck.store.port import NewChild, Store
 from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.held_keys import HeldKeys
@@ -39,7 +39,7 @@ class Seen:
 
 
 def spawn(
-    store: Store, child: NewJob, keys: Iterable[SigningKey], required: Iterable[Rule] = ()
+    store: Store, child: NewJob, keys: Iterable[SigningKey], required: Iterable[SignatureRule] = ()
 ) -> tuple[Reply, Seen]:
     seen, ledger, answers = Seen(store), Ledger(), list[Reply]()
     runner = FlowCallRunner(
@@ -71,7 +71,7 @@ def test_a_child_is_signed_with_what_will_be_stored(store: Store) -> None:
     envelope = Envelope.of(made.signature or "")
     assert envelope is not None
     assert made.signed_until == envelope.expires_at
-    keys = SigningKeys([SPAWNER], [Rule("*")])
+    keys = SigningKeys([SPAWNER], [SignatureRule("*")])
     call = call_of(made)
     assert keys.problem_at_claim(call, envelope, store.now()) == "wrong_purpose"
     assert keys.problem_at_claim(replace(call, purpose="spawn"), envelope, store.now()) is None
@@ -80,7 +80,7 @@ def test_a_child_is_signed_with_what_will_be_stored(store: Store) -> None:
 
 
 def test_without_a_key_for_it_a_child_is_refused_where_it_must_be_signed(store: Store) -> None:
-    answer, seen = spawn(store, a_job(workflow="pay"), [a_key()], [Rule("workflow", "pay")])
+    answer, seen = spawn(store, a_job(workflow="pay"), [a_key()], [SignatureRule("workflow", "pay")])
 
     assert isinstance(answer, RefusedMessage)
     assert answer.type == "SignatureRefused"

@@ -24,7 +24,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.policy import Policy
 from unstuck.model.signing import Envelope
 from unstuck.model.times import Times
-from unstuck.signing import Rule, SigningKey, SigningKeys
+from unstuck.signing import SignatureRule, SigningKey, SigningKeys
 from unstuck.store.port import FeedFilter, Report, SignedFacts, Store
 from unstuck.worker.claim import Claimer
 from unstuck.worker.held_keys import HeldKeys
@@ -34,7 +34,7 @@ from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
 from unstuck.worker.verifier import Verifier
 
-EVERYWHERE = [Rule("*")]
+EVERYWHERE = [SignatureRule("*")]
 
 
 class Desk:
@@ -260,7 +260,7 @@ def test_an_unsigned_job_is_refused_exactly_where_a_signature_is_required(store:
     within = submitted(store, tenant="acme", queue="q", workflow="pay")
     beyond = submitted(store)
 
-    found = Desk(store, SigningKeys([a_key()], [Rule.of(rule)])).admitted()
+    found = Desk(store, SigningKeys([a_key()], [SignatureRule.of(rule)])).admitted()
 
     assert [job.id for job in found] == ([] if rule == "*" else [beyond.id])
     refused(store, within.id, "missing", "acme")
@@ -476,7 +476,7 @@ def test_no_claim_that_begins_after_a_revocation_starts_a_job(store: Store, stor
 
 def test_keys_are_read_again_when_their_file_changes_a_beat_later(tmp_path: Path) -> None:
     file = write_keys(tmp_path / "keys.toml", a_key())
-    held = HeldKeys(SigningKeys([a_key()], [Rule("*")]), str(file), every=10.0)
+    held = HeldKeys(SigningKeys([a_key()], [SignatureRule("*")]), str(file), every=10.0)
     assert [key.id for key in held.at(0.0)] == ["web"]
 
     write_keys(file, a_key(), a_key("new"))
