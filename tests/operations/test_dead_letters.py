@@ -128,6 +128,21 @@ def test_an_export_stops_where_it_is_large(graveyard: Graveyard, ask: Ask, monke
     assert [each.job for each in second] == [jobs_[0]]
 
 
+def test_a_list_stops_where_envelopes_are_large(
+    graveyard: Graveyard, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs_ = [graveyard.bury(signature="x" * 1000) for _ in range(3)]
+    for place in ("operations.bounds", "store.guard.dead_letters"):
+        monkeypatch.setattr(f"unstuck.{place}.MOST_CHARACTERS", 1500)
+
+    first = dead_letters.list_(ask())
+    second = dead_letters.list_(ask(), after=first.next)
+
+    assert [each.job for each in first] == [jobs_[2], jobs_[1]]
+    assert [each.job for each in second] == [jobs_[0]]
+    assert (first[0].key, dead_letters.get(ask(), jobs_[0]).signature) == (None, "x" * 1000)
+
+
 def test_filters_are_checked_and_count_as_they_list(graveyard: Graveyard, ask: Ask) -> None:
     graveyard.bury(SignatureProblem.ALTERED)
     graveyard.bury(SignatureProblem.EXPIRED, workflow="mail")
