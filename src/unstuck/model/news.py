@@ -35,22 +35,20 @@ class NewsKind(StrEnum):
 OURS: Final[tuple[str, ...]] = (*(kind.value for kind in EventKind), *(kind.value for kind in NewsKind))
 #: Kinds of ours that are still to come begin with one of these and a point, so nobody may publish under them.
 NOUNS: Final = frozenset(
-    {
-        "api",
-        "approval",
-        "blacklist",
-        "bulk",
-        "dead_letter",
-        "dlq",
-        "feed",
-        "job",
-        "key",
-        "limit",
-        "notification",
-        "pause",
+    {"api", "approval", "blacklist", "bulk", "dead_letter", "feed", "job", "key", "limit", "notification", "pause"}
+    | {
         "queue",
+        "schedule",
+        "server",
+        "setting",
+        "step",
+        "stream",
+        "target",
+        "tenant",
+        "unstuck",
+        "worker",
+        "workflow",
     }
-    | {"schedule", "server", "setting", "step", "stream", "target", "tenant", "unstuck", "worker", "workflow"}
 )
 #: What a browser's EventSource, or our stream of events, says of the connection itself.
 OF_THE_STREAM: Final = frozenset({"open", "error", "reset", "ping"})
