@@ -11,6 +11,7 @@ import pytest
 from tests.operations.conftest import Ask
 from tests.support.builders import TENANT, boom, claim_all, claimed, record, settle
 from tests.support.burying import Graveyard
+from tests.support.troubles import execute
 from unstuck.intake.bulks import is_everything
 from unstuck.model.dead_letters import REASONS
 from unstuck.model.errors import (
@@ -35,6 +36,7 @@ from unstuck.operations.table import OPERATOR, PLATFORM_ADMIN, READER, SUBMITTER
 from unstuck.signing import SigningKey, SigningKeys, StoredCall
 from unstuck.store.port import JobFilter, LetterTerms
 from unstuck.store.sql_store import SqlStore
+from unstuck.views import as_json
 
 K1 = SigningKey("k1", "hmac-sha256", secret=b"1" * 32)
 K2 = SigningKey("k2", "hmac-sha256", secret=b"2" * 32, purposes=("submit", "spawn"))
@@ -126,6 +128,33 @@ def test_an_export_stops_where_it_is_large(graveyard: Graveyard, ask: Ask, monke
 
     assert [each.job for each in first] == [jobs_[2], jobs_[1]]
     assert [each.job for each in second] == [jobs_[0]]
+
+
+def test_a_list_stops_where_envelopes_are_large(
+    graveyard: Graveyard, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs_ = [graveyard.bury(signature="x" * 1000) for _ in range(3)]
+    for place in ("operations.bounds", "store.guard.dead_letters"):
+        monkeypatch.setattr(f"unstuck.{place}.MOST_CHARACTERS", 1500)
+
+    first = dead_letters.list_(ask())
+    second = dead_letters.list_(ask(), after=first.next)
+
+    assert [each.job for each in first] == [jobs_[2], jobs_[1]]
+    assert [each.job for each in second] == [jobs_[0]]
+    assert (first[0].key, dead_letters.get(ask(), jobs_[0]).signature) == (None, "x" * 1000)
+
+
+def test_what_somebody_wrote_into_the_row_hides_no_letter(graveyard: Graveyard, store_url: str, ask: Ask) -> None:
+    deep = "[" * 50_000
+    bad, good = graveyard.bury(signature=deep), graveyard.bury()
+    execute(store_url, f"UPDATE unstuck_jobs SET payload = '{deep}' WHERE uid = '{bad}'")
+
+    whole = dead_letters.get(ask(), bad)
+
+    assert (whole.payload, whole.signature, whole.args, whole.key) == (deep, deep, (deep,), None)
+    assert [each.job for each in dead_letters.export(ask())] == [good, bad]
+    assert as_json(whole)
 
 
 def test_filters_are_checked_and_count_as_they_list(graveyard: Graveyard, ask: Ask) -> None:

@@ -36,7 +36,7 @@ class NewsKind(StrEnum):
 OURS: Final[tuple[str, ...]] = (*(kind.value for kind in EventKind), *(kind.value for kind in NewsKind))
 #: Kinds of ours that are still to come begin with one of these and a point, so nobody may publish under them.
 NOUNS: Final = frozenset(
-    {"api", "approval", "blacklist", "bulk", "dead_letter", "dlq", "feed", "job", "key", "limit", "notification"}
+    {"api", "approval", "blacklist", "bulk", "dead_letter", "feed", "job", "key", "limit", "notification"}
     | {"pause", "queue", "schedule", "security", "server", "setting", "step", "stream", "target", "tenant"}
     | {"unstuck", "worker", "workflow"}
 )

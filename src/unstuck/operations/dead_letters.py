@@ -269,7 +269,7 @@ def _page(caller: Caller, wanted: LetterFilter, before: int | None, most: int) -
     if wanted.terms.reason == SET_ASIDE or most <= 0:
         return [], False
     found = caller.store.dead_letters(caller.listed, wanted, before=before, limit=most)
-    return bounded(found, most, lambda letter: len(letter.message) + len(letter.signature or ""))
+    return bounded(found, most, lambda letter: letter.characters)
 
 
 def _aside(caller: Caller, wanted: LetterFilter) -> list[Quarantined]:

@@ -23,6 +23,7 @@ ORDER: Final[dict[str, str | None]] = {
     "jobs": "unstuck_jobs",  # a job at rest
     "waits": "unstuck_waits",  # the first answer counts
     "timers": "unstuck_timers",
+    "dead_letters": "unstuck_dead_letters",  # one verb takes it away with its run
     "line": "unstuck_line",
     "ready": "unstuck_ready",
     "breakers": "unstuck_breakers",  # marks are made and counted under them
@@ -31,11 +32,11 @@ ORDER: Final[dict[str, str | None]] = {
     "api_keys": "unstuck_api_keys",  # not revoked while it is rotated
     "browser_sessions": "unstuck_browser_sessions",  # they end with their key
 }
-#: Rows that belong to another row: a line's to its target, a timer to its job. A transaction waits for such a row
-#: only while it holds the row it belongs to, so two transactions never wait for the same one, and no circle leads
-#: through it: it may be taken at any place (an ingest seats heads in ready and takes from a line again when it wakes
-#: jobs; a cancel drops a wait's timer before the wait). A transaction without that row skips what is locked, and
-#: waits for nothing afterwards; timers of jobs that are gone belong to no row, and are the last lock that a sweep
-#: takes.
-UNDER: Final = {"line": "targets", "timers": "jobs"}
+#: Rows that belong to another row: a line's to its target, timers and dead letters to their job. A transaction waits
+#: for such a row only while it holds the row it belongs to, so two transactions never wait for the same one, and no
+#: circle leads through it: it may be taken at any place (an ingest seats heads in ready and takes from a line again
+#: when it wakes jobs; a cancel drops a wait's timer before the wait). A transaction without that row skips what is
+#: locked, and waits for nothing afterwards; timers of jobs that are gone belong to no row, and are the last lock that
+#: a sweep takes.
+UNDER: Final = {"line": "targets", "timers": "jobs", "dead_letters": "jobs"}
 RANK: Final = {name: rank for rank, name in enumerate(ORDER)}

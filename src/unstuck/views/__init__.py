@@ -92,7 +92,7 @@ def loads(text: str | None) -> Any:
     """JSON as it was stored. What cannot be read, because its row was damaged, is shown as it is."""
     try:
         return None if text is None else json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -102,5 +102,5 @@ def shown(name: str, text: str | None, hide: Redaction) -> Any:
         return loads(text)
     try:
         return None if text is None else hide.named(name, json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return REDACTED

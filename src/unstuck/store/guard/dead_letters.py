@@ -22,11 +22,13 @@ from unstuck.store.database import Row, Transaction
 from unstuck.store.guard import audit
 from unstuck.store.life import news
 from unstuck.store.life.changes import MAX_MESSAGE, cleaned
-from unstuck.store.port import DeadLetter, LetterFilter, NewLetter
+from unstuck.store.port import MOST_CHARACTERS, DeadLetter, LetterFilter, NewLetter
 from unstuck.store.rows import instant, letter_terms, packed, terms_of, text_of
 
 LINK = "/platform/dead-letters"
 _LAST = 1 << 62
+#: Rows that are read at once: each may hold an envelope that somebody has blown up.
+_AT_ONCE = 100
 
 
 def add(t: Transaction, letters: Sequence[NewLetter]) -> None:
@@ -92,18 +94,29 @@ def _notify(t: Transaction, tenant: str, workflow: str, reason: str, number: int
 def page(
     t: Transaction, tenant: str | None, filter: LetterFilter, before: int | None, limit: int
 ) -> list[DeadLetter]:
+    """Some at a time, and no more once they hold as much text as a page may. One whose job is gone is not shown."""
     statement, whose = ("dead_letters", {}) if tenant is None else ("dead_letters_of", {"tenant": tenant})
-    rows = t.all(
-        statement,
-        **whose,
-        below=_LAST if before is None else before,
-        workflow=filter.workflow,
-        queue=filter.queue,
-        most=limit,
+    asked = {
+        "workflow": filter.workflow,
+        "queue": filter.queue,
         **letter_terms(filter.terms),
         **terms_of(filter.within),
-    )
-    return [letter_of(row) for row in rows]
+    }
+    found: list[DeadLetter] = []
+    below, held = _LAST if before is None else before, 0
+    while held < MOST_CHARACTERS and (few := min(_AT_ONCE, limit - len(found))) > 0:
+        rows = t.all(statement, **whose, **asked, below=below, most=few)
+        for row in rows:
+            below = row["id"]
+            if row["uid"] is None:
+                continue
+            found.append(letter_of(row))
+            held += found[-1].characters
+            if held >= MOST_CHARACTERS:
+                break
+        if len(rows) < few:
+            break
+    return found
 
 
 def one(t: Transaction, tenant: str, uid: str) -> DeadLetter | None:

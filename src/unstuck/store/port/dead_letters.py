@@ -40,6 +40,11 @@ class DeadLetter:
     signature: str | None
     created_at: datetime
 
+    @property
+    def characters(self) -> int:
+        """What it adds to a page."""
+        return len(self.message) + len(self.signature or "")
+
 
 class LetterTerms(NamedTuple):
     """Which letters; None: not asked for. `before`, `since`: made then."""
@@ -66,7 +71,8 @@ class DeadLettersPort(Protocol):
     def dead_letters(
         self, tenant: str | None, filter: LetterFilter, *, before: int | None = None, limit: int = 100
     ) -> list[DeadLetter]:
-        """The newest first, below this number; of one tenant, or with None of all."""
+        """The newest first, below this number; of one tenant, or with None of all. Fewer, if they hold as much text
+        as a page may."""
         ...
 
     def dead_letter(self, tenant: str, job: str) -> DeadLetter | None: ...

@@ -20,34 +20,38 @@ SELECT id, tenant, queue, workflow,
  WHERE id {in :jobs BIGINT}
 
 -- name: dead_letters
--- Of all tenants, the newest first. A letter whose job is gone is not shown.
+-- Of all tenants, the newest first. uid NULL: its job is gone. Jobs are looked at when it is clear which letters these are.
 SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
-  FROM unstuck_dead_letters l
-  {by_key unstuck_jobs AS j ON j.id = l.job}
- WHERE l.id < :below
-   AND (CAST(:reason AS TEXT) IS NULL OR l.reason = CAST(:reason AS TEXT))
-   AND (CAST(:workflow AS TEXT) IS NULL OR l.workflow = CAST(:workflow AS TEXT))
-   AND (CAST(:queue AS TEXT) IS NULL OR l.queue = CAST(:queue AS TEXT))
-   AND {within l.queue l.workflow}
-   AND (CAST(:since AS BIGINT) IS NULL OR l.created_at >= CAST(:since AS BIGINT))
-   AND (CAST(:before AS BIGINT) IS NULL OR l.created_at < CAST(:before AS BIGINT))
+  FROM (SELECT *
+          FROM unstuck_dead_letters
+         WHERE id < :below
+           AND (CAST(:reason AS TEXT) IS NULL OR reason = CAST(:reason AS TEXT))
+           AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
+           AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+           AND {within queue workflow}
+           AND (CAST(:since AS BIGINT) IS NULL OR created_at >= CAST(:since AS BIGINT))
+           AND (CAST(:before AS BIGINT) IS NULL OR created_at < CAST(:before AS BIGINT))
+         ORDER BY id DESC
+         LIMIT :most) AS l
+  {by_key_or_null unstuck_jobs AS j ON j.id = l.job}
  ORDER BY l.id DESC
- LIMIT :most
 
 -- name: dead_letters_of
 -- The same of one tenant, along its own index: what others have is not looked at.
 SELECT l.id, j.uid, l.run, l.tenant, l.queue, l.workflow, l.reason, l.message, l.signature, l.created_at
-  FROM unstuck_dead_letters l
-  {by_key unstuck_jobs AS j ON j.id = l.job}
- WHERE l.tenant = :tenant AND l.id < :below
-   AND (CAST(:reason AS TEXT) IS NULL OR l.reason = CAST(:reason AS TEXT))
-   AND (CAST(:workflow AS TEXT) IS NULL OR l.workflow = CAST(:workflow AS TEXT))
-   AND (CAST(:queue AS TEXT) IS NULL OR l.queue = CAST(:queue AS TEXT))
-   AND {within l.queue l.workflow}
-   AND (CAST(:since AS BIGINT) IS NULL OR l.created_at >= CAST(:since AS BIGINT))
-   AND (CAST(:before AS BIGINT) IS NULL OR l.created_at < CAST(:before AS BIGINT))
+  FROM (SELECT *
+          FROM unstuck_dead_letters
+         WHERE tenant = :tenant AND id < :below
+           AND (CAST(:reason AS TEXT) IS NULL OR reason = CAST(:reason AS TEXT))
+           AND (CAST(:workflow AS TEXT) IS NULL OR workflow = CAST(:workflow AS TEXT))
+           AND (CAST(:queue AS TEXT) IS NULL OR queue = CAST(:queue AS TEXT))
+           AND {within queue workflow}
+           AND (CAST(:since AS BIGINT) IS NULL OR created_at >= CAST(:since AS BIGINT))
+           AND (CAST(:before AS BIGINT) IS NULL OR created_at < CAST(:before AS BIGINT))
+         ORDER BY id DESC
+         LIMIT :most) AS l
+  {by_key_or_null unstuck_jobs AS j ON j.id = l.job}
  ORDER BY l.id DESC
- LIMIT :most
 
 -- name: dead_letter
 -- Of one job the letter of its last run.
