@@ -227,8 +227,7 @@ def test_below_a_path_of_another_program_a_ticket_is_the_same(
         mounted = app.asgi(auth=lambda _: None)  # it knows nobody: neither key nor ticket is its own
         with serving(Starlette(routes=[Mount("/jobs-api", app=mounted)])) as port:
             url = f"http://127.0.0.1:{port}"
-            asked = {"json": {"path": EVENTS}, "headers": shown(key)}
-            made = httpx2.post(f"{url}/jobs-api{PATH}", **asked).json()
+            made = httpx2.post(f"{url}/jobs-api{PATH}", json={"path": EVENTS}, headers=shown(key)).json()
             assert made["url"].startswith(f"/jobs-api{EVENTS}?ticket=ust_")
             with SseReader(url, made["url"]) as reader:
                 reader.begun()
