@@ -13,6 +13,7 @@ from tests.support.parking import Stage
 from unstuck.cli.options import amount
 from unstuck.model.errors import InvalidInput
 from unstuck.model.waits import Wait, WaitKind
+from unstuck.operations import bounds
 from unstuck.store.sql_store import SqlStore
 
 
@@ -43,6 +44,18 @@ def test_finished_steps_are_listed_in_order(unstuck: Command, stage: Stage) -> N
         in unstuck("jobs", "show", attempt.id).out
     )
     assert unstuck("jobs", "steps", "nonsense").code == 3
+
+
+def test_all_steps_are_listed_however_large_they_are(
+    unstuck: Command, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = stage.begun()
+    for number in range(5):
+        stage.step(attempt, f"s{number}", f'"{"x" * 50}"')
+    monkeypatch.setattr(bounds, "MOST_CHARACTERS", 60)
+    names = [f"s{number}" for number in range(5)]
+    assert [step["name"] for step in unstuck("jobs", "steps", attempt.id, "--json").lines] == names
+    assert [line.split()[0] for line in unstuck("jobs", "steps", attempt.id).out.splitlines()[1:]] == names
 
 
 def test_a_family_is_drawn_from_the_top_with_states(unstuck: Command, store: SqlStore, stage: Stage) -> None:

@@ -44,6 +44,8 @@ class Servers:
         self._log = log
         self.ports = [_free_port(), _free_port()]
         self._running = [self._start(port) for port in self.ports]
+
+    def await_all(self) -> None:
         for port in self.ports:
             eventually(partial(_is_there, port), timeout=60)
 
@@ -88,6 +90,7 @@ def _is_there(port: int) -> bool:
 def two_servers(database: str, log: Path) -> Iterator[Servers]:
     servers = Servers(database, log)
     try:
+        servers.await_all()
         yield servers
     finally:
         servers.end()

@@ -10,12 +10,16 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from tests.server.conftest import Site, problem, running
+from tests.server.test_browser import serving
 from tests.support.builders import a_worker, claimed, submitted
 from tests.support.eventually import eventually
 from tests.support.sse import SseReader
 from tests.support.tables import ask
+from unstuck import App
 from unstuck.assembly import ServerOptions
 from unstuck.operations import keys, tickets
 from unstuck.operations.table import Caller
@@ -213,3 +217,22 @@ def test_a_guess_begins_no_write(store: SqlStore, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(store._database, "write", never)
     assert store.use_ticket("0" * 64) is None
+
+
+@SQLITE
+def test_below_a_path_of_another_program_a_ticket_is_the_same(
+    store_url: str, store: SqlStore, key: NewKeyView
+) -> None:
+    with App(store_url) as app:
+        mounted = app.asgi(auth=lambda _: None)  # it knows nobody: neither key nor ticket is its own
+        with serving(Starlette(routes=[Mount("/jobs-api", app=mounted)])) as port:
+            url = f"http://127.0.0.1:{port}"
+            made = httpx2.post(f"{url}/jobs-api{PATH}", json={"path": EVENTS}, headers=shown(key)).json()
+            assert made["url"].startswith(f"/jobs-api{EVENTS}?ticket=ust_")
+            with SseReader(url, made["url"]) as reader:
+                reader.begun()
+                job = submitted(store, tenant="acme").id
+                assert next(reader.events())["job"] == job
+            problem(httpx2.get(f"{url}{made['url']}", headers=STREAM), 401, "Unauthenticated")
+            mounted.leave()
+        mounted.close()

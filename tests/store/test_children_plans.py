@@ -55,6 +55,8 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("journal_waits", PAGE, 10),
     ("journal_children", {name: PAGE[name] for name in ("job", "skip", "most")}, 120),
     ("steps_of", {"job": 7}, 110),
+    ("steps_page", {name: PAGE[name] for name in ("job", "skip", "most", "room")}, 110),
+    ("output_marks", {"jobs": ["uid-7", "uid-8"]}, 210),
     ("drop_steps", {"job": 7}, 110),
     ("usage", {"job": 7, "run": 1}, 2),
     ("add_usage", {"job": 7, "run": 1, "token": 1, "serial": 2, "in_tree": 1, "rows": SPENT}, 2),
@@ -138,4 +140,4 @@ def test_sqlite_never_reads_a_whole_table(name: str, values: dict[str, Any], mos
 
 
 #: Parts of the statement itself, never tables.
-_OWN = {"found", "one", "p", "s", "w", "above", "needed", "counted", "CONSTANT"}
+_OWN = {"found", "one", "k", "p", "s", "w", "above", "needed", "counted", "CONSTANT"}

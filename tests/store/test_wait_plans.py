@@ -95,6 +95,7 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
         60,
     ),
     ("job_waits", {"tenant": "t11", "uid": "uid-19990"}, 3),
+    ("waits_page", {"job": 19_990, "skip": 0, "most": 50, "room": 1 << 20}, 3),
     ("forget_waits", {"jobs": DONE}, 40),
     ("forget_steps", {"jobs": DONE}, 40),
     ("forget_usage", {"jobs": DONE}, 40),

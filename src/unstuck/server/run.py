@@ -29,7 +29,7 @@ LONGEST_LEAVE = 30
 #: Seconds between two full runs of the collector. One looks at everything that lives, which is mostly those who stay,
 #: and holds up everybody: with 1500 of them for 90 ms. Left to itself it comes every few seconds, by what is
 #: allocated for requests that have long been answered.
-COLLECT_EVERY = 60
+COLLECT_EVERY = 30
 #: The collector's own third threshold: never.
 _NEVER = 1 << 30
 
