@@ -55,6 +55,7 @@ from unstuck.store.port.read import (
     Tally,
     TallyBy,
 )
+from unstuck.store.port.schedules import FiringRecord, NewFiring, Overlapped, ScheduleRecord, SchedulesPort
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.sweeps import (
     FIRST_ENDED,
@@ -116,6 +117,7 @@ __all__ = [
     "FeedEvent",
     "FeedFilter",
     "FeedPage",
+    "FiringRecord",
     "FlowPort",
     "GuardPort",
     "Hint",
@@ -136,6 +138,7 @@ __all__ = [
     "NameKind",
     "NewBulk",
     "NewChild",
+    "NewFiring",
     "NewStep",
     "NewWorker",
     "OpenRoute",
@@ -144,6 +147,7 @@ __all__ = [
     "OrderPort",
     "Origin",
     "Overdue",
+    "Overlapped",
     "Pause",
     "PauseKind",
     "Published",
@@ -153,6 +157,8 @@ __all__ = [
     "Recovered",
     "Report",
     "Route",
+    "ScheduleRecord",
+    "SchedulesPort",
     "SeenJob",
     "SeenKey",
     "SeriesPage",
@@ -193,6 +199,7 @@ class Store(
     ReadPort,
     SeriesPort,
     MetricsPort,
+    SchedulesPort,
     Protocol,
 ):
     """All the verbs."""
