@@ -34,6 +34,7 @@ ASKING = frozenset(
         "notifications",
         "quarantine",
         "queues",
+        "schedules",
         "series",
         "settings",
         "stats",

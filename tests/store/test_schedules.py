@@ -209,6 +209,7 @@ def register_schema(store: SqlStore, schema: dict[str, Any]) -> None:
 
 
 def test_a_blacklisted_workflow_is_refused_by_tick_and_by_hand(store: SqlStore, clock: StoreClock) -> None:
+    """A35: by schedule, by hand, by a range that is made up for."""
     made(store)
     store.blacklist_add(TENANT, "greet", "it hangs", "ada")
     come(store, clock)
@@ -270,8 +271,8 @@ def test_one_that_nobody_fires_is_silent(store: SqlStore, clock: StoreClock) -> 
     ("rule", "count", "missed"), [("none", 0, 60), ("last", 1, 59), ("all", 60, 0), ("capped", 10, 50)]
 )
 def test_an_hour_of_outage(store: SqlStore, clock: StoreClock, rule: str, count: int, missed: int) -> None:
-    said = {"catch_up": "all", "catch_up_most": 10} if rule == "capped" else {"catch_up": rule}
-    made(store, **{"catch_up_most": 100, **said})
+    said: dict[str, Any] = {"catch_up": "all" if rule == "capped" else rule}
+    made(store, catch_up_most=10 if rule == "capped" else 100, **said)
     first = come(store, clock, late=59 * 60 + 45)
 
     turn(store)
