@@ -81,6 +81,7 @@ class WorkflowOptions(PolicyOptions, total=False):
     key_concurrency: int | None
     key_rate: str | None
     redact: Sequence[str]
+    schedule: str | float | Mapping[str, Any] | Sequence[str | float | Mapping[str, Any]]
 
 
 class JobOptions(PolicyOptions, total=False):

@@ -198,7 +198,12 @@ class Claimer:
 
     def _register(self, served: Served) -> bool:
         workflows, queues = tuple(served.workflows.values()), sorted(served.queues)
-        held = self._store.register_workflows(workflows, worker=self._worker, queues=queues)
+        declared = served.declared
+        app = None if declared is None else declared.app
+        held = self._store.register_workflows(workflows, worker=self._worker, queues=queues, app=app)
+        if declared is not None:
+            # Behind the worker's own row: which version decides depends on who serves.
+            self._store.declare_schedules(declared.app, declared.origin, declared.code_version, declared.schedules)
         if held:
             raise StoreBusy(
                 f"somebody holds the rows of these workflows or of their limits: {', '.join(sorted(held))}"

@@ -27,7 +27,7 @@ from unstuck.worker.processes import (
     ZygoteDied,
 )
 from unstuck.worker.roster import Post, Recycled
-from unstuck.worker.served import Served
+from unstuck.worker.served import Declared, Served
 from unstuck.worker.settle import Settler
 from unstuck.worker.start_failures import died_young, never_began
 from unstuck.worker.state import WorkerState
@@ -141,7 +141,7 @@ class FleetEventHandler:
     def _on_imported(self, event: Imported) -> None:
         self._state.imported, self._state.import_error = event, None
         emit("imported", workflows=len(event.workflows), mode=event.mode, reason=event.reason)
-        self._claimer.serve(Served.of(event.workflows, self._queues))
+        self._claimer.serve(Served.of(event.workflows, self._queues, Declared.of(event)))
 
     def _on_ready(self, event: ExecutorReady, now: float) -> None:
         if post := self._state.roster.posts.get(event.executor):
