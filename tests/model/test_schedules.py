@@ -233,7 +233,7 @@ def test_what_is_kept_reads_back_as_it_was(
 
 def test_a_rule_is_told_in_words() -> None:
     assert explained(cron("0 3 * * *", "Europe/Berlin")) == "At 03:00 every day, Europe/Berlin"
-    assert explained(every(90)) == "Every 90 seconds"
+    assert explained(every(90)) == "Every 1m 30s"
 
 
 # --- what is made up for --------------------------------------------------------------------------------------------

@@ -6,14 +6,17 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from tests.conftest import Leap, StoreClock
 from tests.support.builders import TENANT, a_worker, claim_all, record, settle
 from tests.support.schedules import come, fired, made, outcomes, register, seen, the_duty, turn, verbs
+from tests.tiers import commit_on_sqlite
 from unstuck.model.errors import (
     Conflict,
     InvalidArguments,
@@ -262,6 +265,36 @@ def test_one_that_nobody_fires_is_silent(store: SqlStore, clock: StoreClock) -> 
     assert store.silent_schedules(None, 60.0) == []
     clock.advance(60)
     assert [found.name for found in store.silent_schedules(None, 60.0)] == ["nightly"]
+
+
+# --- both clock changes ---------------------------------------------------------------------------------------------
+
+
+def changes_of(zone: str, after: datetime) -> list[datetime]:
+    """The next two midnights, there, of days on which its clocks change."""
+    here = ZoneInfo(zone)
+    first = after.astimezone(here).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None) + timedelta(days=3)
+    days = [(first + timedelta(days=day)).replace(tzinfo=here) for day in range(400)]
+    return [day for day, following in pairwise(days) if day.utcoffset() != following.utcoffset()][:2]
+
+
+@commit_on_sqlite
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_time_of_day_fires_once_each_day_over_a_change_of_clocks(
+    store: SqlStore, clock: StoreClock, zone: str, place: int
+) -> None:
+    night = changes_of(zone, store.now())[place]
+    clock.advance((night - store.now()).total_seconds() - 6 * 3600)
+    made(store, "daily", cron="15 2 * * *", zone=zone)
+    made(store, "distance", cron="*/30 * * * *", zone=zone)
+    for _ in range(44):
+        come(store, clock, "distance")
+        turn(store)
+
+    assert [firing.tick.astimezone(ZoneInfo(zone)).date() for firing in fired(store, "daily")] == [night.date()]
+    ticks = [firing.tick for firing in fired(store, "distance")]
+    assert {later - tick for tick, later in pairwise(ticks)} == {timedelta(minutes=30)}
 
 
 # --- what was missed ------------------------------------------------------------------------------------------------
@@ -522,6 +555,7 @@ def test_a_backfill_makes_a_job_for_each_tick_that_has_none(store: SqlStore, clo
     assert [firing.tick for firing in made_up] == [first + place * MINUTE for place in range(-2, 5)]
     assert len(jobs(store)) == 7
     assert verbs(store).backfill("nightly", first - 2 * MINUTE, first + 4 * MINUTE) == []
+    assert [action.verb for action in store.audit(TENANT)] == ["schedules.backfill", "schedules.create"]
     assert len(jobs(store)) == 7
     with pytest.raises(InvalidInput, match="not over yet"):
         verbs(store).backfill("nightly", first, clock.now() + timedelta(hours=1))

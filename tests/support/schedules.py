@@ -65,7 +65,7 @@ def come(store: Store, clock: StoreClock, name: str = "nightly", late: float = 1
 
 def fired(store: Store, name: str = "nightly") -> list[FiringRecord]:
     """The oldest first."""
-    return store.firings(seen(store, name).number)[::-1]
+    return store.firings(seen(store, name).number, limit=1000)[::-1]
 
 
 def outcomes(store: Store, name: str = "nightly") -> list[str]:

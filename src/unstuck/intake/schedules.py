@@ -107,7 +107,7 @@ class ScheduleVerbs:
             found = self.get(name)
             # Between the ticks, which are whole milliseconds: it takes the place of none of them.
             at = found.now.replace(microsecond=found.now.microsecond | 1)
-            if (fired := self._fire(NewFiring(found, at, "run_now", "fired", by=self._by))) is not None:
+            if (fired := self._fire(NewFiring(found, at, "run_now", "fired", by=self._by, told={}))) is not None:
                 return fired
         raise Conflict(f"schedule {name} is changed by others all the time; try again")
 
@@ -133,7 +133,9 @@ class ScheduleVerbs:
         fired: list[FiringRecord] = []
         for tick in wanted:
             for _ in range(_TRIES):
-                made = self._fire(NewFiring(found, tick, "backfill", "fired", overlap=how, by=self._by))
+                # One line of audit for all of them, with the first that makes a job.
+                told = None if fired else {"since": since.isoformat(), "until": until.isoformat()}
+                made = self._fire(NewFiring(found, tick, "backfill", "fired", overlap=how, by=self._by, told=told))
                 if made is not None or (newer := self.get(name)).version == found.version:
                     break  # or it has its job already
                 found = newer

@@ -28,6 +28,7 @@ from itertools import islice, pairwise, takewhile
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from unstuck.model.errors import InvalidInput, quoted
+from unstuck.model.wording import duration
 
 Overlap = Literal["allow", "skip", "queue", "cancel"]
 CatchUp = Literal["none", "last", "all"]
@@ -409,7 +410,7 @@ class DeclaredSchedule:
 def explained(spec: ScheduleSpec) -> str:
     """The rule as a sentence."""
     if spec.every is not None:
-        return f"Every {spec.every:g} seconds"
+        return f"Every {duration(spec.every)}"
     from cronsim import CronSim
 
     try:

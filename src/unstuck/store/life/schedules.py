@@ -218,8 +218,8 @@ def fire(t: Transaction, firing: NewFiring, numbers: Numbers | None, key_life: f
         submit.submit(t, [job], numbers, key_life)
     if is_tick:
         _move_on(t, row, seen.spec, decided)
-    elif added is not None:
-        told = {"tick": decided.tick.isoformat(), "job": None if job is None else job.id, "reason": decided.reason}
+    elif added is not None and decided.told is not None:
+        told = {**decided.told, "job": None if job is None else job.id, "reason": decided.reason}
         audit.note(t, decided.by or "?", f"schedules.{decided.kind}", seen.name, seen.tenant, told)
     if added is None:
         return None

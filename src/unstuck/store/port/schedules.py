@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import (
@@ -76,6 +76,8 @@ class NewFiring:
     by: str | None = None
     ticks: int = 1
     first: datetime | None = None
+    #: What the audit says besides its job; None: nothing is written there.
+    told: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
