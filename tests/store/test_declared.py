@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_worker
 from tests.support.schedules import SCHEMA, come, fired, made, outcomes, seen, turn, verbs
+from tests.support.tables import ask, counts_of_tables
 from unstuck.model.errors import DeclaredByCode, ScheduleExists
 from unstuck.model.job import WorkerRecord, WorkflowRecord
 from unstuck.model.policy import Policy
@@ -118,7 +119,6 @@ def test_what_a_person_made_or_another_app_declares_stays_theirs(store: SqlStore
 
 
 def test_an_app_that_never_declared_any_writes_nothing(store: SqlStore, store_url: str) -> None:
-    from tests.support.tables import counts_of_tables
 
     deploy(store, "v1")
     assert counts_of_tables(store_url)["unstuck_declared"] == 0
@@ -128,3 +128,16 @@ def test_what_cannot_be_read_is_refused_alone(store: SqlStore) -> None:
     _, refused = deploy(store, "v1", DeclaredSchedule(TENANT, "odd", "[oops"), said())
     assert "it cannot be read" in refused[0]
     assert names(store) == ["nightly"]
+
+
+def test_versions_that_nobody_runs_are_forgotten_but_for_the_last(
+    store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
+    for version in ("v1", "v2", "v3"):
+        worker, _ = deploy(store, version, said())
+        if version != "v2":
+            store.unregister_worker(worker.number)
+        clock.advance(1)
+    clock.advance(days=8)
+    store.forget_firings(7 * 86400.0)
+    assert ask(store_url, "SELECT code_version FROM unstuck_declared ORDER BY code_version") == [("v2",), ("v3",)]

@@ -14,9 +14,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.conftest import Leap, StoreClock
-from tests.support.builders import TENANT, a_worker, claim_all, record, settle
+from tests.support.budgets import endless
+from tests.support.builders import TENANT, a_worker, chance, claim_all, record, settle
 from tests.support.schedules import come, fired, made, outcomes, register, seen, the_duty, turn, verbs
+from tests.support.troubles import execute
 from tests.tiers import commit_on_sqlite
+from unstuck.intake.schedules import job_of
 from unstuck.model.errors import (
     Conflict,
     InvalidArguments,
@@ -28,12 +31,14 @@ from unstuck.model.errors import (
     UnknownWorkflowName,
     WorkflowBlacklisted,
 )
+from unstuck.model.job import NewJob, WorkflowRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.policy import Policy
 from unstuck.model.schedules import ScheduleState
 from unstuck.model.settlement import ErrorInfo, Returned, Stuck
 from unstuck.store.drivers.connect import open_database
 from unstuck.store.drivers.leaps import Witness
-from unstuck.store.port import JobFilter, Limit, NewFiring, Pause
+from unstuck.store.port import JobFilter, Limit, NewFiring, Pause, ScheduleRecord
 from unstuck.store.sql_store import SqlStore
 
 MINUTE = timedelta(minutes=1)
@@ -65,8 +70,6 @@ def test_a_tick_becomes_a_job_once_and_says_which(store: SqlStore, clock: StoreC
 
 def test_the_duty_rests_until_the_next_tick_and_no_longer_than_a_sweep(store: SqlStore, clock: StoreClock) -> None:
     duty = the_duty(store)
-    from tests.support.budgets import endless
-
     duty.tick(0.0, endless())
     assert duty.every == 5.0
     schedule = made(store, every=3600.0)
@@ -91,15 +94,12 @@ def test_two_that_fire_at_once_fire_once(store: SqlStore, store_url: str, clock:
     assert [job.id for job in jobs(store)] == [jobs_of[0].id]
 
 
-def verbs_job(store: SqlStore, schedule: Any) -> Any:
-    from unstuck.intake.schedules import job_of
-
+def verbs_job(store: SqlStore, schedule: ScheduleRecord) -> NewJob:
+    assert schedule.next_tick is not None
     return job_of(store, TENANT, schedule.name, schedule.spec, schedule.next_tick)
 
 
 def uid() -> str:
-    from tests.support.builders import chance
-
     return chance.job_id()
 
 
@@ -205,9 +205,6 @@ def test_arguments_that_no_longer_fit_are_a_recorded_refusal_and_the_next_tick_c
 
 
 def register_schema(store: SqlStore, schema: dict[str, Any]) -> None:
-    from unstuck.model.job import WorkflowRecord
-    from unstuck.model.policy import Policy
-
     store.register_workflows([WorkflowRecord("greet", "v2", "default", Policy(), schema)])
 
 
@@ -601,20 +598,19 @@ def test_a_list_goes_page_by_page_and_tenants_see_their_own(store: SqlStore) -> 
     assert [each.tenant for each in store.schedules(None)] == [TENANT] * 3 + ["other"]
 
 
-def test_a_damaged_schedule_keeps_no_other_from_its_turn(store: SqlStore, store_url: str, clock: StoreClock) -> None:
-    from tests.support.troubles import execute
-
+@pytest.mark.parametrize("body", ['{"workflow": "greet", "every": "x"}', "[oops", "[]", "7", '{"cron": "0 3 * * *"}'])
+def test_a_damaged_schedule_keeps_no_other_from_its_turn(
+    store: SqlStore, store_url: str, clock: StoreClock, body: str
+) -> None:
     made(store, "broken")
     made(store, "sound")
-    execute(
-        store_url,
-        """UPDATE unstuck_schedules SET body = '{"workflow": "greet", "every": "x"}' WHERE name = 'broken'""",
-    )
+    execute(store_url, f"UPDATE unstuck_schedules SET body = '{body}' WHERE name = 'broken'")
     come(store, clock, "sound")
     turn(store)
+
     assert outcomes(store, "sound") == ["fired"]
-
-
-def test_closing(store_url: str) -> None:
-    with closing(SqlStore(open_database(store_url))) as opened:
-        assert opened.next_schedule() is None
+    assert [each.name for each in store.schedules(TENANT)] == ["broken", "sound"]
+    clock.advance(120)
+    assert "broken" in [each.name for each in store.silent_schedules(TENANT, 60.0)]
+    verbs(store).pause("broken")
+    assert verbs(store).delete("broken").name == "broken"

@@ -265,7 +265,9 @@ def _zone(name: str) -> Any:
 
 
 def ticks(spec: ScheduleSpec, after: datetime) -> Iterator[datetime]:
-    """Its ticks after this instant, in order, in UTC."""
+    """Its ticks after this instant, in order, in UTC. None of what has no rule."""
+    if spec.cron is None and spec.every is None:
+        return iter(())
     if spec.begin_at is not None:
         after = max(after, spec.begin_at - _MICROSECOND)
     found = _intervals(spec, after) if spec.every is not None else _cron(spec, after)

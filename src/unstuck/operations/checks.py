@@ -60,7 +60,14 @@ TROUBLES = frozenset(
 
 
 #: Roles that only tell, tidy up or share, and those about a single job: without them all others go their way.
-_TIDY = ("janitor/alerts", "janitor/retention", "janitor/unread", "claim/weights", settle_of(0)[:-1])
+_TIDY = (
+    "janitor/alerts",
+    "janitor/retention",
+    "janitor/unread",
+    "claim/weights",
+    "claim/schedules",
+    settle_of(0)[:-1],
+)
 
 
 def answered(name: str, ok: bool, detail: str, *, fatal: bool = True) -> CheckView:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from unstuck.model.errors import Conflict, InvalidInput, StoreError, UnstuckError
-from unstuck.model.payload import clean_text
+from unstuck.model.payload import check_name, clean_text
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec, plainly
 from unstuck.store.database import Database, Row, Transaction
-from unstuck.store.guard import audit
+from unstuck.store.guard import audit, isolation
 from unstuck.store.life import schedules
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.rows import packed
@@ -48,21 +49,21 @@ def declare(
                 f"app {app} is {other['origin']} (version {other['code_version']}, with live workers) and {origin}: "
                 "two apps of one name would remove each other's schedules; give one of them another name: App(name=…)"
             )
-            audit.notify(t, REFUSED, told, f"/schedules?app={app}", "warning")
+            _notify(t, app, told)
             return [told]
         mine = next((row for row in rows if row["code_version"] == code_version), None)
         if mine is None or mine["body"] != body or mine["origin"] != origin:
             t.run("declare", app=app, code_version=code_version, origin=origin, body=body)
         return []
 
-    return database.write(work) or _reconcile(database, app)[1]
+    return database.write(work, patience=isolation.PATIENCE) or _reconcile(database, app)[1]
 
 
 def _plain(body: str) -> str:
     """As it will stand, lest it seem to differ for ever; what cannot be read is refused when it is to be made."""
     try:
         return plainly(ScheduleSpec.from_json(body)).to_json()
-    except (ValueError, TypeError):
+    except schedules.UNREADABLE:
         return body
 
 
@@ -76,16 +77,22 @@ def _reconcile(database: Database, app: str) -> tuple[int, list[str]]:
     changed, refused = 0, list[str]()
     for each in database.read(lambda t: _wrong(t, app)):
         try:
-            changed += database.write(lambda t, each=each: _mend(t, app, each))  # type: ignore[misc]
+            mend = partial(_mend, app=app, each=each)
+            changed += database.write(mend, patience=isolation.PATIENCE)
         except StoreError:
             raise
         except UnstuckError as error:
             told = f"schedule {each.name} of app {app} was not taken from its code: {error}"
             refused.append(told)
-            database.write(lambda t, told=told: audit.notify(t, REFUSED, told, f"/schedules?app={app}", "warning"))  # type: ignore[misc]
+            tell = partial(_notify, app=app, told=told)
+            database.write(tell, patience=isolation.PATIENCE)
     for told in refused:
         emit("schedule_refused", level=logging.WARNING, app=app, problem=clean_text(told, MAX_MESSAGE))
     return changed, refused
+
+
+def _notify(t: Transaction, app: str, told: str) -> bool:
+    return audit.notify(t, REFUSED, told, f"/schedules?app={app}", "warning")
 
 
 def _wrong(t: Transaction, app: str) -> list[DeclaredSchedule]:
@@ -125,6 +132,8 @@ def _mend(t: Transaction, app: str, each: DeclaredSchedule) -> int:
             return 0
         schedules.remove(t, row, by)
         return 1
+    check_name(said.tenant, "tenant")
+    check_name(said.name, "schedule")
     spec = _spec(said)
     if row is None or row["removed_at"] is not None:
         schedules.create(t, said.tenant, said.name, spec, by, owner=app)
@@ -141,5 +150,5 @@ def _mend(t: Transaction, app: str, each: DeclaredSchedule) -> int:
 def _spec(said: DeclaredSchedule) -> ScheduleSpec:
     try:
         return ScheduleSpec.from_json(said.body)
-    except (ValueError, TypeError) as error:
+    except schedules.UNREADABLE as error:
         raise InvalidInput(f"it cannot be read: {error!r}") from None

@@ -18,6 +18,7 @@ The jobs that `cancel` is to stop are asked behind the commit, by what the firin
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -43,11 +44,13 @@ from unstuck.store.life.changes import MAX_MESSAGE, ahead_of, moment
 from unstuck.store.order.name_ids import Numbers
 from unstuck.store.port import FiringRecord, NewFiring, Overlapped, ScheduleRecord
 from unstuck.store.rows import instant, instant_or_none, microseconds, span
+from unstuck.telemetry import emit
 
 _LAST = 1 << 62
 #: Open firings that one look goes through.
 MOST_OPEN = 1000
 SILENT = "Schedule fell silent"
+UNREADABLE = (ValueError, TypeError, AttributeError)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -107,7 +110,7 @@ def update(t: Transaction, tenant: str, name: str, spec: ScheduleSpec, by: str, 
 def change(t: Transaction, row: Row, spec: ScheduleSpec, by: str, owner: str | None) -> None:
     """A new version of a schedule that this transaction has locked."""
     checked = rules_of_ticks.checked(spec, _clock(row, spec), rules(t))
-    was = ScheduleSpec.from_json(row["body"])
+    was = record_of(row).spec
     body, number = checked.to_json(), row["id"]
     t.run("change_schedule", number=number, owner=owner, workflow=checked.workflow, body=body, by=by)
     if row["removed_at"] is not None or checked.when != was.when or checked.jitter != was.jitter:
@@ -125,7 +128,7 @@ def delete(t: Transaction, tenant: str, name: str, by: str) -> ScheduleRecord:
     if row["owner"] is not None:
         raise DeclaredByCode(name, row["owner"])
     t.run("delete_schedule", number=row["id"])
-    audit.note(t, by, "schedules.delete", name, tenant, _told(ScheduleSpec.from_json(row["body"])))
+    audit.note(t, by, "schedules.delete", name, tenant, _told(record_of(row).spec))
     return replace(record_of(row), removed_at=instant(row["now"]), next_tick=None, due_at=None)
 
 
@@ -137,7 +140,7 @@ def pause(
     end = None if until is None else microseconds(until)
     who = clean_text(by, 200)
     t.run("pause_schedule", number=row["id"], until=end, by=who, reason=why)
-    spec = ScheduleSpec.from_json(row["body"])
+    spec = record_of(row).spec
     _expect(t, {**row, "paused_at": row["now"], "paused_until": end}, spec, _clock(row, spec))
     told = {"until": None if until is None else until.isoformat(), "reason": why}
     audit.note(t, who, "schedules.pause", name, tenant, told)
@@ -186,7 +189,14 @@ def next_in(t: Transaction) -> float | None:
 
 
 def due(t: Transaction, batch: int) -> list[ScheduleRecord]:
-    return [record_of(row) for row in t.all("due_schedules", batch=batch)]
+    """One that cannot be read keeps no other from its turn; lists show it, and health tells that nobody fires it."""
+    found = []
+    for row in t.all("due_schedules", batch=batch):
+        try:
+            found.append(record_of(row, ScheduleSpec.from_json(row["body"])))
+        except UNREADABLE as problem:
+            emit("schedule_unreadable", level=logging.WARNING, schedule=row["name"], problem=repr(problem))
+    return found
 
 
 def fire(t: Transaction, firing: NewFiring, numbers: Numbers | None, key_life: float) -> FiringRecord | None:
@@ -333,8 +343,13 @@ def _told(spec: ScheduleSpec) -> dict[str, Any]:
     return {k: v for k, v in json.loads(spec.to_json()).items() if k not in ("args", "kwargs")}
 
 
-def record_of(row: Row) -> ScheduleRecord:
-    spec = ScheduleSpec.from_json(row["body"])
+def record_of(row: Row, spec: ScheduleSpec | None = None) -> ScheduleRecord:
+    """Of a row that was damaged nothing but its workflow: who reads it must still see the others."""
+    if spec is None:
+        try:
+            spec = ScheduleSpec.from_json(row["body"])
+        except UNREADABLE:
+            spec = ScheduleSpec(row["workflow"])
     return ScheduleRecord(
         number=row["id"],
         tenant=row["tenant"],

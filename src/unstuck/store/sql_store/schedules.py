@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from unstuck.model.schedules import DeclaredSchedule, ScheduleRules, ScheduleSpec
+from unstuck.store.database import Transaction
 from unstuck.store.guard import isolation
 from unstuck.store.life import declared as declarations
 from unstuck.store.life import schedules, submit
@@ -83,7 +84,12 @@ class SqlSchedules(SqlVerbs):
 
     def forget_firings(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         kept = span(retention)
-        return self._database.write(lambda t: t.run("forget_firings", retention=kept, batch=batch, past=past))
+
+        def forget(t: Transaction) -> int:
+            t.run("forget_declared", retention=kept)
+            return t.run("forget_firings", retention=kept, batch=batch, past=past)
+
+        return self._database.write(forget)
 
     def declare_schedules(
         self, app: str, origin: str, code_version: str, declared: Sequence[DeclaredSchedule]
