@@ -20,6 +20,7 @@ from unstuck.model.errors import CanaryNotCompleted as CanaryNotCompleted
 from unstuck.model.errors import Cancelled as Cancelled
 from unstuck.model.errors import ChildrenFailed as ChildrenFailed
 from unstuck.model.errors import Conflict as Conflict
+from unstuck.model.errors import DeclaredByCode as DeclaredByCode
 from unstuck.model.errors import ErrorType as ErrorType
 from unstuck.model.errors import EventConflict as EventConflict
 from unstuck.model.errors import Fail as Fail
@@ -49,6 +50,7 @@ from unstuck.model.errors import NotWaiting as NotWaiting
 from unstuck.model.errors import OtherCount as OtherCount
 from unstuck.model.errors import OutcomeUnknown as OutcomeUnknown
 from unstuck.model.errors import Retry as Retry
+from unstuck.model.errors import ScheduleExists as ScheduleExists
 from unstuck.model.errors import SchemaMismatch as SchemaMismatch
 from unstuck.model.errors import SignatureRefused as SignatureRefused
 from unstuck.model.errors import StaleCursor as StaleCursor
@@ -61,6 +63,7 @@ from unstuck.model.errors import StoreUnavailable as StoreUnavailable
 from unstuck.model.errors import TargetDeadlock as TargetDeadlock
 from unstuck.model.errors import TooManyAttempts as TooManyAttempts
 from unstuck.model.errors import TooManyQueued as TooManyQueued
+from unstuck.model.errors import TooManySchedules as TooManySchedules
 from unstuck.model.errors import Unauthenticated as Unauthenticated
 from unstuck.model.errors import UnknownBulk as UnknownBulk
 from unstuck.model.errors import UnknownJob as UnknownJob
@@ -68,6 +71,7 @@ from unstuck.model.errors import UnknownKey as UnknownKey
 from unstuck.model.errors import UnknownNotification as UnknownNotification
 from unstuck.model.errors import UnknownOrder as UnknownOrder
 from unstuck.model.errors import UnknownProcess as UnknownProcess
+from unstuck.model.errors import UnknownSchedule as UnknownSchedule
 from unstuck.model.errors import UnknownSession as UnknownSession
 from unstuck.model.errors import UnknownSetting as UnknownSetting
 from unstuck.model.errors import UnknownTarget as UnknownTarget
@@ -81,6 +85,7 @@ from unstuck.model.errors import WrongArguments as WrongArguments
 from unstuck.model.lifecycle import JobState as JobState
 from unstuck.model.lifecycle import Shown as Shown
 from unstuck.model.policy import Policy as Policy
+from unstuck.model.schedules import ScheduleState as ScheduleState
 from unstuck.model.waits import Answer as Answer
 from unstuck.model.waits import ChildEnd as ChildEnd
 from unstuck.model.waits import ChildRef as ChildRef
@@ -147,6 +152,9 @@ from unstuck.views.jobs import StackView as StackView
 from unstuck.views.keys import KeyView as KeyView
 from unstuck.views.keys import NewKeyView as NewKeyView
 from unstuck.views.keys import SessionView as SessionView
+from unstuck.views.schedules import FiringView as FiringView
+from unstuck.views.schedules import ScheduleView as ScheduleView
+from unstuck.views.schedules import TicksView as TicksView
 from unstuck.views.series import PointView as PointView
 from unstuck.views.series import SeriesView as SeriesView
 from unstuck.views.signing import RevocationAdded as RevocationAdded
@@ -201,6 +209,7 @@ __all__ = [
     "Context",
     "CountView",
     "Decision",
+    "DeclaredByCode",
     "ErrorType",
     "EventConflict",
     "EventView",
@@ -208,6 +217,7 @@ __all__ = [
     "Fail",
     "FeedEventView",
     "FilterView",
+    "FiringView",
     "GoneProcess",
     "HealthView",
     "IdConflict",
@@ -268,6 +278,9 @@ __all__ = [
     "RevocationRemoved",
     "RevocationView",
     "RoleView",
+    "ScheduleExists",
+    "ScheduleState",
+    "ScheduleView",
     "SchemaMismatch",
     "SentView",
     "SeriesView",
@@ -293,8 +306,10 @@ __all__ = [
     "TargetWhole",
     "TenantView",
     "TenantWhole",
+    "TicksView",
     "TooManyAttempts",
     "TooManyQueued",
+    "TooManySchedules",
     "TreeSpent",
     "TreeUsageView",
     "Unauthenticated",
@@ -304,6 +319,7 @@ __all__ = [
     "UnknownNotification",
     "UnknownOrder",
     "UnknownProcess",
+    "UnknownSchedule",
     "UnknownSession",
     "UnknownSetting",
     "UnknownTarget",

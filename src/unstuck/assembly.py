@@ -16,9 +16,11 @@ from unstuck.model.times import Times
 from unstuck.signing import NO_KEYS, SigningKeys
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from unstuck.clock import Clock
     from unstuck.janitor.janitor import Duty, Janitor
-    from unstuck.model.job import WorkerRecord
+    from unstuck.model.job import NewJob, WorkerRecord
     from unstuck.model.policy import Policy
     from unstuck.observe.recorder import Recorder
     from unstuck.operations.keyring import Keyring
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from unstuck.server.run import HttpServer
     from unstuck.server.who import Auth
     from unstuck.store.drivers.leaps import Witness
-    from unstuck.store.port import Store
+    from unstuck.store.port import ScheduleRecord, Store
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.readiness import Readiness
     from unstuck.worker.shutdown import Shutdown
@@ -408,6 +410,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.overdue import OverdueDuty
     from unstuck.janitor.pauses import PausesDuty
     from unstuck.janitor.retention import retention
+    from unstuck.janitor.schedules import SchedulesDuty
     from unstuck.janitor.series import EnqueuedDuty, SeriesDuty
     from unstuck.janitor.timers import TimersDuty
     from unstuck.janitor.unread import UnreadDuty
@@ -427,6 +430,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         InboxDuty(store, times),
         ChildrenDuty(store, times),
         BulksDuty(store, times),
+        SchedulesDuty(store, times, _tick_jobs(store, times)),
     ]
     keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
     keeping += [
@@ -438,6 +442,16 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     ]
     keeping.append(AlertsDuty(store, times, _reasons(store, times)))
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
+
+
+def _tick_jobs(store: Store, times: Times) -> Callable[[ScheduleRecord, datetime], NewJob]:
+    """The job of a tick, for the janitor, which must not import `intake`."""
+    from unstuck.intake.schedules import job_of
+
+    def make(schedule: ScheduleRecord, tick: datetime) -> NewJob:
+        return job_of(store, schedule.tenant, schedule.name, schedule.spec, tick, times.max_timeout)
+
+    return make
 
 
 def _reasons(store: Store, times: Times) -> Callable[[str, str], tuple[str, str] | None]:

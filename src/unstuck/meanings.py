@@ -90,6 +90,11 @@ WORKFLOW_OPTIONS: dict[str, tuple[str, str, str]] = {
     "rate": ("none", '`"5/s"`, `"100/m"`, `"1000/12h"`', "how many of them start in a time"),
     "key_concurrency": ("none", "1 to 1,000,000; needs `limit_key`", "how many jobs of each limit key run at once"),
     "key_rate": ("none", "as `rate`; needs `limit_key`", "how many jobs of each limit key start in a time"),
+    "schedule": (
+        "none",
+        '`"0 3 * * *"`, `"5m"`, or a mapping: `{"cron": …, "zone": …}`',
+        "runs by the clock ([schedules](schedules.md))",
+    ),
     "redact": ("nothing", '`["card", "customer.iban"]`', "what of its jobs' data only admins see"),
     "require_signature": ("`False`", "`True` or `False`", "nothing of it is accepted or run that nobody signed"),
     "retry_on": ("every exception", "an exception class, or several", "after which failures it is tried again"),

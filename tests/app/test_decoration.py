@@ -63,7 +63,7 @@ def test_a_workflow_called_directly_is_the_plain_function(app: App) -> None:
         ({"timeout": 0}, "timeout"),
         ({"timeout": "1m"}, "timeout='1m' is not a number of seconds: write 60, or \"unlimited\""),
         ({"backoff": 3}, "no option backoff; backoff_base, backoff_factor and backoff_cap say"),
-        ({"cron": "* * * * *"}, "no option cron; schedules are not built yet"),
+        ({"cron": "* * * * *"}, "no option cron; write schedule="),
         ({"max_attempts": 4}, "max_attempts=4 is retries=3"),
         ({"priority": 4}, r"priority is an option of a job, not of a workflow: pay.using\(priority=…\)"),
         ({"retries": -1}, "retries"),

@@ -35,6 +35,7 @@ ASKING = frozenset(
         "notifications",
         "quarantine",
         "queues",
+        "schedules",
         "series",
         "settings",
         "stats",

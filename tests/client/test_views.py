@@ -51,6 +51,11 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
     here.blacklist.add("bill", reason="bad")
     here.settings.set("breaker_tenants", 7)
     bulk = here.bulks.start("cancel", workflow="bill")
+    here.schedules.create(
+        "nightly", "note", cron="0 3 * * *", zone="Europe/Berlin", args=["by the clock"], tags=["a"]
+    )
+    here.schedules.run_now("nightly")
+    here.schedules.pause("nightly", seconds=600, reason="lunch")
     key = here.keys.create("reader", role="reader")
     here.keys.revoke(key.id)
     # Once there was a key, the server asks for one.
@@ -65,6 +70,7 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
         "number": [bulk.number],
         "key": [key.id],
         "order": [order.number],
+        "schedule": ["nightly"],
         "admin": admin.key,
     }
 

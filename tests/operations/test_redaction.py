@@ -22,7 +22,7 @@ from unstuck.model.redaction import REDACTED
 from unstuck.model.settlement import Parked, Returned
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.observe.stream import Stream
-from unstuck.operations import approvals, bulks, events, jobs, targets, workflows
+from unstuck.operations import approvals, bulks, events, jobs, schedules, targets, workflows
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Caller, Operation, Role
 from unstuck.store.port import AttemptOutput, Share
@@ -96,6 +96,7 @@ def told(answer: Any) -> str:
 def asked(paid: Paid, bulk: int, caller: Caller) -> Iterator[tuple[Operation[Any, Any], str]]:
     """Every operation that an operator may ask too and that changes nothing, with what it tells of the job."""
     things = {"job": paid.id, "number": bulk, "target": "t1", "workflow": "pay", "name": "breaker_tenants"}
+    things["schedule"] = "nightly"
     for operation in OPERATIONS.values():
         allowed = INCLUDED[caller.role] & INCLUDED[Role.OPERATOR]
         if operation.entry.role not in allowed or operation.entry.effect == "change":
@@ -110,13 +111,14 @@ def asked(paid: Paid, bulk: int, caller: Caller) -> Iterator[tuple[Operation[Any
 TELL = {
     "jobs.list", "jobs.get", "jobs.wait", "jobs.attempts", "jobs.history", "jobs.logs", "jobs.follow_logs",
     "jobs.steps", "jobs.partials", "jobs.follow_partials", "jobs.waits", "bulks.list", "bulks.get", "audit.list",
-    "events.list", "events.follow",
+    "events.list", "events.follow", "schedules.list", "schedules.get",
 }  # fmt: skip
 
 
 def test_no_operation_tells_anybody_but_admins_what_is_redacted(ask: Ask, store: SqlStore) -> None:
     paid = Paid(store)
     bulk = bulks.start(ask(), "cancel", argument=("card", CANARY)).number
+    schedules.create(ask(), "nightly", "pay", every=60, args=[CANARY, {"iban": CANARY}], kwargs={"also": ALSO})
     for role in ADMINS:
         telling = {operation.name for operation, text in asked(paid, bulk, ask(role=role)) if CANARY in text}
         assert telling == TELL

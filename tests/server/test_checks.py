@@ -27,7 +27,19 @@ from unstuck.model.job import WorkflowRecord
 from unstuck.model.keys import SECRETS, id_in, spell
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import ErrorInfo, Raised
-from unstuck.operations import blacklist, bulks, events, keyring, keys, limits, pauses, queues, targets, workflows
+from unstuck.operations import (
+    blacklist,
+    bulks,
+    events,
+    keyring,
+    keys,
+    limits,
+    pauses,
+    queues,
+    schedules,
+    targets,
+    workflows,
+)
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.routes import PREFIX, routes
 from unstuck.operations.table import INCLUDED, Caller, Role
@@ -179,7 +191,7 @@ def _with_id(ident: str) -> str:
 
 CANARY = "CANARY77"
 #: Names of the other tenant's; an answer repeats what it was asked about, so they are not the canary itself.
-FOREIGN = {"queue": "q77x", "workflow": "w77x", "target": "t77x", "limit": "l77x"}
+FOREIGN = {"queue": "q77x", "workflow": "w77x", "target": "t77x", "limit": "l77x", "schedule": "s77x"}
 
 
 def inhabited(store: SqlStore) -> str:
@@ -204,6 +216,8 @@ def inhabited(store: SqlStore) -> str:
     targets.pause(beta, FOREIGN["target"], reason=CANARY)
     workflows.pause(beta, FOREIGN["workflow"], reason=CANARY)
     limits.key(beta, FOREIGN["limit"], concurrency=1)
+    schedules.create(beta, FOREIGN["schedule"], "greet", every=60, kwargs={"name": CANARY}, tags=[CANARY])
+    schedules.run_now(beta, FOREIGN["schedule"])
     blacklist.add(beta, FOREIGN["workflow"], reason=CANARY)
     bulks.start(beta, "cancel", tag="nobody", reason=CANARY)
     a_key(store, "reader", "beta", CANARY)
@@ -457,6 +471,13 @@ def requests(job: dict[str, str], key: str, session: int) -> Iterator[tuple[str,
     yield "signing.revoke", "POST", "/signing/web/revoke", {"reason": "stolen"}
     yield "signing.unrevoke", "POST", "/signing/web/unrevoke", {}
     yield "workers.drain", "POST", "/workers/drain", {"every": True}
+    yield "schedules.create", "POST", "/schedules", {"name": "s", "workflow": "greet", "cron": "@daily"}
+    yield "schedules.update", "PATCH", "/schedules/s", {"priority": 3}
+    for verb in ("pause", "resume", "run_now"):
+        yield f"schedules.{verb}", "POST", f"/schedules/s/{verb.replace('_', '-')}", {}
+    day = "2020-02-29T00:00:00Z"
+    yield "schedules.backfill", "POST", "/schedules/s/backfill", {"since": day, "until": day}
+    yield "schedules.delete", "DELETE", "/schedules/s", None
 
 
 #: Done through the same two functions as those above, and each takes a situation of its own.

@@ -12,11 +12,13 @@ from tests.conftest import StoreClock
 from tests.store.test_fold import OUTCOMES
 from tests.support.builders import TENANT, a_job, a_worker, boom, chance, claim_all
 from tests.support.lock_steps import LockWatch, locks_of
+from tests.support.schedules import made, turn, verbs
 from unstuck.model.bulk import BulkVerb
 from unstuck.model.errors import UnstuckError
 from unstuck.model.job import ClaimedJob, WorkerRecord
 from unstuck.model.keys import NewKey
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import ErrorInfo, Parked, Stuck
 from unstuck.model.waits import Answer, Wait, WaitKind
 from unstuck.store.database import Database
@@ -122,6 +124,23 @@ class Story:
         store.add_key(NewKey("aaaaaaaa", "ci", "0" * 64, TENANT, "reader", "ada"))
         store.revoke_key("aaaaaaaa", "ada")
         self._spend_in_a_tree()
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Made, changed, fired and by code."""
+        store = self.store
+        made(store, workflow=WORKFLOW, overlap="queue")
+        verbs(store).update("nightly", priority=1)
+        self._tick()
+        verbs(store).pause("nightly")
+        verbs(store).resume("nightly")
+        for version in ("v1", "v1", "v2"):
+            store.declare_schedules("shop", "shop:app", version, [DeclaredSchedule(TENANT, "x", "{}")])
+
+    def _tick(self) -> None:
+        self.clock.advance(60)
+        turn(self.store)
+        verbs(self.store).run_now("nightly")
 
     def _spend_in_a_tree(self) -> None:
         store, number = self.store, self.worker.number
@@ -140,6 +159,7 @@ class Story:
         verbs: list[Callable[[], object]] = [
             self._submit, self._claim, self._claim, self._settle, self._settle, self._settle, self._ask, self._ask,
             self._carry, self._flow, self._answer, self._order, self._guard, self._time, self._beat, self._ingest,
+            self._tick,
         ]  # fmt: skip
         for _ in range(steps):
             try:

@@ -19,6 +19,7 @@ from unstuck.app.workflow import Call, Decorator, Workflow
 from unstuck.model.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from unstuck.app.schedules import AppSchedules
     from unstuck.config import Settings
     from unstuck.model.workflow import Registry
     from unstuck.server.api import Api
@@ -57,7 +58,7 @@ class App(Face):
     ) -> None:
         given = {"database": database, "tenant": tenant, "preset": preset, **settings}
         self._engine = _engine(name, given, key, allow_http)
-        self._code = AppCode(self._engine, version)
+        self._code = AppCode(self._engine, version, name)
 
     def __repr__(self) -> str:
         return f"<App {self.name}: {', '.join(self._code.drafts) or 'no workflows'}>"
@@ -88,6 +89,13 @@ class App(Face):
     def workflow(self) -> Decorator:
         """Decorate a function: `@app.workflow` or `@app.workflow(timeout=60, retries=5)`."""
         return Decorator(self._code, {})
+
+    @property
+    def schedules(self) -> AppSchedules:
+        """What runs by the clock; and `declare`, for what stands in the code itself."""
+        from unstuck.app.schedules import AppSchedules
+
+        return AppSchedules(self._code)
 
     def middleware(self, function: Function) -> Function:
         """Decorate a generator function that takes the Context: it runs around every attempt, sync or async."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         AsyncPausesNoun,
         AsyncQuarantineNoun,
         AsyncQueuesNoun,
+        AsyncSchedulesNoun,
         AsyncSeriesNoun,
         AsyncSessionsNoun,
         AsyncSettingsNoun,
@@ -138,6 +139,13 @@ class AsyncFace:
         from unstuck.app.async_nouns import AsyncQueuesNoun
 
         return AsyncQueuesNoun(self._engine)
+
+    @property
+    def schedules(self) -> AsyncSchedulesNoun:
+        """Cron lines and intervals, when they fire next, and what came of each tick."""
+        from unstuck.app.async_nouns import AsyncSchedulesNoun
+
+        return AsyncSchedulesNoun(self._engine)
 
     @property
     def series(self) -> AsyncSeriesNoun:

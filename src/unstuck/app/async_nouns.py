@@ -28,6 +28,7 @@ from unstuck.operations import (
     pauses,
     quarantine,
     queues,
+    schedules,
     series,
     sessions,
     settings,
@@ -38,7 +39,7 @@ from unstuck.operations import (
     workers,
     workflows,
 )
-from unstuck.operations.kinds import UNSAID, Cursor, Duration, Unsaid
+from unstuck.operations.kinds import UNSAID, CatchUp, Cursor, Duration, Overlap, Unsaid
 from unstuck.store.port import SeriesPer
 from unstuck.views import Page
 from unstuck.views.bulks import BulkView, CountView
@@ -81,6 +82,7 @@ from unstuck.views.guard import (
 from unstuck.views.health import HealthView
 from unstuck.views.jobs import AttemptView, EventWhole, JobList, JobView, JobWhole, LogView, NewJobView, StackView
 from unstuck.views.keys import KeyView, NewKeyView, SessionView
+from unstuck.views.schedules import FiringView, ScheduleView, TicksView
 from unstuck.views.series import SeriesView
 from unstuck.views.signing import RevocationAdded, RevocationRemoved, RevocationView
 from unstuck.views.stats import StatsView, TallyView
@@ -943,6 +945,179 @@ class AsyncQueuesNoun(AsyncNoun):
     async def unlimit(self, queue: str, *, tenant: str | None = None, by: str | None = None) -> LimitChange:
         """Lift what was set. What the code says holds again at once."""
         return await self._engine.aask(queues.unlimit, tenant, by, queue)
+
+
+class AsyncSchedulesNoun(AsyncNoun):
+    """Cron lines and intervals, when they fire next, and what came of each tick."""
+
+    __slots__ = ()
+
+    async def list(
+        self, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[ScheduleView]:
+        """The schedules of a tenant, in the order in which they were made."""
+        return await self._engine.aask(schedules.list_, tenant, None, after=after, limit=limit)
+
+    async def get(self, schedule: str, *, tenant: str | None = None) -> ScheduleView:
+        """One schedule: its rule, what it runs, when next."""
+        return await self._engine.aask(schedules.get, tenant, None, schedule)
+
+    async def create(
+        self,
+        name: str,
+        workflow: str,
+        *,
+        cron: str | None = None,
+        every: Duration | None = None,
+        zone: str | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        tick_as: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        target: str | None = None,
+        tags: Sequence[str] = (),
+        policy: Mapping[str, Any] | None = None,
+        overlap: Overlap = "allow",
+        catch_up: CatchUp = "last",
+        catch_up_most: int = 100,
+        jitter: Duration = 0,
+        begin_at: datetime | None = None,
+        end_at: datetime | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> ScheduleView:
+        """Run a workflow by the clock: by a `cron` line in a time `zone`, or `every` so many seconds. `overlap`:
+        what happens while a job of an earlier tick has not ended. `catch_up`: which ticks are made up for after
+        an outage. `tick_as`: the argument that gets the tick."""
+        return await self._engine.aask(
+            schedules.create,
+            tenant,
+            by,
+            name,
+            workflow,
+            cron=cron,
+            every=every,
+            zone=zone,
+            args=args,
+            kwargs=kwargs,
+            tick_as=tick_as,
+            queue=queue,
+            priority=priority,
+            target=target,
+            tags=tags,
+            policy=policy,
+            overlap=overlap,
+            catch_up=catch_up,
+            catch_up_most=catch_up_most,
+            jitter=jitter,
+            begin_at=begin_at,
+            end_at=end_at,
+        )
+
+    async def update(
+        self,
+        schedule: str,
+        *,
+        workflow: str | Unsaid = UNSAID,
+        cron: str | Unsaid | None = UNSAID,
+        every: Duration | Unsaid | None = UNSAID,
+        zone: str | Unsaid = UNSAID,
+        args: Sequence[Any] | Unsaid = UNSAID,
+        kwargs: Mapping[str, Any] | Unsaid | None = UNSAID,
+        tick_as: str | Unsaid | None = UNSAID,
+        queue: str | Unsaid | None = UNSAID,
+        priority: int | Unsaid = UNSAID,
+        target: str | Unsaid | None = UNSAID,
+        tags: Sequence[str] | Unsaid = UNSAID,
+        policy: Mapping[str, Any] | Unsaid | None = UNSAID,
+        overlap: Overlap | Unsaid = UNSAID,
+        catch_up: CatchUp | Unsaid = UNSAID,
+        catch_up_most: int | Unsaid = UNSAID,
+        jitter: Duration | Unsaid = UNSAID,
+        begin_at: datetime | Unsaid | None = UNSAID,
+        end_at: datetime | Unsaid | None = UNSAID,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> ScheduleView:
+        """Change a schedule; what is not named stays as it stands. No tick fires twice by it. One that code
+        declares is changed there."""
+        return await self._engine.aask(
+            schedules.update,
+            tenant,
+            by,
+            schedule,
+            workflow=workflow,
+            cron=cron,
+            every=every,
+            zone=zone,
+            args=args,
+            kwargs=kwargs,
+            tick_as=tick_as,
+            queue=queue,
+            priority=priority,
+            target=target,
+            tags=tags,
+            policy=policy,
+            overlap=overlap,
+            catch_up=catch_up,
+            catch_up_most=catch_up_most,
+            jitter=jitter,
+            begin_at=begin_at,
+            end_at=end_at,
+        )
+
+    async def delete(self, schedule: str, *, tenant: str | None = None, by: str | None = None) -> ScheduleView:
+        """Fire it no more, and forget it. Its jobs stay as they are. One that code declares is removed there."""
+        return await self._engine.aask(schedules.delete, tenant, by, schedule)
+
+    async def pause(
+        self,
+        schedule: str,
+        *,
+        seconds: Duration | None = None,
+        until: datetime | None = None,
+        reason: str | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> ScheduleView:
+        """Fire no tick: for so long, until that instant, or until somebody resumes it. The ticks of the pause are
+        not made up for."""
+        return await self._engine.aask(
+            schedules.pause, tenant, by, schedule, seconds=seconds, until=until, reason=reason
+        )
+
+    async def resume(self, schedule: str, *, tenant: str | None = None, by: str | None = None) -> ScheduleView:
+        """End the pause of a schedule: it goes on with its next tick."""
+        return await self._engine.aask(schedules.resume, tenant, by, schedule)
+
+    async def run_now(self, schedule: str, *, tenant: str | None = None, by: str | None = None) -> FiringView:
+        """Make its job now, besides its ticks, also of a paused one. By its overlap rule it may be skipped."""
+        return await self._engine.aask(schedules.run_now, tenant, by, schedule)
+
+    async def backfill(
+        self,
+        schedule: str,
+        since: datetime,
+        until: datetime,
+        *,
+        overlap: Overlap | None = None,
+        tenant: str | None = None,
+        by: str | None = None,
+    ) -> Page[FiringView]:
+        """Make a job for each tick of a range of the past that made none, up to a thousand. They run one after the
+        other unless the schedule, or `overlap`, lets them overlap."""
+        return await self._engine.aask(schedules.backfill, tenant, by, schedule, since, until, overlap=overlap)
+
+    async def next(self, schedule: str, *, count: int = 10, tenant: str | None = None) -> TicksView:
+        """The ticks that come next."""
+        return await self._engine.aask(schedules.next_, tenant, None, schedule, count=count)
+
+    async def firings(
+        self, schedule: str, *, after: Cursor | None = None, limit: int = 50, tenant: str | None = None
+    ) -> Page[FiringView]:
+        """What was done about each tick, the newest first: the job, or why there is none."""
+        return await self._engine.aask(schedules.firings, tenant, None, schedule, after=after, limit=limit)
 
 
 class AsyncSeriesNoun(AsyncNoun):

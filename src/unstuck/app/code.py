@@ -20,17 +20,21 @@ from unstuck.model.workflow import UNVERSIONED, Registry
 from unstuck.signing import NO_KEYS
 
 if TYPE_CHECKING:
+    from unstuck.app.schedules import ScheduleDraft
     from unstuck.store.port import Store
 
 _CHANCE = SystemChance()
 
 
 class AppCode:
-    def __init__(self, engine: Engine, version: str | None) -> None:
+    def __init__(self, engine: Engine, version: str | None, name: str | None = None) -> None:
         self.engine = engine
         engine.required_by_code = self._signed_only
         self.drafts: dict[str, Draft] = {}
+        self.schedules: list[ScheduleDraft] = []
+        self._declared = 0
         self.decorated = Registry(code_version=version or os.environ.get("UNSTUCK_VERSION") or UNVERSIONED)
+        self.decorated.app = name
 
     def add(self, function: Callable[..., Any], options: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
         """What the decorator does; `names` are those its annotations may use besides the module's."""
@@ -38,6 +42,7 @@ class AppCode:
         if draft.name in self.drafts:
             raise InvalidInput(f"there are two workflows named {draft.name}; give one of them name=…")
         self.drafts[draft.name] = draft
+        self.schedules += draft.schedules
         return Workflow(self, draft.name, function)
 
     @property
@@ -48,6 +53,11 @@ class AppCode:
             for name, draft in list(self.drafts.items()):
                 if name not in handlers:
                     handlers[name] = draft.handler(self.engine.config)
+        if self._declared < len(self.schedules):
+            from unstuck.app.schedules import declared
+
+            self.decorated.schedules = declared(self.schedules, self.decorated, self.engine.config.tenant)
+            self._declared = len(self.schedules)
         return self.decorated
 
     def prepared(self, workflow: str, options: Options) -> Submit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unstuck.app.workflow import Workflow
 from unstuck.config import Settings
@@ -21,9 +21,12 @@ from unstuck.model.policy import Policy
 from unstuck.model.redaction import Redaction, check_redact
 from unstuck.model.workflow import Handler
 
+if TYPE_CHECKING:
+    from unstuck.app.schedules import ScheduleDraft
+
 MOST_AT_ONCE = 1_000_000
 LIMITS = ("concurrency", "rate", "key_concurrency", "key_rate")
-OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", "require_signature", *LIMITS)
+OWN = ("name", "queue", "retry_on", "target", "limit_key", "redact", "require_signature", "schedule", *LIMITS)
 
 
 class Draft:
@@ -40,6 +43,7 @@ class Draft:
         self._limits.check(self.name, self._places["limit_key"])
         self._redact = _redact(self.name, own.pop("redact", None))
         self.require_signature = _flag(self.name, "require_signature", own.pop("require_signature", False))
+        self.schedules = _schedules(self.name, own.pop("schedule", None))
         self._policy = by_our_names(own)
         if misplaced := sorted(self._policy.keys() & JOB_OPTIONS):
             name = misplaced[0]
@@ -159,6 +163,14 @@ def _flag(workflow: str, what: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise InvalidInput(f"workflow {workflow}: {what}={quoted(given)} is not true or false")
     return given
+
+
+def _schedules(workflow: str, given: Any) -> list[ScheduleDraft]:
+    if given is None:
+        return []
+    from unstuck.app.schedules import of_decorator
+
+    return of_decorator(workflow, given)
 
 
 def name_of(function: Any) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         PausesNoun,
         QuarantineNoun,
         QueuesNoun,
+        SchedulesNoun,
         SeriesNoun,
         SessionsNoun,
         SettingsNoun,
@@ -140,6 +141,13 @@ class Face:
         from unstuck.app.nouns import QueuesNoun
 
         return QueuesNoun(self._engine)
+
+    @property
+    def schedules(self) -> SchedulesNoun:
+        """Cron lines and intervals, when they fire next, and what came of each tick."""
+        from unstuck.app.nouns import SchedulesNoun
+
+        return SchedulesNoun(self._engine)
 
     @property
     def series(self) -> SeriesNoun:

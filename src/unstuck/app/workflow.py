@@ -83,6 +83,7 @@ class WorkflowOptions(PolicyOptions, total=False):
     key_rate: str | None
     redact: Sequence[str]
     require_signature: bool
+    schedule: str | float | Mapping[str, Any] | Sequence[str | float | Mapping[str, Any]]
 
 
 class JobOptions(PolicyOptions, total=False):

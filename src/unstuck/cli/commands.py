@@ -48,6 +48,7 @@ COMMANDS = [
     ),
     CommandEntry("workers", "workers", "who runs jobs, in which processes; recycle and drain them", "Look and act"),
     CommandEntry("workflows", "workflows", "what can be run; pause and limit it", "Look and act"),
+    CommandEntry("schedules", "schedules", "what runs by the clock: create, pause, run-now, backfill, next", "Order"),
     CommandEntry("targets", "targets", "where jobs run one at a time: whose turn it is, what blocks", "Order"),
     CommandEntry("queues", "queues", "what waits where, and who serves it; pause and limit them", "Order"),
     CommandEntry("tenants", "tenants", "whose jobs: weights, pauses and limits", "Order"),

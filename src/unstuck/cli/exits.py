@@ -36,6 +36,7 @@ def code_of(error: BaseException) -> int:
         ((errors.UnknownJob, errors.UnknownWorkflowName, errors.UnknownWorker, errors.UnknownProcess), NOT_FOUND),
         ((errors.UnknownTarget, errors.UnknownTenant, errors.UnknownSetting, errors.UnknownSession), NOT_FOUND),
         ((errors.UnknownNotification, errors.UnknownBulk, errors.UnknownOrder, errors.UnknownKey), NOT_FOUND),
+        ((errors.UnknownSchedule,), NOT_FOUND),
         ((errors.NotBlacklisted, errors.NotQuarantined, errors.NoDeadLetter), NOT_FOUND),
         ((errors.Conflict, errors.TooManyQueued), CONFLICT),
         (errors.StoreError, UNREACHABLE),

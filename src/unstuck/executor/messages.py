@@ -16,6 +16,7 @@ import msgspec
 
 from unstuck.model.job import NewJob, WorkflowRecord
 from unstuck.model.news import Publication
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.waits import Child, Journal, Spent, Wait
 
 #: A result may be 64 MiB (model.policy); a frame that claims to be larger is not ours.
@@ -280,6 +281,10 @@ class AppImported(Message, tag=1):
     reason: str
     #: Names of the workflows whose handlers are coroutines: they need a live event loop.
     coroutines: list[str] = []
+    #: What it declares to run by the clock, the name by which that is its own, and where it was imported from.
+    schedules: list[DeclaredSchedule] = []
+    app: str = ""
+    origin: str = ""
 
 
 class AppFailed(Message, tag=2):

@@ -288,7 +288,9 @@ def _import(setup: ZygoteSetup) -> Registry:
         os._exit(1)
     mode: Literal["fork", "spawn"] = "spawn" if reason else "fork"
     try:
-        control.sendall(pack([AppImported(records, registry.code_version, mode, reason or "", coroutines)]))
+        named = registry.app or setup.app
+        facts = (records, registry.code_version, mode, reason or "", coroutines, registry.schedules, named, setup.app)
+        control.sendall(pack([AppImported(*facts)]))
     except OSError:
         os._exit(0)  # the supervisor went away meanwhile: nobody needs this app
     control.close()

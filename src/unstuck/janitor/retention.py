@@ -62,6 +62,7 @@ def retention(store: Store, times: Times, clock: Clock) -> list[RetentionDuty]:
         "stucks": Oldest(lambda *part: store.forget_stucks(times.retention, *part)),
         "audit": Oldest(lambda *part: store.forget_audit(AUDIT_KEPT, *part)),
         "bulks": Oldest(lambda *part: store.forget_bulks(times.retention, *part)),
+        "firings": Oldest(lambda *part: store.forget_firings(times.retention, *part)),
         "series": Oldest(lambda *part: store.forget_series(SERIES_KEPT, *part)),
         "totals": Oldest(lambda *part: store.forget_totals(TOTALS_KEPT, *part)),
         "unclaimed_events": Oldest(store.forget_unclaimed_events),

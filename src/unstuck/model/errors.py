@@ -12,7 +12,7 @@ UnstuckError
 │   ├── SignatureRefused   a signature is missing where one is required, or does not hold
 │   └── InvalidSettings    settings that cannot keep their promises, all problems at once
 ├── UnknownJob, UnknownWorkflowName, UnknownWorker, UnknownProcess, UnknownTarget, UnknownTenant
-├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey, UnknownSession
+├── UnknownSetting, UnknownNotification, UnknownBulk, UnknownOrder, UnknownKey, UnknownSession, UnknownSchedule
 ├── Unauthenticated        no key was shown, or one that does not work
 ├── TooManyAttempts        too many keys that do not work; `retry_after` says when to try again
 ├── NotBlacklisted         nothing to lift: the workflow is not on the blacklist
@@ -29,6 +29,9 @@ UnstuckError
 │   ├── CanaryNotCompleted the rest of the dead letters waits for the first
 │   ├── BulkEnded          a cancel of a bulk that has ended
 │   ├── OtherCount         a bulk about other jobs than its asker expects
+│   ├── ScheduleExists     another schedule of the tenant has this name
+│   ├── DeclaredByCode     a change of a schedule that the code of an app declares
+│   ├── TooManySchedules   a tenant has as many schedules as it may
 │   ├── WorkflowBlacklisted nothing of this workflow is accepted until somebody lifts its entry
 │   ├── NoStack            the job does not run, and no attempt of it left a stack
 │   ├── StaleCursor        a place in the feed that is no longer kept; `go_on` is where to go on from
@@ -319,6 +322,12 @@ class UnknownBulk(UnstuckError):
         self.number = number
 
 
+class UnknownSchedule(UnstuckError):
+    def __init__(self, name: object) -> None:
+        super().__init__(f"there is no schedule {told(name)}; `unstuck schedules` shows the ones there are")
+        self.name = name
+
+
 class UnknownOrder(UnstuckError):
     def __init__(self, number: object) -> None:
         super().__init__(f"there is no order {told(number)} to a worker; those that were answered are soon forgotten")
@@ -502,6 +511,33 @@ class OtherCount(Conflict):
         )
         self.expected = expected
         self.found = found
+
+
+class ScheduleExists(Conflict):
+    def __init__(self, name: str, owner: str | None) -> None:
+        whose = "" if owner is None else f", declared by the code of app {told(owner)}"
+        super().__init__(f"there is a schedule {told(name)} already{whose}; change that one, or choose another name")
+        self.name = name
+        self.owner = owner
+
+
+class DeclaredByCode(Conflict):
+    def __init__(self, name: str, owner: str) -> None:
+        super().__init__(
+            f"schedule {told(name)} is declared by the code of app {told(owner)}: change it there, or pause it here"
+        )
+        self.name = name
+        self.owner = owner
+
+
+class TooManySchedules(Conflict):
+    def __init__(self, tenant: str, most: int) -> None:
+        super().__init__(
+            f"tenant {told(tenant)} has {most} schedules, as many as it may; delete one, or raise the setting: "
+            "unstuck settings set schedules_per_tenant NUMBER"
+        )
+        self.tenant = tenant
+        self.most = most
 
 
 class WorkflowBlacklisted(Conflict):

@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from unstuck.model.errors import InvalidInput, UnknownSetting, WorkflowBlacklisted, quoted
+from unstuck.model.schedules import ScheduleRules
 from unstuck.model.settlement import Lost, Outcome, Settlement, Stuck
 from unstuck.model.spelling import about, given
 
@@ -124,6 +125,7 @@ VERBS: Final = (
     *(f"jobs.{verb}" for verb in ("resume", "retry", "skip")),
     *(f"approvals.{verb}" for verb in ("approve", "reject")),
     *(f"bulks.{verb}" for verb in ("start", "cancel")),
+    *(f"schedules.{verb}" for verb in ("create", "update", "delete", "pause", "resume", "run_now", "backfill")),
     "events.send",
     *(f"blacklist.{verb}" for verb in ("add", "remove")),
     *(f"keys.{verb}" for verb in ("create", "revoke", "rotate")),
@@ -361,6 +363,24 @@ _ALL = (
         "so many seconds after an automatic entry one job is let through, and lifts it by completing; none: never",
         _or_none(_number(1.0, 30 * 86400.0)),
     ),
+    Setting(
+        "schedules_per_tenant",
+        1000,
+        "how many schedules a tenant may have; those that code declares count too",
+        _whole(0, 1_000_000),
+    ),
+    Setting(
+        "schedule_min_interval",
+        1.0,
+        "so many seconds must lie between two ticks of a schedule",
+        _number(1.0, 86400.0),
+    ),
+    Setting(
+        "schedule_missed_after",
+        30.0,
+        "a tick that nobody fired for so many seconds was missed; the schedule says whether it is made up for",
+        _number(1.0, 86400.0),
+    ),
 )
 SETTINGS: dict[str, Setting] = {setting.name: setting for setting in _ALL}
 
@@ -391,6 +411,15 @@ def values_of(stored: Iterable[tuple[str, str]]) -> dict[str, Any]:
             except ValueError:
                 continue
     return values
+
+
+def schedule_rules_of(stored: Iterable[tuple[str, str]]) -> ScheduleRules:
+    values = values_of(stored)
+    return ScheduleRules(
+        most=values["schedules_per_tenant"],
+        min_interval=values["schedule_min_interval"],
+        missed_after=values["schedule_missed_after"],
+    )
 
 
 def rules_of(stored: Iterable[tuple[str, str]]) -> Rules:

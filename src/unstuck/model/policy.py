@@ -211,8 +211,7 @@ def _pairs(given: Any) -> list[tuple[Any, Any]] | None:
 #: Options of other systems that people write by habit, and what they mean here.
 _MEANT = {
     "backoff": "backoff_base, backoff_factor and backoff_cap say how long to wait before a retry",
-    "cron": "schedules are not built yet; a job can enqueue the next one with delay= or at=",
-    "schedule": "schedules are not built yet; a job can enqueue the next one with delay= or at=",
+    "cron": 'write schedule="0 3 * * *", or declare it: app.schedules.declare(…)',
     "max_attempts": "retries counts what comes after the first: max_attempts=4 is retries=3",
 }
 

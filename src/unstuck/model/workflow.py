@@ -10,6 +10,7 @@ from typing import Any
 from unstuck.model.errors import InvalidInput, InvalidPolicy, UnknownWorkflowName
 from unstuck.model.job import DEFAULT_QUEUE, WorkflowRecord
 from unstuck.model.policy import Policy
+from unstuck.model.schedules import DeclaredSchedule
 
 #: Wraps every attempt, sync or async: what it does before and after its yield runs beside the handler.
 Middleware = Callable[[Any], AbstractContextManager[object]]
@@ -85,6 +86,9 @@ class Registry:
     middleware: list[Middleware] = field(default_factory=list)
     on_start: list[Hook] = field(default_factory=list)
     on_stop: list[Hook] = field(default_factory=list)
+    #: What it runs by the clock, and the name by which that is its own; None: where it is imported from.
+    schedules: list[DeclaredSchedule] = field(default_factory=list)
+    app: str | None = None
 
     def add(self, handler: Handler) -> None:
         if handler.name in self.handlers:

@@ -16,6 +16,7 @@ from unstuck.model.dead_letters import sentence_of
 from unstuck.model.errors import StoreError, UnknownJob
 from unstuck.model.job import JobRecord, WorkerRecord
 from unstuck.model.lifecycle import JobState
+from unstuck.model.schedules import SILENT_AFTER
 from unstuck.model.spelling import ending_session
 from unstuck.model.times import Times
 from unstuck.model.why import Why
@@ -61,15 +62,8 @@ TROUBLES = frozenset(
 
 #: Roles that only tell, tidy up or share, and those about a single job: without them all others go their way.
 _TIDY = (
-    *(
-        "janitor/alerts",
-        "janitor/enqueued",
-        "janitor/pauses",
-        "janitor/retention",
-        "janitor/series",
-        "janitor/unread",
-    ),
-    *("claim/weights", settle_of(0)[:-1]),
+    *("janitor/alerts", "janitor/enqueued", "janitor/pauses", "janitor/retention", "janitor/series"),
+    *("janitor/unread", "claim/schedules", "claim/weights", settle_of(0)[:-1]),
 )
 
 
@@ -205,6 +199,22 @@ def inbox(caller: Caller, now: datetime) -> Iterator[CheckView]:
 
 
 # --- single things ------------------------------------------------------------------------------------------------
+
+
+def schedules(caller: Caller, now: datetime) -> Iterator[CheckView]:
+    """Those whose tick nobody fires, or whose ticks make no job."""
+    found = caller.store.silent_schedules(caller.own, late(caller.times), limit=LOOK)
+    if found:
+        first = found[0]
+        what = (
+            f"made no job at its last {count(first.quiet, 'tick')}"
+            if first.quiet >= SILENT_AFTER
+            else f"should have fired {age(first.due_at, now)}: nobody does"
+        )
+        remedy = f"unstuck schedules firings {first.name}"
+        yield answered(
+            "schedules", False, f"{_many(len(found))} silent, first {first.name}: it {what}: {remedy}", fatal=False
+        )
 
 
 def quarantine(caller: Caller, now: datetime) -> Iterator[CheckView]:

@@ -64,6 +64,7 @@ def _asked(caller: Caller, need_workers: bool, worker: str | None) -> Iterator[C
     has_room = any(w.has_room for w in found) and not unwritable
     yield checks.queue(caller, has_room, now)
     yield from _targets(caller, now)
+    yield from checks.schedules(caller, now)
     yield from checks.quarantine(caller, now)
     yield from checks.dead_letters(caller, now)
     yield from checks.notifications(caller, now)

@@ -8,6 +8,8 @@ from unstuck.intake.submit import UNSAID as UNSAID
 from unstuck.intake.submit import Unsaid as Unsaid
 from unstuck.model.errors import InvalidInput, quoted
 from unstuck.model.policy import LONGEST
+from unstuck.model.schedules import CatchUp as CatchUp
+from unstuck.model.schedules import Overlap as Overlap
 from unstuck.model.times import seconds as read
 
 #: Seconds as a number, or as people write them: 90, "90s", "5m", "1h30m".

@@ -16,6 +16,7 @@ from unstuck.operations import notifications as notifications
 from unstuck.operations import pauses as pauses
 from unstuck.operations import quarantine as quarantine
 from unstuck.operations import queues as queues
+from unstuck.operations import schedules as schedules
 from unstuck.operations import series as series
 from unstuck.operations import sessions as sessions
 from unstuck.operations import settings as settings

@@ -13,6 +13,8 @@ from typing import Final
 
 #: Each kind of lock, and the table whose rows it is; None: an advisory lock.
 ORDER: Final[dict[str, str | None]] = {
+    "declared": "unstuck_declared",  # which version of an app decides
+    "schedules": "unstuck_schedules",  # who fires one, and by which version
     "bulks": "unstuck_bulks",  # who carries one on, and whether it goes on
     "limits": "unstuck_limits",  # counted under, by a claim
     "worker": "unstuck_workers",  # the lease holds, or has ended

@@ -19,7 +19,8 @@ looked at in each turn: thousands of routes that nobody here serves must not kee
 
 What no limit counts is claimed first and by itself. A limited route whose limit another session holds gives nothing;
 it is asked again after a moment, which grows while the limit stays held. All else that is done here beside the claim
-(registering, the question what is due, timers, the inbox, weights) may fail without stopping it: see `troubles`.
+(registering, declaring schedules, the question what is due, timers, the inbox, weights) may fail without stopping it:
+see `troubles`.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ class Claimer:
         self._served: Served | None = None
         self._registered: Served | None = None
         self._is_registered = False
+        self._is_declared = False
         self._is_first = True
         self._is_open = True
         self._looked_at = float("-inf")
@@ -191,10 +193,13 @@ class Claimer:
         if self._registered is not served:
             self._known.bids = {}
             self._registered = served
-            self._is_registered = False
+            self._is_registered = self._is_declared = False
         if not self._is_registered:
             # What could not be written stands as another worker wrote it, and we serve by that.
             self._is_registered = self._side_tasks.do("registration", lambda: self._register(served)) is not None
+        if self._is_registered and not self._is_declared:
+            # Behind the worker's own row: which version decides depends on who serves.
+            self._is_declared = self._side_tasks.do("schedules", lambda: self._declare(served)) is not None
         if self._is_first:
             # A contended first sweep must not keep us from working; a store that is away is waited for.
             self._side_tasks.do("first sweep", self._before_first, sparing=StoreBusy)
@@ -202,11 +207,19 @@ class Claimer:
 
     def _register(self, served: Served) -> bool:
         workflows, queues = tuple(served.workflows.values()), sorted(served.queues)
-        held = self._store.register_workflows(workflows, worker=self._worker, queues=queues)
+        declared = served.declared
+        app = None if declared is None else declared.app
+        held = self._store.register_workflows(workflows, worker=self._worker, queues=queues, app=app)
         if held:
             raise StoreBusy(
                 f"somebody holds the rows of these workflows or of their limits: {', '.join(sorted(held))}"
             )
+        return True
+
+    def _declare(self, served: Served) -> bool:
+        """What is refused is told there, and is no trouble of ours."""
+        if (said := served.declared) is not None:
+            self._store.declare_schedules(said.app, said.origin, said.code_version, said.schedules)
         return True
 
     # --- the look -----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from unstuck.worker.processes import (
     ZygoteDied,
 )
 from unstuck.worker.roster import Post, Recycled
-from unstuck.worker.served import Served, signed_only
+from unstuck.worker.served import Declared, Served, signed_only
 from unstuck.worker.settle import Settler
 from unstuck.worker.start_failures import died_young, never_began
 from unstuck.worker.state import WorkerState
@@ -150,7 +150,7 @@ class FleetEventHandler:
             return
         self._state.imported, self._state.import_error = event, None
         emit("imported", workflows=len(event.workflows), mode=event.mode, reason=event.reason)
-        self._claimer.serve(Served.of(event.workflows, self._queues))
+        self._claimer.serve(Served.of(event.workflows, self._queues, Declared.of(event)))
 
     def _refuse_code(self, problem: str) -> None:
         """Code that came while we ran and asks for signatures that nobody here can verify: nothing of it runs."""

@@ -16,6 +16,7 @@ import msgspec
 from unstuck.executor.messages import Question, Reply
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Outcome
 
 ProcessState = Literal["starting", "active", "draining", "exited"]
@@ -31,6 +32,10 @@ class Imported:
     reason: str
     #: Workflows whose handlers are coroutines: they need a live event loop.
     coroutines: frozenset[str] = frozenset()
+    #: What it declares to run by the clock, the name by which that is its own, and where it was imported from.
+    schedules: tuple[DeclaredSchedule, ...] = ()
+    app: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

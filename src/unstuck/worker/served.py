@@ -6,7 +6,25 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from unstuck.model.job import WorkflowRecord
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.store.port import Route, Store
+from unstuck.worker.processes import Imported
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the app runs by the clock, the name by which that is its own, where it was imported from, its version."""
+
+    app: str
+    origin: str
+    code_version: str
+    schedules: tuple[DeclaredSchedule, ...]
+
+    @classmethod
+    def of(cls, imported: Imported) -> Declared | None:
+        if not imported.app:
+            return None
+        return cls(imported.app, imported.origin, imported.code_version, imported.schedules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +33,14 @@ class Served:
 
     workflows: dict[str, WorkflowRecord]
     queues: frozenset[str]
+    declared: Declared | None = None
 
     @classmethod
-    def of(cls, workflows: Sequence[WorkflowRecord], queues: Sequence[str]) -> Served:
+    def of(
+        cls, workflows: Sequence[WorkflowRecord], queues: Sequence[str], declared: Declared | None = None
+    ) -> Served:
         """No queues named: all that the workflows name."""
-        return cls({w.name: w for w in workflows}, frozenset(queues or [w.queue for w in workflows]))
+        return cls({w.name: w for w in workflows}, frozenset(queues or [w.queue for w in workflows]), declared)
 
 
 class RouteBook:

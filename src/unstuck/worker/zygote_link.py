@@ -242,4 +242,7 @@ def _imported(message: AppImported) -> Imported:
         message.mode,
         message.reason,
         frozenset(message.coroutines),
+        tuple(message.schedules),
+        message.app,
+        message.origin,
     )

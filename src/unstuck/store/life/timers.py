@@ -79,13 +79,15 @@ class Timers:
             return
         if stays_wrong := self._database.read(lambda t: t.one("wrong_pauses")) is not None:
             self._database.write(lambda t: t.run("move_appointed_pauses"))
+        if is_wrong := self._database.read(lambda t: t.one("wrong_schedules")) is not None:
+            self._database.write(lambda t: t.run("move_appointed_schedules"))
         after = 0
         while jobs := self._database.read(partial(leaps.wrong_appointments, after=after, batch=batch)):
             isolation.in_parts(jobs, self._move_appointments)
             after = jobs[-1]
             if enough():
                 return
-        if unmoved["is_settled"] and not after and not stays_wrong:
+        if unmoved["is_settled"] and not after and not stays_wrong and not is_wrong:
             self._database.write(lambda t: t.run("appointments_moved", ahead=unmoved["ahead"]))
 
     def _move_appointments(self, jobs: Sequence[int], patience: float) -> None:

@@ -267,7 +267,11 @@ class _Write(NamedTuple):
 
 
 def register_workflows(
-    database: Database, workflows: Sequence[WorkflowRecord], worker: int | None, queues: Sequence[str]
+    database: Database,
+    workflows: Sequence[WorkflowRecord],
+    worker: int | None,
+    queues: Sequence[str],
+    app: str | None = None,
 ) -> frozenset[str]:
     """Write what differs, and answer of which workflows not all could be written. The worker's own row comes behind
     theirs, so that its beat waits for none of them. The limits come last: which of them holds depends on which
@@ -275,7 +279,8 @@ def register_workflows(
     in_order = sorted(workflows, key=lambda w: (w.name, w.code_version))
     held = _written(database, database.read(lambda t: _lacking(t, in_order)))
     if worker is not None:
-        serves = packed({"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})})
+        served: dict[str, Any] = {"queues": sorted(set(queues)), "workflows": sorted({w.name for w in workflows})}
+        serves = packed(served if app is None else {**served, "app": app})
         version = version_of(workflows)
         database.write(lambda t: t.run("set_serves", worker=worker, serves=serves, code_version=version))
     _, unkept = keep_code_limits(database)

@@ -57,6 +57,7 @@ from unstuck.store.port.read import (
     Tally,
     TallyBy,
 )
+from unstuck.store.port.schedules import FiringRecord, NewFiring, Overlapped, ScheduleRecord, SchedulesPort
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.signing import Revocation, SignedFacts, SignedRow, SigningPort
 from unstuck.store.port.sweeps import (
@@ -123,6 +124,7 @@ __all__ = [
     "FeedEvent",
     "FeedFilter",
     "FeedPage",
+    "FiringRecord",
     "FlowPort",
     "GuardPort",
     "Hint",
@@ -145,6 +147,7 @@ __all__ = [
     "NameKind",
     "NewBulk",
     "NewChild",
+    "NewFiring",
     "NewLetter",
     "NewStep",
     "NewWorker",
@@ -155,6 +158,7 @@ __all__ = [
     "Origin",
     "OutputMark",
     "Overdue",
+    "Overlapped",
     "Pause",
     "PauseKind",
     "Published",
@@ -165,6 +169,8 @@ __all__ = [
     "Report",
     "Revocation",
     "Route",
+    "ScheduleRecord",
+    "SchedulesPort",
     "SeenJob",
     "SeenKey",
     "SeriesPage",
@@ -210,6 +216,7 @@ class Store(
     ReadPort,
     SeriesPort,
     MetricsPort,
+    SchedulesPort,
     Protocol,
 ):
     """All the verbs."""

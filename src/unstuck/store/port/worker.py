@@ -243,10 +243,16 @@ class WorkerPort(Protocol):
     def register_worker(self, worker: NewWorker) -> WorkerRecord: ...
 
     def register_workflows(
-        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+        self,
+        workflows: Sequence[WorkflowRecord],
+        *,
+        worker: int | None = None,
+        queues: Sequence[str] = (),
+        app: str | None = None,
     ) -> frozenset[str]:
-        """What this code can run; with a worker also: what it claims from now on (see `why`). Nothing that somebody
-        else holds is waited for: the answer names the workflows of which not all could be written."""
+        """What this code can run; with a worker also: what it claims from now on (see `why`), and for
+        which app. Nothing that somebody else holds is waited for: the answer names the
+        workflows of which not all could be written."""
         ...
 
     def due(self, after: int = 0) -> Due:

@@ -14,6 +14,7 @@ from unstuck.store.sql_store.keys import SqlKeys
 from unstuck.store.sql_store.metrics import SqlMetrics
 from unstuck.store.sql_store.order import SqlOrder
 from unstuck.store.sql_store.read import SqlRead
+from unstuck.store.sql_store.schedules import SqlSchedules
 from unstuck.store.sql_store.series import SqlSeries
 from unstuck.store.sql_store.signing import SqlSigning
 from unstuck.store.sql_store.sweeps import SqlSweeps
@@ -34,6 +35,7 @@ class SqlStore(
     SqlRead,
     SqlSeries,
     SqlMetrics,
+    SqlSchedules,
 ):
     """Safe to share between threads; as safe across a fork as its database is."""
 

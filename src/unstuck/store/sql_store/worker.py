@@ -62,9 +62,14 @@ class SqlWorker(SqlVerbs):
         )
 
     def register_workflows(
-        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+        self,
+        workflows: Sequence[WorkflowRecord],
+        *,
+        worker: int | None = None,
+        queues: Sequence[str] = (),
+        app: str | None = None,
     ) -> frozenset[str]:
-        held = gates.register_workflows(self._database, workflows, worker, queues)
+        held = gates.register_workflows(self._database, workflows, worker, queues, app)
         if worker is not None and (version := gates.version_of(workflows)) is not None:
             self._versions[worker] = version
         return held

@@ -1,0 +1,156 @@
+"""Schedules that came due -> jobs, once for each tick; and what code declares -> what runs.
+
+The duty rests until the first tick is due, and no longer than a sweep: then it finds what others have made meanwhile.
+Every worker and every server does it, at the same second; the store lets one of them have each tick. A schedule that
+cannot be fired, whatever the reason, keeps no other from its turn, and is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from unstuck.janitor.budget import Budget
+from unstuck.janitor.sweep_duty import SweepDuty
+from unstuck.model import schedules
+from unstuck.model.errors import Conflict, StoreBusy, StoreError, UnknownJob, UnstuckError
+from unstuck.model.job import NewJob
+from unstuck.model.schedules import ScheduleRules, TickStep
+from unstuck.model.times import Times
+from unstuck.store.port import NewFiring, ScheduleRecord, Store
+from unstuck.telemetry import emit
+
+_SHORTEST_REST = 0.02
+#: Others fire what is due as well: a tick that does not move is theirs, or locked.
+_LONGEST_REST_OVERDUE = 1.0
+#: One that failed is left alone for so many seconds.
+_LEFT_ALONE = 30.0
+#: As for limits: a worker that begins does it at once; this is for the end of a version's last worker.
+_RECONCILE_EVERY = 60.0
+
+#: The job of a tick; what a submit would refuse, it raises.
+MakeJob = Callable[[ScheduleRecord, datetime], NewJob]
+
+
+class SchedulesDuty(SweepDuty):
+    name = "schedules"
+    most = 100
+
+    def __init__(self, store: Store, times: Times, make: MakeJob) -> None:
+        super().__init__(store, times)
+        self._make = make
+        self._rest = times.sweep
+        self._in_vain = 0
+        self._reconcile_at = float("-inf")
+        #: By number: until when it is left alone.
+        self._failed: dict[int, float] = {}
+
+    @property
+    def every(self) -> float:
+        return self._rest
+
+    def tick(self, now: float, budget: Budget) -> int:
+        self._rest = self._times.sweep  # should this turn fail
+        moved = 0
+        if now >= self._reconcile_at:
+            moved += self._store.reconcile_schedules()
+            self._reconcile_at = now + _RECONCILE_EVERY
+        ahead = self._store.next_schedule()
+        if ahead == 0:
+            moved += self._fire_due(now, budget)
+            moved += self._cancel_overlapped()
+            ahead = self._store.next_schedule()
+        self._in_vain = self._in_vain + 1 if ahead == 0 and not moved else 0
+        self._rest = self._until(ahead)
+        return moved
+
+    def _until(self, ahead: float | None) -> float:
+        if ahead is None:
+            return self._times.sweep
+        shortest = min(_LONGEST_REST_OVERDUE, _SHORTEST_REST * 2.0 ** min(self._in_vain, 10))
+        return min(self._times.sweep, max(ahead, shortest))
+
+    # --- ticks --------------------------------------------------------------------------------------------------
+    def _fire_due(self, now: float, budget: Budget) -> int:
+        self._failed = {number: until for number, until in self._failed.items() if until > now}
+        rules = self._store.schedule_rules()
+        moved = 0
+        for schedule in self._store.due_schedules(self._batch.size + len(self._failed)):
+            if schedule.number not in self._failed:
+                moved += self._fire_one(schedule, rules, now, budget)
+            if budget.is_over():
+                break
+        return moved
+
+    def _fire_one(self, schedule: ScheduleRecord, rules: ScheduleRules, now: float, budget: Budget) -> int:
+        moved = 0
+        try:
+            for step in self._plan(schedule, rules):
+                if not self._fire(schedule, step):
+                    break  # another worker has it, or somebody has changed it
+                moved += 1
+                if budget.is_over():
+                    break
+        except StoreBusy:
+            return moved  # held: the next turn
+        except StoreError:
+            raise
+        except Exception as error:
+            self._failed[schedule.number] = now + _LEFT_ALONE
+            logging.getLogger("unstuck").exception("schedule %s could not be fired", schedule.name)
+            self._tell(schedule, error)
+        return moved
+
+    def _plan(self, schedule: ScheduleRecord, rules: ScheduleRules) -> list[TickStep]:
+        if schedule.next_tick is None:
+            return []
+        spec = schedule.spec
+        return schedules.plan(
+            spec,
+            schedule.next_tick,
+            schedule.now,
+            rules.missed_after,
+            lambda tick: schedules.delay(schedule.number, tick, spec.jitter),
+        )
+
+    def _fire(self, schedule: ScheduleRecord, step: TickStep) -> bool:
+        if step.is_missed:
+            missed = NewFiring(schedule, step.tick, "tick", "missed", step.next, ticks=step.ticks, first=step.first)
+            return self._store.fire(missed) is not None
+        try:
+            job = self._make(schedule, step.tick)
+            fired = self._store.fire(NewFiring(schedule, step.tick, "tick", "fired", step.next, job))
+        except StoreError:
+            raise
+        except UnstuckError as error:
+            reason = f"{type(error).__name__}: {error}"
+            fired = self._store.fire(NewFiring(schedule, step.tick, "tick", "refused", step.next, reason=reason))
+            emit("schedule_refused", level=logging.WARNING, schedule=schedule.name, problem=reason)
+        return fired is not None
+
+    def _tell(self, schedule: ScheduleRecord, error: Exception) -> None:
+        message = (
+            f"schedule {schedule.name} of tenant {schedule.tenant} could not be fired: {error!r}; "
+            "it is tried again, and no other waits for it"
+        )
+        self._store.notify("Schedule could not be fired", message, f"/schedules/{schedule.name}")
+
+    # --- what a later firing takes the place of -------------------------------------------------------------------
+    def _cancel_overlapped(self) -> int:
+        """Durable requests, before the firing's row forgets them: whoever dies leaves them to another."""
+        found = self._store.overlapped(self._batch.size)
+        asked = 0
+        for each in found:
+            if each.job is not None:
+                try:
+                    reason = f"the next tick of schedule {each.name} takes its place"
+                    self._store.cancel(each.tenant, each.job, by=f"schedule {each.name}", reason=reason)
+                    asked += 1
+                except (Conflict, UnknownJob):
+                    continue  # it has ended meanwhile
+        if found and len(found) < self._batch.size:
+            self._store.overlap_cancelled(sorted({each.firing for each in found}))
+        elif found:  # the last of them may have more than this look showed
+            self._store.overlap_cancelled(sorted({each.firing for each in found} - {found[-1].firing}))
+        return asked
