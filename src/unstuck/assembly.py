@@ -179,6 +179,7 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
     from unstuck.store.drivers.leaps import Witness
+    from unstuck.worker.claim import Claimer
     from unstuck.worker.fleet import Fleet
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.parts import WorkerParts
@@ -211,6 +212,18 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
             store=store,
             beat_store=open_store(
                 options.database, times, application=f"unstuck beat {incarnation[:8]}", witness=witness
+            ),
+            claimer=lambda needs: Claimer(
+                store,
+                needs.worker,
+                needs.ledger,
+                needs.pace,
+                times,
+                clock,
+                chance,
+                name=needs.name,
+                before_first=needs.before_first,
+                landed=needs.landed,
             ),
             fleet=fleet,
             prepare=store.prepare_schema,

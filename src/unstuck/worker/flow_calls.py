@@ -40,7 +40,7 @@ from unstuck.executor.messages import (
 from unstuck.model.errors import StoreBusy, StoreError, UnstuckError
 from unstuck.model.job import AttemptRef
 from unstuck.model.payload import clean_text
-from unstuck.store.port import HELD, NewChild, NewStep, Report, Store, Verdict
+from unstuck.store.port import HELD, NewChild, NewStep, Report, Verdict, WorkerPort
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
 
@@ -70,7 +70,7 @@ class _Trouble:
 class FlowCallRunner:
     def __init__(
         self,
-        store: Store,
+        store: WorkerPort,
         ledger: Ledger,
         clock: Clock,
         *,

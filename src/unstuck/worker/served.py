@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from unstuck.model.job import WorkflowRecord
-from unstuck.store.port import Route, Store
+from unstuck.store.port import ClaimPort, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RouteBook:
 
     MOST = 10_000
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ClaimPort) -> None:
         self._store = store
         self._routes: dict[int, Route] = {}
 

@@ -74,6 +74,7 @@ from unstuck.store.port.worker import (
     AttemptOutput,
     Beat,
     Claimed,
+    ClaimPort,
     Due,
     Ingested,
     NewChild,
@@ -106,6 +107,7 @@ __all__ = [
     "Beat",
     "BulkRecord",
     "BulksPort",
+    "ClaimPort",
     "Claimed",
     "ClockStand",
     "Dossier",
@@ -183,6 +185,7 @@ __all__ = [
 
 class Store(
     WorkerPort,
+    ClaimPort,
     JobsPort,
     BulksPort,
     FlowPort,
@@ -196,19 +199,6 @@ class Store(
     Protocol,
 ):
     """All the verbs."""
-
-    def probe(self) -> None:
-        """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""
-        ...
-
-    def wait_for_work(self, timeout: float) -> Hint | None:
-        """Sleep until somebody hints at new work, or the timeout (None). All that was hinted since the wait before is
-        in it; what was not hinted at all, it may be anywhere."""
-        ...
-
-    def stay_awake(self) -> None:
-        """This process is too busy to wait for work: hints would only cost those who give them."""
-        ...
 
     def recall_time(self) -> None:
         """Go by what a worker of this machine saw last, if any: a clock that has leapt since is not believed. Of who
