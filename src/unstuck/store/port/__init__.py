@@ -55,6 +55,7 @@ from unstuck.store.port.read import (
     Tally,
     TallyBy,
 )
+from unstuck.store.port.remote import ControlNews, OffersPort, RemotePort, Wanted
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.sweeps import (
     FIRST_ENDED,
@@ -110,6 +111,7 @@ __all__ = [
     "ClaimPort",
     "Claimed",
     "ClockStand",
+    "ControlNews",
     "Dossier",
     "Due",
     "Ended",
@@ -140,6 +142,7 @@ __all__ = [
     "NewChild",
     "NewStep",
     "NewWorker",
+    "OffersPort",
     "OpenRoute",
     "OpenRoutes",
     "OrderKind",
@@ -153,6 +156,7 @@ __all__ = [
     "Quarantined",
     "ReadPort",
     "Recovered",
+    "RemotePort",
     "Report",
     "Route",
     "SeenJob",
@@ -175,6 +179,7 @@ __all__ = [
     "Verdict",
     "Waiting",
     "WaitingRoutes",
+    "Wanted",
     "WorkerOrder",
     "WorkerPort",
     "asked_from",
@@ -186,6 +191,7 @@ __all__ = [
 class Store(
     WorkerPort,
     ClaimPort,
+    RemotePort,
     JobsPort,
     BulksPort,
     FlowPort,

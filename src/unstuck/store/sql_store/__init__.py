@@ -13,13 +13,25 @@ from unstuck.store.sql_store.keys import SqlKeys
 from unstuck.store.sql_store.metrics import SqlMetrics
 from unstuck.store.sql_store.order import SqlOrder
 from unstuck.store.sql_store.read import SqlRead
+from unstuck.store.sql_store.remote import SqlRemote
 from unstuck.store.sql_store.series import SqlSeries
 from unstuck.store.sql_store.sweeps import SqlSweeps
 from unstuck.store.sql_store.worker import SqlWorker
 
 
 class SqlStore(
-    SqlWorker, SqlJobs, SqlBulks, SqlFlow, SqlOrder, SqlGuard, SqlKeys, SqlSweeps, SqlRead, SqlSeries, SqlMetrics
+    SqlWorker,
+    SqlRemote,
+    SqlJobs,
+    SqlBulks,
+    SqlFlow,
+    SqlOrder,
+    SqlGuard,
+    SqlKeys,
+    SqlSweeps,
+    SqlRead,
+    SqlSeries,
+    SqlMetrics,
 ):
     """Safe to share between threads; as safe across a fork as its database is."""
 

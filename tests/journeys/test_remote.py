@@ -1,0 +1,190 @@
+"""Workers at a distance: a real server, and real workers that know nothing but its address and a key."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.conftest import Jobs, Marks
+from tests.journeys.flow_app import app as flow_app
+from tests.server.conftest import running
+from tests.support.eventually import eventually
+from tests.support.warm import PATHS
+from tests.support.workers import ROOT, Worker, workers
+from tests.tiers import commit_on_sqlite
+from unstuck.assembly import ServerOptions
+from unstuck.model.lifecycle import JobState
+from unstuck.model.times import Times
+from unstuck.model.waits import Answer
+from unstuck.operations import keys
+from unstuck.operations.table import Caller
+from unstuck.store.port import Store
+
+#: All times divided, all inequalities kept, with room for a server in between.
+TIMES = Times(
+    lease=15.0,
+    beat=2.0,
+    margin=3.0,
+    sweep=0.5,
+    poll=0.2,
+    cancel_poll=0.4,
+    grace=0.5,
+    kill_grace=0.5,
+    drain=20.0,
+    store_call=1.5,
+    slack=0.5,
+    offer_ack=1.0,
+    import_limit=20.0,
+)
+
+Start = Callable[..., Worker]
+
+
+@pytest.fixture
+def key(db: Store) -> str:
+    return keys.create(Caller(db, "ada"), "far host", role="worker").key
+
+
+@pytest.fixture
+def begin(store_url: str, key: str, tmp_path: Path, db: Store) -> Iterator[Start]:
+    """Starts workers of the server at this address. They are told of no database, and stand where there is none."""
+    with workers("sqlite:////nowhere/at/all.db", tmp_path, UNSTUCK_DATABASE="") as start:
+
+        def begun(address: str, name: str = "far", **more: Any) -> Worker:
+            worker: Worker = start(name, server=address, key=key, times=TIMES, **more)
+            eventually(lambda: [w for w in db.workers() if w.name == name and w.serves], timeout=30)
+            return worker
+
+        yield begun
+
+
+@pytest.fixture
+def address(store_url: str, key: str) -> Iterator[str]:
+    with running(ServerOptions(store_url, port=0, times=TIMES)) as site:
+        yield site.url
+
+
+@commit_on_sqlite
+def test_a_job_runs_far_from_the_database_and_a_cancel_reaches_it(
+    begin: Start, address: str, jobs: Jobs, marks: Marks, db: Store
+) -> None:
+    worker = begin(address)
+    done = jobs.until(jobs.enqueue("add", 2, 3), JobState.COMPLETED, within=30)
+    assert done.result == "5"
+    assert [each.worker for each in db.attempts("default", done.id)] == ["far"]
+    said = jobs.until(jobs.enqueue("says"), JobState.COMPLETED, within=30)
+    (attempt,) = db.attempts("default", said.id)
+    assert "hello from the handler" in (attempt.output or "")
+    nap = jobs.enqueue("nap", marks.path, 60.0)
+    marks.wait_for("begun")
+    db.cancel("default", nap, "ada")
+    jobs.until(nap, JobState.CANCELLED, within=30)
+    (seen,) = db.workers()
+    assert seen.info["remote"]["key"] == "far host"
+    worker.terminate()
+    assert worker.wait() == 0
+    assert [w.state for w in db.workers()] == ["gone"]
+
+
+def test_steps_waits_and_children_go_the_same_road(begin: Start, address: str, db: Store, marks: Marks) -> None:
+    begin(address, app="tests.journeys.flow_app:app")
+    flow = Jobs(db, flow_app)
+    job = flow.enqueue("release", marks.path)
+    marks.wait_for("asking", within=30)
+    flow.until(job, JobState.WAITING, within=30)
+    db.decide("default", job, Answer.APPROVED, "ada")
+    flow.until(job, JobState.COMPLETED, within=30)
+    assert len(marks.of("build")) == 1
+    assert len(marks.of("deploy")) == 1
+
+
+def test_a_killed_worker_costs_its_jobs_one_loss_and_its_offers_nothing(
+    begin: Start, address: str, jobs: Jobs, marks: Marks
+) -> None:
+    worker = begin(address, concurrency=1)
+    held = jobs.enqueue("nap", marks.path, 60.0)
+    marks.wait_for("begun", within=30)
+    worker.kill_all()
+    begin(address, "second")
+    marks.wait_for("begun", 2, within=60)
+    assert jobs.get(held).losses == 1
+
+
+def test_a_server_that_restarts_loses_no_job_and_runs_none_twice(
+    begin: Start, store_url: str, jobs: Jobs, marks: Marks, key: str
+) -> None:
+    """What ended while it was away lands when it is back."""
+    with ExitStack() as first:
+        site = first.enter_context(running(ServerOptions(store_url, port=0, times=TIMES)))
+        port = int(site.url.rpartition(":")[2])
+        begin(site.url)
+        job = jobs.enqueue("nap", marks.path, 3.0)
+        marks.wait_for("begun", within=30)
+    marks.wait_for("ended", within=30)
+    assert jobs.state(job) is JobState.RUNNING
+    with running(ServerOptions(store_url, port=port, times=TIMES)):
+        jobs.until(job, JobState.COMPLETED, within=60)
+        after = jobs.enqueue("add", 1, 1)
+        jobs.until(after, JobState.COMPLETED, within=60)
+    assert len(marks.of("begun")) == 1
+
+
+def test_a_server_that_is_killed_loses_no_job_and_runs_none_twice(
+    begin: Start, store_url: str, jobs: Jobs, marks: Marks, tmp_path: Path, key: str
+) -> None:
+    with _server(store_url, 0, tmp_path / "port") as first:
+        eventually((tmp_path / "port").exists, timeout=30)
+        port = int((tmp_path / "port").read_text())
+        begin(f"http://127.0.0.1:{port}")
+        many = jobs.enqueue_many("blink", marks.path, 0.05, times=60)
+        marks.wait_for("ended", 5, within=30)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    with _server(store_url, port, tmp_path / "again"):
+        for job in many:
+            jobs.until(job, JobState.COMPLETED, within=90)
+    assert len(marks.of("begun")) == len(many)
+    assert [jobs.get(job).losses for job in many] == [0] * len(many)
+
+
+_SERVER = """
+import json, sys
+from pathlib import Path
+from unstuck.assembly import ServerOptions, build_server
+from unstuck.model.times import Times
+from unstuck.model.waits import Answer
+from unstuck.server.listening import address_of, listen
+url, port, told, times = json.loads(sys.argv[1])
+server = build_server(ServerOptions(url, times=Times(**times)))
+listener = listen("127.0.0.1", port)
+Path(told + ".part").write_text(address_of(listener).rpartition(":")[2])
+Path(told + ".part").rename(told)
+server.run(listener)
+"""
+
+
+class _server:
+    """In a process of its own, so that it can be killed."""
+
+    def __init__(self, url: str, port: int, told: Path) -> None:
+        import json
+        from dataclasses import asdict
+
+        words = [sys.executable, "-c", _SERVER, json.dumps([url, port, str(told), asdict(TIMES)])]
+        self._process = subprocess.Popen(words, cwd=ROOT, env=os.environ | PATHS)
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        return self._process
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait(30)
