@@ -6,21 +6,25 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.journeys.conftest import Jobs, Marks
 from tests.journeys.flow_app import app as flow_app
 from tests.server.conftest import running
+from tests.support.cut_link import CutLink
 from tests.support.eventually import eventually
 from tests.support.warm import PATHS
 from tests.support.workers import ROOT, Worker, workers
 from tests.tiers import commit_on_sqlite
 from unstuck.assembly import ServerOptions
+from unstuck.model.keys import id_in
 from unstuck.model.lifecycle import JobState
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer
@@ -188,3 +192,33 @@ class _server:
         if self._process.poll() is None:
             self._process.terminate()
             self._process.wait(30)
+
+
+def test_cut_connections_and_lost_answers_lose_no_job_and_run_none_twice(
+    begin: Start, address: str, jobs: Jobs, marks: Marks
+) -> None:
+    with CutLink(int(address.rpartition(":")[2])) as link:
+        begin(link.url)
+        many = jobs.enqueue_many("blink", marks.path, 0.05, times=60)
+        for number in range(1, 13):
+            marks.wait_for("ended", 4 * number, within=60)
+            link.is_mute = number % 2 == 0
+            link.cut()
+            time.sleep(0.3 if link.is_mute else 0.0)
+            link.is_mute = False
+        for job in many:
+            jobs.until(job, JobState.COMPLETED, within=90)
+    assert len(marks.of("begun")) == len(many)
+    assert [jobs.get(job).losses for job in many] == [0] * len(many)
+
+
+def test_a_worker_whose_key_is_revoked_stops_its_handlers_and_ends(
+    begin: Start, address: str, jobs: Jobs, marks: Marks, db: Store, key: str
+) -> None:
+    worker = begin(address)
+    jobs.enqueue("nap_async", marks.path, 60.0)
+    ((pid, _),) = marks.wait_for("begun", within=30)
+    keys.revoke(Caller(db, "ada"), id_in(key) or "")
+    assert worker.wait(60) != 0
+    eventually(lambda: not psutil.pid_exists(pid), timeout=30)
+    assert "no longer works" in worker.log.read_text() or "Unauthenticated" in worker.log.read_text()

@@ -335,11 +335,11 @@ def test_it_cancels_none_of_its_own_attempts_in_a_persons_name(enter: Enter, sto
     problem(told(site, worker, "ask", ref=given.ref, kind="cancel", reason="x"), 403, "NotPermitted")
 
 
-@pytest.mark.parametrize("claim", ["abc", "w1-" + "a" * 31, "a" * 32])
-def test_a_claim_that_is_not_its_own_is_refused(enter: Enter, site: Site, claim: str) -> None:
+def test_a_claim_that_is_not_its_own_is_refused(enter: Enter, site: Site) -> None:
     worker = enter()
-    problem(told(site, worker, "take", claim=claim, wanted=worker.wanted()), 403, "NotPermitted")
-    problem(told(site, worker, "acknowledge", claim=claim, offers=[]), 403, "NotPermitted")
+    for claim in ("abc", f"w{worker.number}-" + "a" * 31, "a" * 32, f"w{worker.number + 1}-" + "a" * 32):
+        problem(told(site, worker, "take", claim=claim, wanted=worker.wanted()), 403, "NotPermitted")
+        problem(told(site, worker, "acknowledge", claim=claim, offers=[]), 403, "NotPermitted")
 
 
 def test_another_protocol_or_a_lease_without_end_is_refused(enter: Enter, site: Site) -> None:
@@ -358,14 +358,13 @@ def test_another_protocol_or_a_lease_without_end_is_refused(enter: Enter, site: 
     problem(register(wire.PROTOCOL, incarnation=remote_incarnation("otherkey", chance.nonce())), 403, "NotPermitted")
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"worker": 1}', b"\xff\xfe", b'{"worker": -1, "incarnation": ""}']
-)
-def test_what_cannot_be_read_is_refused(enter: Enter, site: Site, body: bytes) -> None:
+def test_what_cannot_be_read_is_refused(enter: Enter, site: Site) -> None:
     headers = {**JSON, "authorization": f"Bearer {enter().key}"}
+    bodies = (b"", b"[]", b"{", b'{"worker": 1}', b"\xff\xfe", b'{"worker": -1, "incarnation": ""}')
     for verb in ("register", "workflows", "take", "acknowledge", "settle", "renew", "control", "spawn"):
-        answer = site.client.post(f"/api/v1/worker/{verb}", content=body, headers=headers)
-        assert answer.status_code in (403, 422), (verb, answer.text)
+        for body in bodies:
+            answer = site.client.post(f"/api/v1/worker/{verb}", content=body, headers=headers)
+            assert answer.status_code in (403, 422), (verb, body, answer.text)
 
 
 def test_too_much_at_once_is_refused(enter: Enter, site: Site) -> None:
@@ -389,3 +388,70 @@ def test_two_servers_serve_one_worker(enter: Enter, store: SqlStore, store_url: 
         assert answer.verdict is Verdict.DONE
         port.close()
     assert record(store, job.id).state is JobState.COMPLETED
+
+
+DEEP = "[" * 500 + "]" * 500
+
+
+_HOSTILE_ENDS: list[tuple[str, dict[str, Any]]] = [
+    ("Returned", {"result": "no JSON"}),
+    ("Returned", {"result": DEEP}),
+    ("Parked", {"wait": {"kind": "time", "key": "k", "timeout": -5}}),
+    ("Parked", {"wait": {"kind": "event", "key": "k" * 1000}}),
+    ("Raised", {"error": {"type": "E", "message": "m"}, "after": -1}),
+]
+
+
+def test_an_end_that_no_worker_of_ours_tells_is_refused_and_its_attempt_stays(
+    enter: Enter, store: SqlStore, site: Site
+) -> None:
+    worker = enter()
+    job = submitted(store)
+    (given,) = worker.take()
+    for kind, facts in _HOSTILE_ENDS:
+        report = wire.ReportWire(given.ref, kind, facts)
+        problem(told(site, worker, "settle", reports=[report]), 422, "InvalidInput")
+    assert record(store, job.id).state is JobState.RUNNING
+
+
+def test_a_hostile_child_workflow_or_progress_is_refused(enter: Enter, store: SqlStore, site: Site) -> None:
+    worker = enter()
+    submitted(store)
+    (given,) = worker.take()
+    job = replace_job(store, given)
+    for hostile in (
+        replace(job, policy=Policy(retries=-1)),
+        replace(job, payload="no JSON"),
+        replace(job, queue="q" * 500),
+        replace(job, delay=-1.0),
+    ):
+        body = told(site, worker, "spawn", child=NewChild(given.ref, "c", 1, hostile))
+        problem(body, 422, "InvalidInput")
+    for workflow in (
+        replace(GREET, policy=Policy(timeout=-1.0)),
+        replace(GREET, concurrency=0),
+        replace(GREET, rate="often"),
+        replace(GREET, name="x\x1b[31m"),
+        replace(GREET, code_version="v" * 500),
+    ):
+        problem(told(site, worker, "workflows", workflows=[workflow], queues=["default"]), 422, "InvalidInput")
+    problem(told(site, worker, "keep_output", outputs=[AttemptOutput(given.ref, None, "no")]), 422, "InvalidInput")
+    problem(told(site, worker, "renew", lease=60.0, state="gone"), 422, "InvalidInput")
+    known = store.workflow("greet")
+    assert known is not None
+    assert known.policy == Policy()
+
+
+def test_what_it_tells_of_itself_cannot_speak_to_a_terminal(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    worker.port.renew(worker.number, 60.0, info={"mode": "\x1b[31mfork", "remote": {"key": "forged"}})
+    (seen,) = store.workers()
+    assert seen.info["mode"] == "?[31mfork"
+    assert seen.info["remote"] == {"key": "host-0", "address": "127.0.0.1"}
+
+
+def test_only_who_is_known_may_send_much(site: Site, store: SqlStore) -> None:
+    keys.create(Caller(store, "ada"), "any", role="reader")
+    large = b"x" * (3 << 20)
+    answer = site.client.post("/api/v1/worker/settle", content=large, headers=JSON)
+    problem(answer, 401, "Unauthenticated")

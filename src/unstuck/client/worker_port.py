@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -54,6 +54,7 @@ from unstuck.store.port import (
 from unstuck.telemetry import emit
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 #: Seconds for which the control poll waits at the server, and rests after one that failed.
 CONTROL_WAIT = 25.0
@@ -236,7 +237,7 @@ class RemoteWorkerPort:
 
     def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
         """In requests of a bounded size, one after the other; the first that fails ends it."""
-        return [answer for some in _portions(reports) for answer in self._settle(some)]
+        return [answer for some in _portions(reports, _size_of_report) for answer in self._settle(some)]
 
     def _settle(self, reports: Sequence[Report]) -> Sequence[Settled]:
         body = wire.SettleBody(**self._self, reports=tuple(map(wire.ReportWire.of, reports)))
@@ -266,16 +267,16 @@ class RemoteWorkerPort:
         return found
 
     def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
-        found: list[Verdict] = self._verb("keep_output", outputs=outputs)
-        return found
+        portions = _portions(outputs, _size_of_output)
+        return [verdict for some in portions for verdict in self._verb("keep_output", outputs=some)]
 
     def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
         found: Journal | None = self._verb("journal", ref=ref, after=after)
         return found
 
     def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
-        found: list[Verdict] = self._verb("record_steps", steps=steps) if steps else []
-        return found
+        portions = _portions(steps, _size_of_step)
+        return [verdict for some in portions for verdict in self._verb("record_steps", steps=some)]
 
     def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
         found: Spent | None = self._verb("spend", ref=ref, serial=serial, amounts=amounts)
@@ -320,7 +321,7 @@ class RemoteWorkerPort:
             body = wire.ControlBody(**self._self, seen=seen, wait=CONTROL_WAIT)
             try:
                 answer: wire.ControlAnswer = self._ask("control", body, wire.ControlAnswer, waiting=CONTROL_WAIT)
-            except UnstuckError:
+            except Exception:
                 # The beat decides what that means, and the other roles say it.
                 self._clock.wait(self._closed, _REST)
                 continue
@@ -332,14 +333,26 @@ def _away(error: UnstuckError) -> StoreUnavailable:
     return StoreUnavailable(f"the server refuses: {error}")
 
 
-def _portions(reports: Sequence[Report]) -> list[list[Report]]:
-    portions: list[list[Report]] = []
+def _portions(items: Sequence[S], size: Callable[[S], int]) -> list[list[S]]:
+    """What fits into one body each."""
+    portions: list[list[S]] = []
     room = 0
-    for report in reports:
-        size = 500 + len(getattr(report.outcome, "result", None) or "") + len(report.output or "")
-        if size > room or len(portions[-1]) >= wire.MOST_AT_ONCE:
+    for item in items:
+        if size(item) > room or len(portions[-1]) >= wire.MOST_AT_ONCE:
             portions.append([])
             room = _BODY
-        portions[-1].append(report)
-        room -= size
+        portions[-1].append(item)
+        room -= size(item)
     return portions
+
+
+def _size_of_report(report: Report) -> int:
+    return 500 + len(getattr(report.outcome, "result", None) or "") + len(report.output or "")
+
+
+def _size_of_output(said: AttemptOutput) -> int:
+    return 200 + len(said.output or "") + len(said.progress or "")
+
+
+def _size_of_step(step: NewStep) -> int:
+    return 200 + len(step.result)

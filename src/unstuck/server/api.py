@@ -136,9 +136,10 @@ class Api:
         if endpoint.takes_body:
             if exchange.has_body or exchange.headers.get("authorization") is None:
                 exchange.check_media_type()
-            exchange.body = await bodies.read(
-                _chunks(receive), exchange.headers.get("content-length"), endpoint.most_bytes
-            )
+            declared = exchange.headers.get("content-length")
+            if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
+                await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
+            exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
             exchange.is_read = True
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")

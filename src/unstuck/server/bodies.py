@@ -35,6 +35,12 @@ async def read(chunks: AsyncIterator[bytes], declared: str | None, most: int = M
     return bytes(found)
 
 
+def may_be_large(declared: str | None) -> bool:
+    """Whether more may come than everybody may send."""
+    is_number = declared is not None and declared.isascii() and declared.isdigit() and len(declared) <= 18
+    return not is_number or int(declared or 0) > MOST_BYTES
+
+
 def parse(body: bytes) -> Any:
     """Its JSON: in UTF-8, not too deep, no key twice, no NaN, no NUL, no half of a character, no endless number."""
     try:

@@ -40,6 +40,7 @@ HELD_FOR = 0.02
 _WEIGH_EVERY = 5.0
 _INGEST_BACK = 1000
 _AWAY = 1.0
+_PIECE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +215,16 @@ class WorkDesk:
         if due.has_ready or due.has_timers or due.has_news:
             self._wake_some()
         ahead = POLL if due.timer_in is None else min(POLL, max(0.05, due.timer_in))
-        if store.wait_for_work(ahead):
+        if self._is_hinted(store, ahead):
             self._wake_some()
+
+    def _is_hinted(self, store: Store, within: float) -> bool:
+        """In pieces: who closes this desk must not wait for long."""
+        until = self._clock.boot() + within
+        while (left := until - self._clock.boot()) > 0 and not self._closed.is_set():
+            if store.wait_for_work(min(left, _PIECE)):
+                return True
+        return False
 
     def _wake_some(self) -> None:
         """Those for whom there is a route."""

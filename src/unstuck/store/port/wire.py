@@ -25,7 +25,7 @@ PROTOCOL: Final = 1
 #: Under the API's own prefix.
 PATH: Final = "/worker"
 #: Bytes of one body: the largest result, escaped, and what is said about it.
-MOST_BYTES: Final = 8 << 20
+MOST_BYTES: Final = 24 << 20
 #: Reports, steps or outputs in one body.
 MOST_AT_ONCE: Final = 1000
 #: Seconds for which a poll may wait.
