@@ -24,13 +24,19 @@ from tests.support.warm import PATHS
 from tests.support.workers import ROOT, Worker, workers
 from tests.tiers import commit_on_sqlite
 from unstuck.assembly import ServerOptions
+from unstuck.chance import SystemChance
+from unstuck.client.address import ApiKey
+from unstuck.client.transport import Transport
+from unstuck.client.worker_port import RemoteWorkerPort
+from unstuck.clock import MachineClock
 from unstuck.model.keys import id_in
 from unstuck.model.lifecycle import JobState
+from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
-from unstuck.store.port import Store
+from unstuck.store.port import NewWorker, Store, Wanted
 
 #: All times divided, all inequalities kept, with room for a server in between.
 TIMES = Times(
@@ -108,6 +114,27 @@ def test_steps_waits_and_children_go_the_same_road(begin: Start, address: str, d
     flow.until(job, JobState.COMPLETED, within=30)
     assert len(marks.of("build")) == 1
     assert len(marks.of("deploy")) == 1
+    family = flow.until(flow.enqueue("parent", [1, 2]), JobState.COMPLETED, within=60)
+    assert len(db.children_of("default", family.id)) == 2
+    flow.until(flow.enqueue("parks_for", marks.path, 0.5), JobState.COMPLETED, within=60)
+
+
+def test_an_offer_that_nobody_heard_of_runs_on_another_worker_uncharged(
+    begin: Start, address: str, jobs: Jobs, marks: Marks, key: str, db: Store
+) -> None:
+    incarnation = remote_incarnation(id_in(key), SystemChance().nonce())
+    port = RemoteWorkerPort(
+        Transport(address, ApiKey(key, "the test")), address, incarnation, patience=10.0, clock=MachineClock()
+    )
+    new = NewWorker(incarnation, "deaf", "h", "b", "1", 7, 1, (), "v1", 60.0)
+    number = port.register_worker(new).number
+    job = jobs.enqueue("nap", marks.path, 0.0, max_retries=0)
+    wanted = Wanted(4, workflows=("nap",), queues=("default",), wait=10.0)
+    assert len(port.take(number, claim_id(number, SystemChance().nonce()), wanted)) == 1
+    begin(address)
+    jobs.until(job, JobState.COMPLETED, within=30)
+    assert len(marks.of("begun")) == 1
+    port.close()
 
 
 def test_a_killed_worker_costs_its_jobs_one_loss_and_its_offers_nothing(
@@ -163,6 +190,7 @@ _SERVER = """
 import json, sys
 from pathlib import Path
 from unstuck.assembly import ServerOptions, build_server
+from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.times import Times
 from unstuck.model.waits import Answer
 from unstuck.server.listening import address_of, listen

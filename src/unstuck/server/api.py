@@ -86,6 +86,10 @@ class Api:
         self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door.browsers, self._remote))
         self._is_leaving = False
 
+    def when_parked(self, call: Callable[[float], None]) -> None:
+        """Called when a worker at a distance parks a job, with the seconds until its wait ends; on any thread."""
+        self._remote.parked = call
+
     def leave(self) -> None:
         """Send away those who stay, so that they go to another server; what else was asked is answered. From any
         thread, and from a signal's handler."""

@@ -61,6 +61,8 @@ class RemoteWorkers:
         self.desk = desk
         self.control = control
         self.lane = lane
+        #: Called with the seconds after which a wait ends that was just begun.
+        self.parked: Callable[[float], None] = lambda seconds: None
         self._lock = threading.Lock()
         self._known: OrderedDict[int, str] = OrderedDict()
 
@@ -176,7 +178,10 @@ class RemoteWorkers:
         said = self.body(wire.SettleBody, caller, exchange)
         reports = [each.report() for each in said.reports]
         check_reports(caller, said.worker, reports)
-        return _answer(wire.SettleAnswer(tuple(caller.store.settle(said.worker, reports))))
+        settled = tuple(caller.store.settle(said.worker, reports))
+        if ends := [each.wait_ends_in for each in settled if each.wait_ends_in is not None]:
+            self.parked(min(ends))
+        return _answer(wire.SettleAnswer(settled))
 
     def _verb(self, verb: wire.Verb, caller: Caller, exchange: Exchange) -> HttpAnswer:
         said = self.body(verb.body, caller, exchange)
