@@ -250,3 +250,8 @@ def test_a_worker_whose_key_is_revoked_stops_its_handlers_and_ends(
     assert worker.wait(60) != 0
     eventually(lambda: not psutil.pid_exists(pid), timeout=30)
     assert "no longer works" in worker.log.read_text() or "Unauthenticated" in worker.log.read_text()
+
+
+def test_it_needs_no_driver_of_any_database(begin: Start, address: str, jobs: Jobs) -> None:
+    begin(address, before="import sys; sys.modules['psycopg'] = sys.modules['sqlite3'] = None\n")
+    jobs.until(jobs.enqueue("add", 2, 3), JobState.COMPLETED, within=30)
