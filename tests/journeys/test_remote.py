@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -255,3 +256,29 @@ def test_a_worker_whose_key_is_revoked_stops_its_handlers_and_ends(
 def test_it_needs_no_driver_of_any_database(begin: Start, address: str, jobs: Jobs) -> None:
     begin(address, before="import sys; sys.modules['psycopg'] = sys.modules['sqlite3'] = None\n")
     jobs.until(jobs.enqueue("add", 2, 3), JobState.COMPLETED, within=30)
+
+
+@pytest.mark.parametrize("is_heard", [False, True], ids=["before-it-is-heard", "as-it-is-heard"])
+def test_a_worker_killed_in_the_moment_of_an_offer_costs_the_job_no_second_body(
+    begin: Start, address: str, jobs: Jobs, marks: Marks, is_heard: bool
+) -> None:
+    """Killed before it heard of the offer it costs nothing at all; a moment later it may cost a loss."""
+    killed = threading.Event()
+
+    def kill_at_an_offer(piece: bytes) -> None:
+        if b'"nap"' in piece:
+            if is_heard:
+                threading.Timer(0.005, victim.kill_all).start()
+            else:
+                victim.kill_all()
+            killed.set()
+
+    with CutLink(int(address.rpartition(":")[2]), kill_at_an_offer) as link:
+        victim = begin(link.url, concurrency=1)
+        job = jobs.enqueue("nap", marks.path, 0.5)
+        assert killed.wait(30)
+        begin(address, "second")
+        done = jobs.until(job, JobState.COMPLETED, within=60)
+    assert len(marks.of("ended")) == 1
+    if not is_heard:
+        assert (done.losses, len(marks.of("begun"))) == (0, 1)

@@ -10,10 +10,12 @@ from typing import Self
 
 class CutLink:
     """Passes bytes on in both directions. `cut` ends every connection there is; while it `is_mute`, what the server
-    says is read and thrown away, and the connection ends: the question was heard, its answer is lost."""
+    says is read and thrown away, and the connection ends: the question was heard, its answer is lost. `answering` is
+    called with each piece of an answer, before it is passed on."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, answering: Callable[[bytes], None] = lambda piece: None) -> None:
         self._to = port
+        self._answering = answering
         self._door = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
         self.is_mute = False
@@ -62,6 +64,8 @@ class CutLink:
     def _carry(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
         try:
             while piece := source.recv(64 << 10):
+                if is_answer:
+                    self._answering(piece)
                 if is_answer and self.is_mute:
                     break
                 sink.sendall(piece)
