@@ -18,6 +18,8 @@ from unstuck.signing import NO_KEYS, SigningKeys
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from unstuck.chance import Chance
+    from unstuck.client.worker_port import RemoteWorkerPort
     from unstuck.clock import Clock
     from unstuck.janitor.janitor import Duty, Janitor
     from unstuck.model.job import NewJob, WorkerRecord
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from unstuck.server.run import HttpServer
     from unstuck.server.who import Auth
     from unstuck.store.drivers.leaps import Witness
-    from unstuck.store.port import ScheduleRecord, Store
+    from unstuck.store.port import ScheduleRecord, Store, WorkerPort
     from unstuck.worker.incarnation import Incarnation
+    from unstuck.worker.parts import ClaimerNeeds, ClaimerPort, Duties
     from unstuck.worker.readiness import Readiness
     from unstuck.worker.shutdown import Shutdown
     from unstuck.worker.supervisor import Beside, Supervisor
@@ -65,6 +68,12 @@ class WorkerOptions:
     #: read again when it changes.
     signing: SigningKeys = field(default_factory=SigningKeys)
     signing_file: str | None = None
+    #: The address of a server: then nothing is asked of a database. `key`: the secret by which it is asked; `ca`: a
+    #: file of certificates to trust; `allow_http`: whoever is on the way may read the key.
+    server: str | None = None
+    key: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    allow_http: bool = False
 
 
 #: Requests a second of one key, on average.
@@ -108,7 +117,7 @@ def build_worker(options: WorkerOptions, *, prepare: bool = True) -> Supervisor:
     """A worker that is ready to run; its `run()` does everything else. Refuses settings that cannot hold. `prepare`:
     the database, unless the caller sees to it."""
     _check(options)
-    if prepare:
+    if prepare and options.server is None:
         _prepare(options)
     from unstuck.telemetry import emit
     from unstuck.worker.notify import Notifier
@@ -184,15 +193,129 @@ def _check(options: WorkerOptions) -> None:
     problems = options.times.problems() + process_problems(options)
     if problems:
         raise InvalidSettings(problems)
+    if options.server is not None and options.health_port is not None:
+        raise InvalidInput(
+            "a worker of a server has no health port yet: leave --health-port out, and use --ready-file"
+        )
+    if options.server is not None and options.signing:
+        raise InvalidInput(
+            "a worker of a server verifies and signs nothing itself, its server does: set signing_keys and "
+            "require_signature there, and not here"
+        )
     if ":" not in options.app:
         raise InvalidInput(f"app {options.app!r} must name a module and an attribute, like shop.jobs:app")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ties:
+    """How one incarnation asks: the database itself, or a server."""
+
+    incarnation: str
+    store: WorkerPort
+    beat_store: WorkerPort
+    last_store: Callable[[], WorkerPort]
+    claimer: Callable[[ClaimerNeeds], ClaimerPort]
+    duties: Callable[[WorkerRecord], Duties]
+    prepare: Callable[[], object]
+
+
+def _ties_of(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[], _Ties]:
+    """Makes new ones for every incarnation."""
+    return _ties_to_server(options, clock, chance) if options.server else _ties_to_database(options, clock, chance)
+
+
+def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[], _Ties]:
+    from unstuck.store.drivers.leaps import Witness
+    from unstuck.worker.claim import Claimer
+    from unstuck.worker.verifier import Verifier
+
+    times, witness = options.times, Witness()
+
+    def tie() -> _Ties:
+        incarnation = chance.nonce()
+        name = incarnation[:8]
+        opened = partial(open_store, options.database, times)
+        store = opened(application=f"unstuck {name}", witness=witness)
+
+        def claimer(needs: ClaimerNeeds) -> Claimer:
+            return Claimer(
+                store,
+                needs.worker,
+                needs.ledger,
+                needs.pace,
+                times,
+                clock,
+                chance,
+                name=needs.name,
+                before_first=needs.before_first,
+                landed=needs.landed,
+                verifier=Verifier(store, needs.worker, needs.ledger, needs.keys, clock, report=needs.report),
+            )
+
+        return _Ties(
+            incarnation,
+            store,
+            beat_store=opened(application=f"unstuck beat {name}", witness=witness),
+            last_store=lambda: opened(application=f"unstuck end {name}"),
+            claimer=claimer,
+            duties=lambda me: build_janitor(store, times, me),
+            prepare=store.prepare_schema,
+        )
+
+    return tie
+
+
+def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[], _Ties]:
+    from unstuck.model.keys import id_in
+    from unstuck.model.offers import remote_incarnation
+    from unstuck.worker.remote_claim import NoDuties, RemoteClaimer
+
+    times, key = options.times, options.key
+
+    def tie() -> _Ties:
+        incarnation = remote_incarnation(None if key is None else id_in(key), chance.nonce())
+        port = server_port(options, incarnation)
+        return _Ties(
+            incarnation,
+            port,
+            beat_store=port,
+            last_store=lambda: port,
+            claimer=lambda needs: RemoteClaimer(port, needs, times, clock, chance),
+            duties=lambda me: NoDuties(times.sweep),
+            prepare=port.hello,
+        )
+
+    return tie
+
+
+def server_port(options: WorkerOptions, incarnation: str = "") -> RemoteWorkerPort:
+    """How a worker asks its server. Nothing is sent before its first call."""
+    try:
+        from unstuck.client.transport import Transport
+    except ImportError as missing:
+        raise InvalidInput(f"a worker of a server needs `pip install unstuck[client]`: {missing}") from None
+    from unstuck.client.address import ApiKey, check_secret_travels_safely, server_address
+    from unstuck.client.worker_port import RemoteWorkerPort
+    from unstuck.clock import MachineClock
+
+    address = server_address(options.server or "")
+    if options.key is not None:
+        check_secret_travels_safely(address, allow_http=options.allow_http)
+    key = None if options.key is None else ApiKey(options.key, "key=…")
+    transport = Transport(address, key, options.ca)
+    return RemoteWorkerPort(
+        transport,
+        address,
+        incarnation,
+        patience=options.times.store_call + 2 * options.times.slack,
+        clock=MachineClock(),
+    )
 
 
 def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown], Incarnation]:
     """Begins an incarnation: everything in it is new, so that nothing of a lost one lives on."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
-    from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.fleet import Fleet
     from unstuck.worker.held_keys import HeldKeys
     from unstuck.worker.incarnation import Incarnation
@@ -200,16 +323,16 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
     from unstuck.worker.placing import Seats
     from unstuck.worker.view import WearLimits
 
-    times, clock, chance, witness = options.times, MachineClock(), SystemChance(), Witness()
+    times, clock, chance = options.times, MachineClock(), SystemChance()
+    tie = _ties_of(options, clock, chance)
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
     def begin(shutdown: Shutdown) -> Incarnation:
-        incarnation = chance.nonce()
-        store = open_store(options.database, times, application=f"unstuck {incarnation[:8]}", witness=witness)
+        ties = tie()
         fleet = Fleet(
             options.app,
-            incarnation=incarnation,
+            incarnation=ties.incarnation,
             slots=-(-seats.slots // seats.processes),
             pulse=times.pulse,
             kill_grace=times.kill_grace,
@@ -222,15 +345,14 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
             clock=clock,
         )
         parts = WorkerParts(
-            incarnation=incarnation,
-            store=store,
-            beat_store=open_store(
-                options.database, times, application=f"unstuck beat {incarnation[:8]}", witness=witness
-            ),
+            incarnation=ties.incarnation,
+            store=ties.store,
+            beat_store=ties.beat_store,
+            last_store=ties.last_store,
+            claimer=ties.claimer,
+            duties=ties.duties,
+            prepare=ties.prepare,
             fleet=fleet,
-            prepare=store.prepare_schema,
-            last_store=lambda: open_store(options.database, times, application=f"unstuck end {incarnation[:8]}"),
-            duties=lambda me: build_janitor(store, times, me),
             clock=clock,
             chance=chance,
             times=times,
@@ -267,6 +389,8 @@ def build_server(options: ServerOptions) -> HttpServer:
     keeping = opened(application="unstuck server janitor")
     # And those who stay must hear what happens while others ask much.
     feeding = opened(application="unstuck server feed")
+    # And workers at a distance must get their jobs; hints at work are heard by one listener of a store.
+    working = opened(application="unstuck server work")
     try:
         with suppress(
             StoreError
@@ -278,7 +402,7 @@ def build_server(options: ServerOptions) -> HttpServer:
                 "could do anything; make a key first: unstuck keys create NAME --role ROLE"
             )
     except BaseException:
-        for each in (store, keeping, feeding):
+        for each in (store, keeping, feeding, working):
             each.close()
         raise
     keyring = Keyring(store, clock)
@@ -292,6 +416,7 @@ def build_server(options: ServerOptions) -> HttpServer:
         local=local,
         rate=options.rate,
         feed=lambda: feeding,
+        work=lambda: working,
         public=public,
         recorder=recorder,
     )
@@ -300,7 +425,7 @@ def build_server(options: ServerOptions) -> HttpServer:
     def close() -> None:
         recorder.close()
         keyring.close()
-        for each in (store, keeping, feeding):
+        for each in (store, keeping, feeding, working):
             each.close()
 
     return HttpServer(api, build_janitor(keeping, options.times), clock, options.times, close)
@@ -328,7 +453,9 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
                 known[store] = Keyring(store, clock)
             return known[store]
 
-    return _api(asked, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, auth=auth)
+    return _api(
+        asked, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, work=lambda: base().store, auth=auth
+    )
 
 
 def _api(
@@ -339,19 +466,23 @@ def _api(
     local: Caller | None,
     rate: float,
     feed: Callable[[], Store],
+    work: Callable[[], Store],
     auth: Auth | None = None,
     public: str | None = None,
     recorder: Recorder | None = None,
 ) -> Api:
-    """`feed`: the store whose feed is told to those who stay."""
+    """`feed`: the store whose feed is told to those who stay; `work`: where jobs are claimed for workers at a
+    distance."""
     from unstuck.operations.browser_sessions import BrowserSessions
     from unstuck.operations.tickets import Tickets
     from unstuck.server.api import Api
     from unstuck.server.browsers import Browsers
+    from unstuck.server.control_desk import ControlDesk
     from unstuck.server.door import HttpDoor
     from unstuck.server.hub import Hub
     from unstuck.server.metrics import ServerMetrics
     from unstuck.server.rates import Rates
+    from unstuck.server.work_desk import WorkDesk
 
     def by_key(key: str, address: str) -> Caller:
         return keyring().authenticate(key, address).caller(base())
@@ -381,7 +512,16 @@ def _api(
     )
     hub = Hub(feed, lambda: base().times.feed_retention, clock)
     metrics = ServerMetrics(clock, None if recorder is None else recorder.measures)
-    return Api(door, hub, metrics, rates=Rates(rate, clock), clock=clock, is_ready=lambda: _is_ready(base().store))
+    return Api(
+        door,
+        hub,
+        metrics,
+        work=WorkDesk(work, clock, lambda: base().signing()),
+        control=ControlDesk(work, clock),
+        rates=Rates(rate, clock),
+        clock=clock,
+        is_ready=lambda: _is_ready(base().store),
+    )
 
 
 def _is_ready(store: Store) -> bool:
@@ -406,6 +546,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     from unstuck.janitor.janitor import Janitor
     from unstuck.janitor.limits import LimitsDuty
     from unstuck.janitor.neighbours import NeighboursDuty
+    from unstuck.janitor.offers import OffersDuty
     from unstuck.janitor.orphans import OrphansDuty
     from unstuck.janitor.overdue import OverdueDuty
     from unstuck.janitor.pauses import PausesDuty
@@ -431,6 +572,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         ChildrenDuty(store, times),
         BulksDuty(store, times),
         SchedulesDuty(store, times, _tick_jobs(store, times)),
+        OffersDuty(store, times),
     ]
     keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
     keeping += [

@@ -14,6 +14,7 @@ from tests.cli.command import Answer, Command
 from tests.support.builders import a_worker, begin, claimed, settle
 from unstuck.model.errors import ErrorType
 from unstuck.model.job import ClaimedJob, WorkerRecord
+from unstuck.model.offers import remote_incarnation
 from unstuck.model.settlement import ErrorInfo, Stuck
 from unstuck.store.port import Store, WorkerOrder
 from unstuck.views.workers import BodyView, WorkerView
@@ -414,3 +415,14 @@ def test_show_and_history_tell_how_an_attempt_got_stuck(unstuck: Command, stuck:
         "ExecutionStuck",
         STACK,
     )
+
+
+def test_a_worker_at_a_distance_is_shown_with_its_key_and_its_address(unstuck: Command, store: Store) -> None:
+    far = a_worker(store, "far", incarnation=remote_incarnation("k3y00001", "0" * 32))
+    beats(store, far, remote={"key": "gpu-1", "address": "10.1.2.3"})
+    near = a_worker(store, "near")
+    beats(store, near, remote={"key": "forged", "address": "nowhere"})
+    shown = {worker["name"]: worker for worker in ask(unstuck, "workers", "--json").lines}
+    assert (shown["far"]["key"], shown["far"]["address"]) == ("gpu-1", "10.1.2.3")
+    assert shown["near"]["key"] is None
+    assert "at a distance, by the key gpu-1 from 10.1.2.3" in ask(unstuck, "workers").out

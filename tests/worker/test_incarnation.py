@@ -23,6 +23,7 @@ from unstuck.model.settlement import Returned, Stopped
 from unstuck.model.times import Times
 from unstuck.store.port import Claimed, Share, Store, WorkerOrder
 from unstuck.store.sql_store import SqlStore
+from unstuck.worker.claim import Claimer
 from unstuck.worker.incarnation import Incarnation
 from unstuck.worker.parts import End, WorkerParts
 from unstuck.worker.placing import Seats
@@ -62,6 +63,18 @@ class Shop:
             incarnation=SystemChance().nonce(),
             store=store,
             beat_store=store,
+            claimer=lambda needs: Claimer(
+                store,
+                needs.worker,
+                needs.ledger,
+                needs.pace,
+                TIMES,
+                MachineClock(),
+                SystemChance(),
+                name=needs.name,
+                before_first=needs.before_first,
+                landed=needs.landed,
+            ),
             fleet=self.fleet,
             duties=lambda me: build_janitor(store, TIMES, me),
             clock=MachineClock(),

@@ -85,6 +85,18 @@ class WorkerFlags:
     stop_with_stdin: Annotated[bool, option("--stop-with-stdin")] = False
     #: As `unstuck dev` starts it: it is told what the app's code says, and tells when it has imported the app.
     for_dev: Annotated[bool, option("--for-dev")] = False
+    server: Annotated[
+        str | None,
+        option("--server", metavar="URL", help="ask this server instead of a database: see docs/remote.md"),
+    ] = None
+    key: Annotated[
+        str | None,
+        option("--key", metavar="usk_…", help="by which it is asked; better in UNSTUCK_KEY or UNSTUCK_KEY_FILE"),
+    ] = None
+    ca: Annotated[str | None, option("--ca", metavar="FILE", help="trust these certificates of the server")] = None
+    allow_http: Annotated[
+        bool, option("--allow-http", help="send the key by http://, also to another machine; others may read it")
+    ] = False
     database: options.Database = None
 
     def settings(self) -> Settings:
@@ -94,6 +106,8 @@ class WorkerFlags:
         named = {name: getattr(self, name) for name in _SETTINGS}
         pairs = _pairs(self.set_ or [])
         flags = {"app": self.app_name, "queues": _names(self.queues), **named, **pairs}
+        if self.server is not None and self.preset is None:
+            flags["preset"] = "signed_remote"
         own = _told_by_dev() if self.for_dev else None
         settings = settings_of(flags, ask_app=True, insist=self.check, own=own, meanwhile=import_parts)
         if not settings.app:
@@ -124,18 +138,22 @@ def worker(flags: WorkerFlags) -> int:
     from unstuck.cli.job_lines import JobLines
     from unstuck.cli.library_log import LibraryLog
 
+    if chosen.server is not None:
+        _say_hello(chosen, as_json=wants_json(settings.log_format))
     supervisor = build_worker(chosen, prepare=False)
     as_json = wants_json(settings.log_format)
     if not as_json and not flags.for_dev:
         _introduce(chosen)
-    _prepare(settings, as_json=as_json)
+    if chosen.server is None:
+        _prepare(settings, as_json=as_json)
     writer = LogWriter(sys.stderr, as_json=as_json)
     if not sys.stderr.isatty() and not flags.for_dev:
         # At a terminal there is no service manager that could cut the drain short.
         for warning in settings.warnings():
             writer.say(_json_warning(warning) if as_json else f"unstuck: {warning}")
-    # For handlers that enqueue: an App() without a database of its own means this one.
-    os.environ["UNSTUCK_DATABASE"] = settings.database
+    if chosen.server is None:
+        # For handlers that enqueue: an App() without a database of its own means this one.
+        os.environ["UNSTUCK_DATABASE"] = settings.database
     colour = not output.is_plain(sys.stderr)
     human = human_log(writer.say, colour=colour, verbose=flags.verbose)
     log = json_log(writer.say, writer.mention) if as_json else calm(human) if flags.for_dev else human
@@ -178,7 +196,39 @@ def _chosen(settings: Settings, flags: WorkerFlags) -> WorkerOptions:
         log_json=wants_json(settings.log_format),
         signing=signing_of(settings),
         signing_file=signing_file(settings),
+        server=flags.server,
+        key=_key(flags),
+        ca=flags.ca,
+        allow_http=flags.allow_http,
     )
+
+
+def _key(flags: WorkerFlags) -> str | None:
+    """The secret for the server; what only a server needs is refused without one."""
+    if flags.server is None:
+        if flags.key or flags.ca or flags.allow_http:
+            raise InvalidInput("--key, --ca and --allow-http are about a server: name it with --server URL")
+        return None
+    if flags.database is not None:
+        raise InvalidInput("--server and --database: a worker asks one of them")
+    from unstuck.client.address import ApiKey
+
+    found = ApiKey.found(flags.key)
+    return None if found is None else found.secret
+
+
+def _say_hello(chosen: WorkerOptions, *, as_json: bool) -> None:
+    """A key that is refused, and a server of another time, are told at once; one that is away is waited for."""
+    from unstuck.assembly import server_port
+
+    port = server_port(chosen)
+    try:
+        port.hello()
+    except StoreError as error:
+        told = f"{error}; waiting for it"
+        output.note(_json_warning(told) if as_json else f"unstuck: {told}")
+    finally:
+        port.close()
 
 
 def _prepare(settings: Any, *, as_json: bool) -> None:

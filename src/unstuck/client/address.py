@@ -33,6 +33,11 @@ class ApiKey:
         return f"<ApiKey {kind}_{name}_…>" if separator else "<ApiKey>"
 
     @property
+    def secret(self) -> str:
+        """For who has to pass it on; nobody prints it."""
+        return self._secret
+
+    @property
     def authorization(self) -> str:
         return f"Bearer {self._secret}"
 

@@ -37,11 +37,13 @@ _USER_AGENT = f"unstuck/{__version__} Python/{sys.version_info[0]}.{sys.version_
 
 
 class Transport:
-    """To one server. A fork opens connections of its own and leaves its parent's alone."""
+    """To one server. A fork opens connections of its own and leaves its parent's alone. `ca`: a file of
+    certificates to trust instead of the machine's own."""
 
-    def __init__(self, address: str, key: ApiKey | None) -> None:
+    def __init__(self, address: str, key: ApiKey | None, ca: str | None = None) -> None:
         self._address = address
         self._key = key
+        self._ca = ca
         #: By process. A parent's is kept and never touched: closing it would end the parent's connections.
         self._clients: dict[int, httpx2.Client] = {}
         # Programs rarely close what they ask with; this is also run at their end.
@@ -60,8 +62,8 @@ class Transport:
     def _client(self) -> httpx2.Client:
         if (client := self._clients.get(os.getpid())) is not None:
             return client
-        with _certificates_read():
-            made = httpx2.Client(**_options(self._address))
+        with _certificates_read(self._ca):
+            made = httpx2.Client(**_options(self._address, self._ca))
         kept = self._clients.setdefault(os.getpid(), made)
         if kept is not made:  # another thread was faster
             made.close()
@@ -104,8 +106,9 @@ class _TooLarge(Exception):
     pass
 
 
-def _options(address: str) -> dict[str, Any]:
+def _options(address: str, ca: str | None = None) -> dict[str, Any]:
     return {
+        **({} if ca is None else {"verify": ssl.create_default_context(cafile=ca)}),
         "limits": httpx2.Limits(
             max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_RESTING, keepalive_expiry=KEPT
         ),
@@ -116,12 +119,12 @@ def _options(address: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _certificates_read() -> Iterator[None]:
+def _certificates_read(ca: str | None = None) -> Iterator[None]:
     """What the environment names instead of the machine's own may not be there, or not be certificates."""
     try:
         yield
     except OSError as problem:
-        named = " and ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
+        named = ca or " and ".join(name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name))
         raise InvalidInput(
             f"the certificates that {named or 'this machine'} names cannot be read: {problem}"
         ) from None

@@ -18,6 +18,7 @@ from unstuck.clock import Clock
 from unstuck.operations.together import Together
 from unstuck.server import bodies, endpoints, openapi, seeds, sse
 from unstuck.server.connections import LONGEST_ANSWER
+from unstuck.server.control_desk import ControlDesk
 from unstuck.server.door import Admitted, HttpDoor
 from unstuck.server.endpoints import Endpoint, Endpoints
 from unstuck.server.exchange import Exchange, HttpAnswer
@@ -28,10 +29,12 @@ from unstuck.server.live import RETRY, Live
 from unstuck.server.metrics import ServerMetrics
 from unstuck.server.problems import MEDIA_TYPE, HttpProblem, page_of, problem_of
 from unstuck.server.rates import Rates
+from unstuck.server.remote_workers import RemoteWorkers
 from unstuck.server.sessions import Sessions
 from unstuck.server.stay import Pieces, Stay
 from unstuck.server.submits import Submits
 from unstuck.server.tickets import StreamTickets
+from unstuck.server.work_desk import WorkDesk
 
 #: Threads for what waits for more than the database. Nothing stands in line for one: it would wait twice.
 PATIENT = 32
@@ -49,8 +52,8 @@ _SAFE = [
 ]
 
 
-def all_endpoints(together: Together, live: Live, door: HttpDoor) -> list[Endpoint]:
-    others = (Submits(together), live, Sessions(door.browsers), StreamTickets(door.tickets))
+def all_endpoints(together: Together, live: Live, door: HttpDoor, remote: RemoteWorkers) -> list[Endpoint]:
+    others = (Submits(together), live, Sessions(door.browsers), StreamTickets(door.tickets), remote)
     return [*endpoints.of_routes(), *(each for some in others for each in some.endpoints()), *seeds.endpoints()]
 
 
@@ -63,6 +66,8 @@ class Api:
         hub: Hub,
         metrics: ServerMetrics,
         *,
+        work: WorkDesk,
+        control: ControlDesk,
         rates: Rates | None,
         clock: Clock,
         is_ready: Callable[[], bool],
@@ -77,8 +82,13 @@ class Api:
         self._patient = Lane("http-waits", PATIENT, waiting=0)
         self._live = Lane("http-live", LIVE, waiting=2 * MOST_GUESTS)
         self._guests = Guests(partial(door.admit, is_use=False), self._live, clock)
-        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door))
+        self._remote = RemoteWorkers(work, control, self._live)
+        self._endpoints = Endpoints(all_endpoints(self._together, Live(hub, self._live), door, self._remote))
         self._is_leaving = False
+
+    def when_parked(self, call: Callable[[float], None]) -> None:
+        """Called when a worker at a distance parks a job, with the seconds until its wait ends; on any thread."""
+        self._remote.parked = call
 
     def leave(self) -> None:
         """Send away those who stay, so that they go to another server; what else was asked is answered. From any
@@ -92,6 +102,7 @@ class Api:
         self._lane.close()
         self._patient.close()
         self._live.close()
+        self._remote.close()
         self._metrics.close()
         self._together.close()
         self._hub.close()
@@ -132,7 +143,10 @@ class Api:
         if endpoint.takes_body:
             if exchange.has_body or exchange.headers.get("authorization") is None:
                 exchange.check_media_type()
-            exchange.body = await bodies.read(_chunks(receive), exchange.headers.get("content-length"))
+            declared = exchange.headers.get("content-length")
+            if endpoint.most_bytes > bodies.MOST_BYTES and bodies.may_be_large(declared):
+                await self._lane.run(partial(self._door.admit, exchange))  # nobody else may send so much
+            exchange.body = await bodies.read(_chunks(receive), declared, endpoint.most_bytes)
             exchange.is_read = True
         elif exchange.has_body:
             raise HttpProblem("BadRequest", f"{exchange.method} takes no body here")

@@ -17,22 +17,28 @@ LONGEST = 20.0
 MOST_KEYS = 50_000
 
 
-async def read(chunks: AsyncIterator[bytes], declared: str | None) -> bytes:
+async def read(chunks: AsyncIterator[bytes], declared: str | None, most: int = MOST_BYTES) -> bytes:
     """The whole body. What is too much is not read to its end, whatever its sender declared."""
     if declared is not None and (not declared.isascii() or not declared.isdigit() or len(declared) > 18):
         raise HttpProblem("BadRequest", "Content-Length is not a number", Connection="close")
-    if declared is not None and int(declared) > MOST_BYTES:
-        raise _too_large()
+    if declared is not None and int(declared) > most:
+        raise _too_large(most)
     found = bytearray()
     try:
         async with asyncio.timeout(LONGEST):
             async for chunk in chunks:
                 found += chunk
-                if len(found) > MOST_BYTES:
-                    raise _too_large()
+                if len(found) > most:
+                    raise _too_large(most)
     except TimeoutError:
         raise HttpProblem("TooSlow", f"the body was not there after {LONGEST:g} s", Connection="close") from None
     return bytes(found)
+
+
+def may_be_large(declared: str | None) -> bool:
+    """Whether more may come than everybody may send."""
+    is_number = declared is not None and declared.isascii() and declared.isdigit() and len(declared) <= 18
+    return not is_number or int(declared or 0) > MOST_BYTES
 
 
 def parse(body: bytes) -> Any:
@@ -55,5 +61,5 @@ def _keys(value: Any) -> int:
     return sum(map(_keys, value)) if isinstance(value, list) else 0
 
 
-def _too_large() -> HttpProblem:
-    return HttpProblem("TooLarge", f"the body is larger than {MOST_BYTES:,} bytes", Connection="close")
+def _too_large(most: int) -> HttpProblem:
+    return HttpProblem("TooLarge", f"the body is larger than {most:,} bytes", Connection="close")

@@ -12,6 +12,7 @@ from unstuck.model.errors import InvalidInput, WrongArguments
 from unstuck.operations.kinds import patience
 from unstuck.operations.routes import PREFIX, HttpRoute, arguments, routes
 from unstuck.operations.table import Caller
+from unstuck.server.bodies import MOST_BYTES
 from unstuck.server.exchange import Exchange, HttpAnswer
 from unstuck.server.problems import HttpProblem
 from unstuck.server.stay import Stay
@@ -36,6 +37,8 @@ class Endpoint:
     stays: Callable[[Exchange], Stay | None] | None = None
     #: Who asks is not known before: the body says it.
     logs_in: bool = False
+    #: As large a body it takes.
+    most_bytes: int = MOST_BYTES
 
     @property
     def takes_body(self) -> bool:

@@ -42,6 +42,8 @@ class HttpServer:
         self._keeper = Loop(
             "janitor", lambda: janitor.tick(self._keeper.stamp), clock, silence=3 * times.sweep + 8 * times.store_call
         )
+        self._janitor = janitor
+        api.when_parked(self._hurry_waits)
         self._uvicorn = _Uvicorn(
             api.leave,
             uvicorn.Config(
@@ -73,6 +75,11 @@ class HttpServer:
             self._api.close()
             self._keeper.join(self._times.store_call)
             self._close()
+
+    def _hurry_waits(self, seconds: float) -> None:
+        """A short wait must not last until the next sweep: its worker has no janitor of its own."""
+        if self._janitor.call("waits", seconds):
+            self._keeper.wake()
 
     def stop(self) -> None:
         """As the first signal does; from any thread."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from unstuck.model.job import WorkerRecord
+from unstuck.model.offers import key_of
 from unstuck.model.why.facts import FailingRole, failing_roles
 from unstuck.model.wording import duration
 from unstuck.observe.lookup import ALIVE, WORKERS_SHOWN
@@ -154,6 +155,10 @@ class WorkerView(View, frozen=True, kw_only=True):
     #: Why it cannot import its app, or start processes.
     import_error: str | None
     start_error: str | None
+    #: Of one at a distance: the name of the key by which it asks a server, and the address from which it does. None:
+    #: it has the database itself.
+    key: str | None
+    address: str | None
 
     @classmethod
     def of(cls, record: WorkerRecord, now: datetime, *, whole: bool = True) -> WorkerView:
@@ -161,6 +166,8 @@ class WorkerView(View, frozen=True, kw_only=True):
         of any tenant."""
         info = record.info if whole else {}
         slots = record.info.get("slots")
+        remote = info.get("remote") if key_of(record.incarnation) else None
+        remote = remote if isinstance(remote, dict) else {}
         return cls(
             name=record.name,
             incarnation=record.incarnation,
@@ -182,6 +189,8 @@ class WorkerView(View, frozen=True, kw_only=True):
             slots=slots if isinstance(slots, int) else None,
             import_error=_words(info.get("import_error")),
             start_error=_words(info.get("start_error")),
+            key=_words(remote.get("key")),
+            address=_words(remote.get("address")),
         )
 
     @property

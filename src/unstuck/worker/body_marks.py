@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from unstuck.clock import Clock
-from unstuck.store.port import Store
+from unstuck.store.port import WorkerPort
 from unstuck.telemetry import emit
 from unstuck.worker.write_retries import STORE_AWAY, pause_after
 
@@ -16,7 +16,7 @@ class BodyMarkLifter:
     """A body mark is written by its verdict: it must not be lifted before that. `unwritten` tells the jobs whose
     reports are not written yet."""
 
-    def __init__(self, store: Store, worker: int, clock: Clock, unwritten: Callable[[], set[int]]) -> None:
+    def __init__(self, store: WorkerPort, worker: int, clock: Clock, unwritten: Callable[[], set[int]]) -> None:
         self._store = store
         self._worker = worker
         self._clock = clock

@@ -36,7 +36,7 @@ from unstuck.model.errors import OutcomeUnknown, StoreBusy, StoreUnavailable
 from unstuck.model.job import ClaimedJob
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
-from unstuck.store.port import Claimed, Due, Hint, Share, Store
+from unstuck.store.port import Claimed, ClaimPort, Due, Hint, Share
 from unstuck.telemetry import emit
 from unstuck.worker.known_routes import KnownRoutes
 from unstuck.worker.ledger import Ledger
@@ -74,7 +74,7 @@ _LISTEN_FOR = 0.02
 class Claimer:
     def __init__(
         self,
-        store: Store,
+        store: ClaimPort,
         worker: int,
         ledger: Ledger,
         pace: Pace,

@@ -10,10 +10,10 @@ from unstuck.model.settlement import ErrorInfo, Lost, NotStarted, Outcome, Stopp
 from unstuck.store.port import Report
 from unstuck.telemetry import emit
 from unstuck.worker.blame import reports_on_death, was_alone, why_it_went
-from unstuck.worker.claim import Claimer
 from unstuck.worker.flow_calls import FlowCallRunner
 from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import HeldAttempt, Stage
+from unstuck.worker.parts import ClaimerPort
 from unstuck.worker.processes import (
     ExecutorDied,
     ExecutorReady,
@@ -42,7 +42,7 @@ class FleetEventHandler:
     def __init__(
         self,
         state: WorkerState,
-        claimer: Claimer,
+        claimer: ClaimerPort,
         settler: Settler,
         flow_calls: FlowCallRunner,
         queues: tuple[str, ...],

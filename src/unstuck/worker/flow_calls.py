@@ -41,7 +41,7 @@ from unstuck.model.errors import StoreBusy, StoreError, UnstuckError
 from unstuck.model.job import AttemptRef, NewJob
 from unstuck.model.payload import clean_text
 from unstuck.signing import signed
-from unstuck.store.port import HELD, NewChild, NewStep, Report, Store, Verdict
+from unstuck.store.port import HELD, NewChild, NewStep, Report, Verdict, WorkerPort
 from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
@@ -72,7 +72,7 @@ class _Trouble:
 class FlowCallRunner:
     def __init__(
         self,
-        store: Store,
+        store: WorkerPort,
         ledger: Ledger,
         clock: Clock,
         *,

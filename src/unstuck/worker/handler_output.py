@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from unstuck.clock import Clock
 from unstuck.model.job import AttemptRef
-from unstuck.store.port import AttemptOutput, Store, Verdict
+from unstuck.store.port import AttemptOutput, Verdict, WorkerPort
 from unstuck.telemetry import emit
 from unstuck.worker.write_retries import TRIES, pause_after
 
 
 class HandlerOutputWriter:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: WorkerPort, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()

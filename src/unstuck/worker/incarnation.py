@@ -23,7 +23,6 @@ from unstuck.store.port import Settled
 from unstuck.telemetry import emit
 from unstuck.worker.act import ActionRunner
 from unstuck.worker.actions import HANDED_BACK, Convict, Drain, Kill, Promote, Terminate
-from unstuck.worker.claim import Claimer
 from unstuck.worker.describing import describe, states
 from unstuck.worker.feeding import Feeding
 from unstuck.worker.fleet_events import FleetEventHandler
@@ -34,7 +33,7 @@ from unstuck.worker.loops import Loop, LoopWatchdog, end_process
 from unstuck.worker.mailbox import LeaseLost, Mailbox, MailboxReader, Renewed, Revoked
 from unstuck.worker.nudge import Nudge
 from unstuck.worker.orders import Orders
-from unstuck.worker.parts import Duties, End, WorkerParts
+from unstuck.worker.parts import ClaimerNeeds, Duties, End, WorkerParts
 from unstuck.worker.plan import plan
 from unstuck.worker.processes import FleetEvent, FlowCall, Imported, ImportFailed
 from unstuck.worker.requests import Requests
@@ -45,7 +44,6 @@ from unstuck.worker.served import signed_only
 from unstuck.worker.settle import Settler
 from unstuck.worker.shutdown import Phase, Shutdown
 from unstuck.worker.state import WorkerState
-from unstuck.worker.verifier import Verifier
 from unstuck.worker.view import FleetView
 
 LOOK_EVERY = 0.05
@@ -161,18 +159,17 @@ class Incarnation:
         parts, state, mailbox = self.parts, self.state, self.mailbox
         number = record.number
         self.settler = Settler(parts.store, number, state.ledger, self.clock, settled=self._on_settled)
-        self.claimer = Claimer(
-            parts.store,
-            number,
-            state.ledger,
-            state.pace,
-            self.times,
-            self.clock,
-            parts.chance,
-            name=record.name,
-            before_first=lambda: duties.first_sweep(self._claim.stamp),
-            landed=self.nudge,
-            verifier=Verifier(parts.store, number, state.ledger, parts.keys, self.clock, report=self.settler.report),
+        self.claimer = parts.claimer(
+            ClaimerNeeds(
+                number,
+                record.name,
+                state.ledger,
+                state.pace,
+                before_first=lambda: duties.first_sweep(self._claim.stamp),
+                landed=self.nudge,
+                keys=parts.keys,
+                report=self.settler.report,
+            )
         )
         self.requests = Requests(
             parts.store,

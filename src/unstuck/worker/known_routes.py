@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from unstuck.clock import Clock
 from unstuck.model.job import WorkflowRecord
-from unstuck.store.port import Claimed, OpenRoute, OpenRoutes, Share, Store
+from unstuck.store.port import Claimed, ClaimPort, OpenRoute, OpenRoutes, Share
 from unstuck.worker.pace import Pace
 from unstuck.worker.served import RouteBook, Served
 from unstuck.worker.shares import Bid
@@ -31,7 +31,7 @@ _LAST = 1 << 62
 
 
 class KnownRoutes:
-    def __init__(self, store: Store, pace: Pace, clock: Clock) -> None:
+    def __init__(self, store: ClaimPort, pace: Pace, clock: Clock) -> None:
         self._store = store
         self._pace = pace
         self._clock = clock

@@ -17,7 +17,7 @@ from unstuck.model.errors import StoreBusy, StoreError
 from unstuck.model.job import AttemptRef
 from unstuck.model.lifecycle import RequestKind
 from unstuck.model.times import Times
-from unstuck.store.port import Asked, Store, Verdict, WorkerOrder
+from unstuck.store.port import Asked, Verdict, WorkerOrder, WorkerPort
 from unstuck.telemetry import emit
 
 #: So many asks per tick: between two ticks the watchdog sees a sign of life, and people's requests get their turn.
@@ -56,7 +56,7 @@ class News:
 class Requests:
     def __init__(
         self,
-        store: Store,
+        store: WorkerPort,
         worker: int,
         times: Times,
         clock: Clock,

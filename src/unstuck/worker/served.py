@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unstuck.model.job import WorkflowRecord
 from unstuck.model.schedules import DeclaredSchedule
-from unstuck.store.port import Route, Store
+from unstuck.store.port import ClaimPort, Route
 from unstuck.worker.processes import Imported
 
 
@@ -48,7 +48,7 @@ class RouteBook:
 
     MOST = 10_000
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ClaimPort) -> None:
         self._store = store
         self._routes: dict[int, Route] = {}
 

@@ -24,7 +24,7 @@ from unstuck.model.job import AttemptRef
 from unstuck.model.settlement import ErrorInfo, Outcome, Raised, Returned
 from unstuck.model.trouble import Trouble
 from unstuck.model.why.facts import settle_of
-from unstuck.store.port import HELD, Report, Settled, Store, Verdict
+from unstuck.store.port import HELD, Report, Settled, Verdict, WorkerPort
 from unstuck.telemetry import emit, emit_jobs, wants_jobs
 from unstuck.worker.body_marks import BodyMarkLifter
 from unstuck.worker.handler_output import HandlerOutputWriter
@@ -67,7 +67,13 @@ class _Aside:
 
 class Settler:
     def __init__(
-        self, store: Store, worker: int, ledger: Ledger, clock: Clock, *, settled: Callable[[list[Settled]], None]
+        self,
+        store: WorkerPort,
+        worker: int,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        settled: Callable[[list[Settled]], None],
     ) -> None:
         self._store = store
         self._worker = worker

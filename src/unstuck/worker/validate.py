@@ -27,13 +27,14 @@ from unstuck.executor.messages import (
 )
 from unstuck.executor.messages import LeftBehindMessage as Leaves
 from unstuck.model.errors import InvalidInput, NotStorable
-from unstuck.model.job import NewJob
+from unstuck.model.job import NewJob, WorkflowRecord
 from unstuck.model.lifecycle import RequestKind
+from unstuck.model.limits import parse_rate
 from unstuck.model.news import MAX_DATA, check_place, check_publication
 from unstuck.model.parts import MAX_PART
-from unstuck.model.payload import MAX_DEPTH, MAX_PAYLOAD, check_name, check_text, clean_text, decode
+from unstuck.model.payload import MAX_DEPTH, MAX_PAYLOAD, check_name, check_text, clean_text, decode, encode
 from unstuck.model.policy import LONGEST, MOST_SPENT, Policy, filled
-from unstuck.model.settlement import ErrorInfo, Lost, Outcome, Parked, Raised, Returned, Stopped
+from unstuck.model.settlement import ErrorInfo, Lost, Outcome, Parked, Raised, Refused, Returned, Stopped
 from unstuck.model.trace import checked
 from unstuck.model.waits import Wait, WaitKind
 from unstuck.worker.processes import LeftBehind
@@ -80,6 +81,53 @@ def outcome_of(message: Return | Raise | Stop | Park, max_result: int, *, is_alo
                 why = "a job of its process has used them up, which one cannot be told: it runs again alone"
                 return Lost(replace(error, message=f"{error.message}; {why}"), "bystander")
             return Raised(error, message.retry, _delay(message.after))
+
+
+def check_outcome(outcome: Outcome, max_result: int) -> None:
+    """How an attempt ended, as a worker at a distance says: what `outcome_of` makes of an executor's word passes."""
+    match outcome:
+        case Returned(result):
+            if result is not None and result != NOTHING:
+                _check_result(result, max_result)
+        case Raised():
+            _delay(outcome.after)
+        case Parked(wait):
+            _check_wait(wait)
+        case Refused():
+            raise BadFrame("signatures are verified by the server")
+        case _:
+            pass  # texts, which the store makes storable
+
+
+def check_progress(text: str) -> None:
+    _check_json(text, MAX_TEXT, "progress")
+
+
+def check_workflow(workflow: WorkflowRecord) -> None:
+    """What a worker at a distance registers."""
+    for text, limit in (
+        (workflow.code_version, MAX_NAME),
+        (workflow.target or "", MAX_SAID),
+        (workflow.limit_key or "", MAX_SAID),
+    ):
+        _check_length(text, limit)
+    if problems := workflow.policy.problems():
+        raise BadFrame("; ".join(problems))
+    for most in (workflow.concurrency, workflow.key_concurrency):
+        _within(1 if most is None else most, 1, MOST_SERIAL, "a limit")
+    for rate in (workflow.rate, workflow.key_rate):
+        if rate is not None:
+            try:
+                parse_rate(rate)
+            except InvalidInput as error:
+                raise BadFrame(str(error)) from None
+    _within(1.0 if workflow.max_timeout is None else workflow.max_timeout, 0.001, LONGEST, "a longest timeout")
+    try:
+        _check_json(encode(workflow.schema, "the schema"), MAX_PAYLOAD, "a schema")
+    except NotStorable as error:
+        raise BadFrame(str(error)) from None
+    for name in workflow.redact:
+        _check_length(name, MAX_SAID)
 
 
 def output_of(message: Return | Raise | Stop | Park) -> str | None:

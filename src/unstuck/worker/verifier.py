@@ -27,6 +27,8 @@ from unstuck.telemetry import emit
 from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import Ledger
 
+RefusedJob = tuple[ClaimedJob, Refused]
+
 
 class Verifier:
     def __init__(
@@ -53,32 +55,37 @@ class Verifier:
         if not keys or not jobs:
             return jobs
         facts = self._store.signed_facts(self._worker, claim)
-        refused = _refusals(keys, jobs, facts)
+        refused = refusals(keys, jobs, facts)
         if any(why.problem == SignatureProblem.UNKNOWN_KEY for why in refused.values()):
-            refused = _refusals(self._keys.at(now, at_once=True), jobs, facts)
+            refused = refusals(self._keys.at(now, at_once=True), jobs, facts)
         if not refused:
             return jobs
-        self._bury([(job, refused[job.ref]) for job in jobs if job.ref in refused])
+        if left := bury(self._store, self._worker, [(job, refused[job.ref]) for job in jobs if job.ref in refused]):
+            self._ledger.settle_unseen([job for job, _ in left], self._clock.boot())
+            self._report([_report(job, why) for job, why in left])
         return [job for job in jobs if job.ref not in refused]
 
-    def _bury(self, refused: Sequence[tuple[ClaimedJob, Refused]]) -> None:
-        for (workflow, problem), count in Counter((job.workflow, why.problem) for job, why in refused).items():
-            first = next(job for job, why in refused if (job.workflow, why.problem) == (workflow, problem))
-            facts = {"workflow": workflow, "problem": problem, "jobs": count, "job": first.id, "tenant": first.tenant}
-            emit("signature_refused", level=logging.WARNING, **facts)
-        reports = {job.ref: Report(job.ref, why, 0, has_target=job.has_target) for job, why in refused}
-        try:
-            answers = self._store.settle(self._worker, list(reports.values()))
-        except Exception as error:
-            emit("refusal_kept", level=logging.WARNING, jobs=len(reports), error=str(error) or repr(error))
-            answers = []
-        done = {answer.ref for answer in answers if answer.verdict is not Verdict.BUSY}
-        if left := [job for job, _ in refused if job.ref not in done]:
-            self._ledger.settle_unseen(left, self._clock.boot())
-            self._report([reports[job.ref] for job in left])
+
+def bury(store: Store, worker: int, refused: Sequence[RefusedJob]) -> list[RefusedJob]:
+    """End them DEAD; those that could not be settled now are the answer."""
+    for (workflow, problem), count in Counter((job.workflow, why.problem) for job, why in refused).items():
+        first = next(job for job, why in refused if (job.workflow, why.problem) == (workflow, problem))
+        facts = {"workflow": workflow, "problem": problem, "jobs": count, "job": first.id, "tenant": first.tenant}
+        emit("signature_refused", level=logging.WARNING, **facts)
+    try:
+        answers = store.settle(worker, [_report(job, why) for job, why in refused])
+    except Exception as error:
+        emit("refusal_kept", level=logging.WARNING, jobs=len(refused), error=str(error) or repr(error))
+        return list(refused)
+    done = {answer.ref for answer in answers if answer.verdict is not Verdict.BUSY}
+    return [(job, why) for job, why in refused if job.ref not in done]
 
 
-def _refusals(keys: SigningKeys, jobs: Sequence[ClaimedJob], facts: SignedFacts) -> dict[AttemptRef, Refused]:
+def _report(job: ClaimedJob, why: Refused) -> Report:
+    return Report(job.ref, why, 0, has_target=job.has_target)
+
+
+def refusals(keys: SigningKeys, jobs: Sequence[ClaimedJob], facts: SignedFacts) -> dict[AttemptRef, Refused]:
     return {job.ref: why for job in jobs if (why := _refusal(keys, job, facts)) is not None}
 
 

@@ -46,6 +46,11 @@ class Beats:
             # nowhere in what the worker says it holds.
             emit("store.claim.give_back_failed", attempts=len(refs), problem=str(problem)[:200])
 
+    def return_unheard(self, worker: int, refs: Sequence[AttemptRef], reason: str) -> int:
+        """Offers that nobody acknowledged: how many went back. What somebody holds comes with the next sweep."""
+        back = self._transactions.waking(lambda t: beat.give_back(t, self._transactions.tools, worker, refs, reason))
+        return len(back)
+
     def _reconcile(self, renewed: Beat, worker: int, holding: BeatFacts) -> Beat:
         """Each part by itself: none of them must cost another, as none may cost the lease."""
         if holding.started:

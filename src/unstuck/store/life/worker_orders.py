@@ -17,7 +17,7 @@ def give(t: Transaction, worker: int, kind: OrderKind, subject: str, by: str) ->
     row = t.one("give_order", worker=worker, kind=kind, subject=subject, by=clean_text(by, 200))
     if row is None:
         raise _nobody(t, worker)
-    return _order_of(row)
+    return order_of(row)
 
 
 def _nobody(t: Transaction, worker: int) -> UnknownWorker:
@@ -28,12 +28,12 @@ def _nobody(t: Transaction, worker: int) -> UnknownWorker:
 
 
 def waiting(t: Transaction, worker: int) -> list[WorkerOrder]:
-    return [_order_of(row) for row in t.all("open_orders", worker=worker)]
+    return [order_of(row) for row in t.all("open_orders", worker=worker)]
 
 
 def given(t: Transaction, number: int) -> WorkerOrder | None:
     row = t.one("order_given", number=number)
-    return None if row is None else _order_of(row)
+    return None if row is None else order_of(row)
 
 
 def answer(t: Transaction, number: int, text: str, refused: bool) -> None:
@@ -41,7 +41,7 @@ def answer(t: Transaction, number: int, text: str, refused: bool) -> None:
     t.run("answer_order", number=number, answer=clean_text(text, MAX_STACK), refused=int(refused))
 
 
-def _order_of(row: Row) -> WorkerOrder:
+def order_of(row: Row) -> WorkerOrder:
     return WorkerOrder(
         number=row["id"],
         worker=row["worker"],

@@ -15,7 +15,8 @@ from unstuck.store.port import NewWorker
 from unstuck.store.rows import packed, span, worker_of
 
 
-def register(t: Transaction, worker: NewWorker) -> WorkerRecord:
+def register(t: Transaction, worker: NewWorker, *, is_remote: bool = False) -> WorkerRecord:
+    """`is_remote`: whoever writes this for it has another clock than its host, which says nothing of that one."""
     is_new = t.run(
         "register_worker",
         incarnation=worker.incarnation,
@@ -29,7 +30,7 @@ def register(t: Transaction, worker: NewWorker) -> WorkerRecord:
         code_version=worker.code_version,
         lease=span(worker.lease),
         info=packed(worker.info),
-        boot_at=span(boot()),
+        boot_at=None if is_remote else span(boot()),
     )
     row = t.one("worker_by_incarnation", incarnation=worker.incarnation)
     if row is None:

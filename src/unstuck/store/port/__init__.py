@@ -57,6 +57,7 @@ from unstuck.store.port.read import (
     Tally,
     TallyBy,
 )
+from unstuck.store.port.remote import ControlNews, OffersPort, RemotePort, Wanted
 from unstuck.store.port.schedules import FiringRecord, NewFiring, Overlapped, ScheduleRecord, SchedulesPort
 from unstuck.store.port.series import SeriesPage, SeriesPer, SeriesPoint, SeriesPort
 from unstuck.store.port.signing import Revocation, SignedFacts, SignedRow, SigningPort
@@ -79,6 +80,7 @@ from unstuck.store.port.worker import (
     AttemptOutput,
     Beat,
     Claimed,
+    ClaimPort,
     Due,
     Ingested,
     NewChild,
@@ -111,8 +113,10 @@ __all__ = [
     "Beat",
     "BulkRecord",
     "BulksPort",
+    "ClaimPort",
     "Claimed",
     "ClockStand",
+    "ControlNews",
     "DeadLetter",
     "DeadLettersPort",
     "Dossier",
@@ -151,6 +155,7 @@ __all__ = [
     "NewLetter",
     "NewStep",
     "NewWorker",
+    "OffersPort",
     "OpenRoute",
     "OpenRoutes",
     "OrderKind",
@@ -166,6 +171,7 @@ __all__ = [
     "Quarantined",
     "ReadPort",
     "Recovered",
+    "RemotePort",
     "Report",
     "Revocation",
     "Route",
@@ -194,6 +200,7 @@ __all__ = [
     "Verdict",
     "Waiting",
     "WaitingRoutes",
+    "Wanted",
     "WorkerOrder",
     "WorkerPort",
     "asked_from",
@@ -204,6 +211,8 @@ __all__ = [
 
 class Store(
     WorkerPort,
+    ClaimPort,
+    RemotePort,
     JobsPort,
     BulksPort,
     DeadLettersPort,
@@ -220,19 +229,6 @@ class Store(
     Protocol,
 ):
     """All the verbs."""
-
-    def probe(self) -> None:
-        """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""
-        ...
-
-    def wait_for_work(self, timeout: float) -> Hint | None:
-        """Sleep until somebody hints at new work, or the timeout (None). All that was hinted since the wait before is
-        in it; what was not hinted at all, it may be anywhere."""
-        ...
-
-    def stay_awake(self) -> None:
-        """This process is too busy to wait for work: hints would only cost those who give them."""
-        ...
 
     def recall_time(self) -> None:
         """Go by what a worker of this machine saw last, if any: a clock that has leapt since is not believed. Of who

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -91,15 +90,6 @@ class GuardPort(Protocol):
 
     def ack_notification(self, number: int, by: str, tenant: str | None = None) -> Notification:
         """UnknownNotification; also for one that is not this tenant's (None: whosever it is)."""
-        ...
-
-    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
-        """Set these items aside, each with its error; the first of a workflow and duty makes a notification. The
-        answer: those that could not even be set aside."""
-        ...
-
-    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
-        """It was written after all, or there is nothing left to write."""
         ...
 
     def quarantine_due(self, duty: QuarantineDuty, batch: int = 100) -> list[int]:

@@ -102,10 +102,6 @@ class SweepsPort(Protocol):
         """End the lease of a worker whose processes were seen to be gone; False if it renewed meanwhile."""
         ...
 
-    def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
-        """Delayed starts and retries that came due become claimable; stays in the queue that lasted too long fail."""
-        ...
-
     def unread_sessions(self, unread_for: float) -> list[ServerSession]:
         """Those of ours, of any process, whose answer nobody has taken for so long; they may hold locks."""
         ...
@@ -114,12 +110,12 @@ class SweepsPort(Protocol):
         """If it still waits with the same answer. Its client finds a lost connection, should it ever look."""
         ...
 
-    def lift_body_marks(self, margin: float, batch: int = 500) -> int:
-        """Body marks whose worker's lease has ended by more than the margin are removed."""
+    def ingest_again(self, batch: int = 1000) -> int:
+        """What could not be worked off and was set aside, and waits and children likewise: how many moved now."""
         ...
 
-    def lift_body_mark(self, worker: int, job: int) -> bool:
-        """By the supervisor that saw the process die: its own mark, never one that another worker wrote since."""
+    def lift_body_marks(self, margin: float, batch: int = 500) -> int:
+        """Body marks whose worker's lease has ended by more than the margin are removed."""
         ...
 
     def ended_before(self, retention: float, after: Ended = FIRST_ENDED, limit: int = 1000) -> list[Ended]:

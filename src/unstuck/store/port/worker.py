@@ -13,6 +13,9 @@ from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.news import Publication
 from unstuck.model.settlement import Outcome
 from unstuck.model.waits import Child, Journal, Spent
+from unstuck.store.hint import Hint
+from unstuck.store.port.guard import QuarantineDuty
+from unstuck.store.port.sweeps import Enough, never
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +236,9 @@ class WorkerOrder:
     is_refused: bool = False
 
 
-class WorkerPort(Protocol):
-    """What a worker asks: on the same machine directly, from elsewhere over HTTP."""
-
-    def now(self) -> datetime:
-        """The database's clock: leases, timers and timestamps."""
-        ...
-
-    def register_worker(self, worker: NewWorker) -> WorkerRecord: ...
+class ClaimPort(Protocol):
+    """What is asked by who chooses jobs for a worker: the worker's own claimer, or a server for those that have no
+    database."""
 
     def register_workflows(
         self,
@@ -260,12 +258,12 @@ class WorkerPort(Protocol):
         somebody, and when the next timer will. One read, whatever there is."""
         ...
 
-    def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
-        """Work off the inbox above `after`: targets whose line grew get a head, dependants of what ended go on."""
+    def release_due(self, batch: int = 1000, *, enough: Enough = never) -> int:
+        """Delayed starts and retries that came due become claimable; stays in the queue that lasted too long fail."""
         ...
 
-    def ingest_again(self, batch: int = 1000) -> int:
-        """What could not be worked off and was set aside, and waits and children likewise: how many moved now."""
+    def ingest(self, after: int = 0, batch: int = 1000) -> Ingested:
+        """Work off the inbox above `after`: targets whose line grew get a head, dependants of what ended go on."""
         ...
 
     def routes(self, numbers: Sequence[int]) -> list[Route]:
@@ -290,6 +288,29 @@ class WorkerPort(Protocol):
         that another transaction holds. A repeated claim id answers with the same attempts that are still open, and
         claims nothing new."""
         ...
+
+    def wait_for_work(self, timeout: float) -> Hint | None:
+        """Sleep until somebody hints at new work, or the timeout (None). All that was hinted since the wait before is
+        in it; what was not hinted at all, it may be anywhere."""
+        ...
+
+    def stay_awake(self) -> None:
+        """This process is too busy to wait for work: hints would only cost those who give them."""
+        ...
+
+
+class WorkerPort(Protocol):
+    """What a worker asks, but for its claims: beside the database directly, from elsewhere over HTTP."""
+
+    def probe(self) -> None:
+        """Write nothing, as every write does: fails when the store cannot be written to, even if it answers reads."""
+        ...
+
+    def now(self) -> datetime:
+        """The database's clock: leases, timers and timestamps."""
+        ...
+
+    def register_worker(self, worker: NewWorker) -> WorkerRecord: ...
 
     def beat(
         self,
@@ -384,6 +405,19 @@ class WorkerPort(Protocol):
     def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
         """How these children ended, in this order (JSON, as a wait for them is answered); None: not all have yet, so
         park. TargetDeadlock when they cannot while it waits, InvalidInput for what is not its child."""
+        ...
+
+    def lift_body_mark(self, worker: int, job: int) -> bool:
+        """By the supervisor that saw the process die: its own mark, never one that another worker wrote since."""
+        ...
+
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
+        """Set these items aside, each with its error; the first of a workflow and duty makes a notification. The
+        answer: those that could not even be set aside."""
+        ...
+
+    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
+        """It was written after all, or there is nothing left to write."""
         ...
 
     def orders(self, worker: int) -> list[WorkerOrder]:

@@ -14,6 +14,7 @@ from unstuck.store.sql_store.keys import SqlKeys
 from unstuck.store.sql_store.metrics import SqlMetrics
 from unstuck.store.sql_store.order import SqlOrder
 from unstuck.store.sql_store.read import SqlRead
+from unstuck.store.sql_store.remote import SqlRemote
 from unstuck.store.sql_store.schedules import SqlSchedules
 from unstuck.store.sql_store.series import SqlSeries
 from unstuck.store.sql_store.signing import SqlSigning
@@ -24,6 +25,7 @@ from unstuck.store.sql_store.worker import SqlWorker
 class SqlStore(
     SqlWorker,
     SqlDeadLetters,
+    SqlRemote,
     SqlJobs,
     SqlBulks,
     SqlFlow,

@@ -20,13 +20,14 @@ SELECT info FROM unstuck_workers WHERE id = :worker
 
 -- name: renew_lease
 -- Between :earliest and :latest: a renewal by a clock that has leapt would be one to the wrong time. The clock is read
--- once: it may leap between two readings of one statement. boot_at: see leaps.
+-- once: it may leap between two readings of one statement. boot_at: see leaps. Of a worker at a distance it is not known.
 WITH clock AS MATERIALIZED (
     SELECT unstuck_now() AS now
 )
 UPDATE unstuck_workers
    SET beat_at = clock.now, lease_until = clock.now + :lease, state = :state,
-       info = COALESCE(CAST(:info AS TEXT), info), boot_at = :boot_at
+       info = COALESCE(CAST(:info AS TEXT), info),
+       boot_at = CASE WHEN boot_at IS NULL THEN NULL ELSE CAST(:boot_at AS BIGINT) END
   FROM clock
  WHERE id = :worker AND lease_until > clock.now AND state NOT IN ('lost', 'fenced', 'gone')
    AND clock.now BETWEEN CAST(:earliest AS BIGINT) AND CAST(:latest AS BIGINT)

@@ -1,0 +1,358 @@
+"""RemoteWorkerPort: what a worker asks, asked of a server over HTTP. It needs no database and no driver.
+
+Every verb is one request, and nothing is repeated here: those who ask know what a repeat means, and do so anyway
+where a database was away. A request that may have reached the server and was not answered is `OutcomeUnknown`; one
+that did not, `StoreUnavailable`; a server without a free hand, `StoreBusy`. A key that no longer works ends the
+worker's lease: its bodies are stopped at once, as if the database had said so.
+
+What is asked of the worker (cancels, orders) comes by one long poll, on a thread of its own; `asked` and `orders`
+tell what it heard last.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from unstuck.client.problems import ToldProblem
+from unstuck.client.transport import Transport
+from unstuck.client.wire import NoAnswerHeard, Sending
+from unstuck.clock import Clock
+from unstuck.model.errors import (
+    InvalidInput,
+    NotPermitted,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+    Unauthenticated,
+    UnstuckError,
+)
+from unstuck.model.job import AttemptRef, ClaimedJob, WorkerRecord, WorkflowRecord
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.news import Publication
+from unstuck.model.waits import Child, Journal, Spent
+from unstuck.operations.routes import PREFIX
+from unstuck.store.port import (
+    Asked,
+    AttemptOutput,
+    Beat,
+    ControlNews,
+    NewChild,
+    NewStep,
+    NewWorker,
+    QuarantineDuty,
+    Report,
+    Settled,
+    Verdict,
+    Wanted,
+    WorkerOrder,
+    wire,
+)
+from unstuck.telemetry import emit
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+#: Seconds for which the control poll waits at the server, and rests after one that failed.
+CONTROL_WAIT = 25.0
+_REST = 1.0
+#: Verbs that change nothing: a lost answer leaves nothing unknown.
+_READS = frozenset({"", "probe", "now", "journal", "gather", "control"})
+#: Bytes of reports in one request, before they are escaped.
+_BODY = 1 << 20
+
+
+class RemoteWorkerPort:
+    """Of one incarnation. Safe to share between threads. `patience`: for so many seconds a server may say nothing."""
+
+    def __init__(
+        self, transport: Transport, address: str, incarnation: str, *, patience: float, clock: Clock
+    ) -> None:
+        self._transport = transport
+        self._address = address
+        self._incarnation = incarnation
+        self._patience = patience
+        self._clock = clock
+        self._number = 0
+        self._news = ControlNews()
+        self._heard_at = clock.boot()
+        self._closed = threading.Event()
+        self._control: threading.Thread | None = None
+
+    # --- one request ------------------------------------------------------------------------------------------------
+
+    def hello(self) -> wire.HelloAnswer:
+        """Whether this server would take us, and what it speaks."""
+        found: wire.HelloAnswer = self._ask("", None, wire.HelloAnswer)
+        if abs(found.protocol - wire.PROTOCOL) > 1:
+            raise InvalidInput(
+                f"{self._address} is unstuck {found.version} and speaks version {found.protocol} of the workers' "
+                f"protocol, this worker version {wire.PROTOCOL}; they may be one apart: update the older one"
+            )
+        return found
+
+    def _ask(self, name: str, body: Any, answer: type[T] | Any, *, waiting: float = 0.0) -> T:
+        method, sent = ("GET", None) if body is None else ("POST", wire.encoded(body))
+        path = f"{PREFIX}{wire.PATH}/{name}" if name else PREFIX + wire.PATH
+        heard = self._transport.send(Sending(method, path, sent, self._patience + waiting))
+        if isinstance(heard, NoAnswerHeard):
+            text = f"no answer from {self._address} ({heard.reason})"
+            raise OutcomeUnknown(text) if heard.was_sent and name not in _READS else StoreUnavailable(text)
+        if 200 <= heard.status < 300:
+            try:
+                found: T = wire.decoded(answer, heard.body, f"what {self._address} answered")
+                return found
+            except InvalidInput as unread:
+                raise OutcomeUnknown(str(unread)) from None
+        problem = ToldProblem.of(heard, self._address)
+        if not problem.code or problem.code == "ServerError":
+            # A proxy before the server, or the server in trouble: who knows how far it came.
+            raise StoreUnavailable(str(problem.error)) if name in _READS else OutcomeUnknown(str(problem.error))
+        raise problem.error
+
+    def _verb(self, name: str, /, **facts: Any) -> Any:
+        verb = wire.verbs()[name]
+        body = verb.body(worker=self._number, incarnation=self._incarnation, **facts)
+        try:
+            return self._ask(name, body, verb.answer)
+        except (Unauthenticated, NotPermitted) as error:
+            raise _away(error) from None
+
+    @property
+    def _self(self) -> dict[str, Any]:
+        return {"worker": self._number, "incarnation": self._incarnation}
+
+    # --- its life ---------------------------------------------------------------------------------------------------
+
+    def register_worker(self, worker: NewWorker) -> WorkerRecord:
+        """A key that is refused is told as it is: trying again would change nothing."""
+        answer: wire.RegisterAnswer = self._ask(
+            "register", wire.RegisterBody(wire.PROTOCOL, worker), wire.RegisterAnswer
+        )
+        self._number, self._heard_at = answer.worker.number, self._clock.boot()
+        if self._control is None:
+            self._control = threading.Thread(target=self._listen, name="unstuck-control", daemon=True)
+            self._control.start()
+        return answer.worker
+
+    def renew(
+        self, worker: int, lease: float, *, state: str = "active", info: Mapping[str, Any] | None = None
+    ) -> Beat:
+        verb = wire.verbs()["renew"]
+        body = verb.body(**self._self, lease=lease, state=state, info=info)
+        try:
+            found: Beat = self._ask("renew", body, verb.answer)
+            return found
+        except (Unauthenticated, NotPermitted) as error:
+            emit("key_refused", level=logging.ERROR, server=self._address, error=str(error))
+            return Beat(alive=False)
+
+    def reconcile(
+        self,
+        worker: int,
+        renewed: Beat,
+        held: Sequence[AttemptRef],
+        *,
+        pending_claims: Sequence[str] = (),
+        settling: Sequence[AttemptRef] = (),
+        started: Mapping[int, datetime] | None = None,
+    ) -> Beat:
+        found: Beat = self._verb(
+            "reconcile",
+            renewed=renewed,
+            held=held,
+            pending_claims=pending_claims,
+            settling=settling,
+            started=started,
+        )
+        return found
+
+    def beat(
+        self,
+        worker: int,
+        lease: float,
+        held: Sequence[AttemptRef],
+        *,
+        pending_claims: Sequence[str] = (),
+        settling: Sequence[AttemptRef] = (),
+        started: Mapping[int, datetime] | None = None,
+        state: str = "active",
+        info: Mapping[str, Any] | None = None,
+    ) -> Beat:
+        renewed = self.renew(worker, lease, state=state, info=info)
+        if not renewed.alive:
+            return renewed
+        return self.reconcile(
+            worker, renewed, held, pending_claims=pending_claims, settling=settling, started=started
+        )
+
+    def probe(self) -> None:
+        self._verb("probe")
+
+    def now(self) -> datetime:
+        found: datetime = self._verb("now")
+        return found
+
+    def unregister_worker(self, worker: int) -> None:
+        self._closed.set()
+        self._verb("unregister_worker")
+
+    def fence_worker(self, worker: int, reason: str) -> bool:
+        return bool(self._verb("fence_worker", reason=reason))
+
+    def notify(self, title: str, message: str, link: str, severity: str = "warning") -> bool:
+        return bool(self._verb("notify", title=title, message=message, link=link, severity=severity))
+
+    def close(self) -> None:
+        self._closed.set()
+        self._transport.close()
+
+    # --- jobs -------------------------------------------------------------------------------------------------------
+
+    def register_workflows(
+        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+    ) -> frozenset[str]:
+        body = wire.WorkflowsBody(**self._self, workflows=tuple(workflows), queues=tuple(queues))
+        answer: wire.WorkflowsAnswer = self._ask("workflows", body, wire.WorkflowsAnswer)
+        return answer.held
+
+    def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
+        body = wire.TakeBody(**self._self, claim=claim, wanted=wanted, again=again)
+        try:
+            answer: wire.TakeAnswer = self._ask("take", body, wire.TakeAnswer, waiting=wanted.wait)
+        except (Unauthenticated, NotPermitted) as error:
+            raise _away(error) from None
+        return list(answer.jobs)
+
+    def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
+        body = wire.AcknowledgeBody(**self._self, claim=claim, offers=tuple(offers))
+        try:
+            answer: wire.AcknowledgeAnswer = self._ask("acknowledge", body, wire.AcknowledgeAnswer)
+        except (Unauthenticated, NotPermitted) as error:
+            raise _away(error) from None
+        return list(answer.verdicts)
+
+    def settle(self, worker: int, reports: Sequence[Report]) -> list[Settled]:
+        """In requests of a bounded size, one after the other; the first that fails ends it."""
+        return [answer for some in _portions(reports, _size_of_report) for answer in self._settle(some)]
+
+    def _settle(self, reports: Sequence[Report]) -> Sequence[Settled]:
+        body = wire.SettleBody(**self._self, reports=tuple(map(wire.ReportWire.of, reports)))
+        try:
+            answer: wire.SettleAnswer = self._ask("settle", body, wire.SettleAnswer)
+        except StoreError:
+            raise
+        except UnstuckError as error:
+            # Whoever is refused, or says too much at once, must not settle the others by it.
+            raise _away(error) from None
+        return answer.settled
+
+    def lift_body_mark(self, worker: int, job: int) -> bool:
+        return bool(self._verb("lift_body_mark", job=job))
+
+    def quarantine(self, duty: QuarantineDuty, errors: Mapping[int, str], by: str) -> frozenset[int]:
+        """Which jobs are set aside, workers at a distance do not say; the beat tells what cannot be written."""
+        return frozenset(errors)
+
+    def leave_quarantine(self, duty: QuarantineDuty, item: int) -> None:
+        """Nothing of ours is there."""
+
+    # --- running attempts -------------------------------------------------------------------------------------------
+
+    def ask(self, ref: AttemptRef, kind: RequestKind, reason: str | None = None) -> Verdict:
+        found: Verdict = self._verb("ask", ref=ref, kind=kind, reason=reason)
+        return found
+
+    def keep_output(self, outputs: Sequence[AttemptOutput]) -> list[Verdict]:
+        portions = _portions(outputs, _size_of_output)
+        return [verdict for some in portions for verdict in self._verb("keep_output", outputs=some)]
+
+    def journal(self, ref: AttemptRef, after: int = 0) -> Journal | None:
+        found: Journal | None = self._verb("journal", ref=ref, after=after)
+        return found
+
+    def record_steps(self, steps: Sequence[NewStep]) -> list[Verdict]:
+        portions = _portions(steps, _size_of_step)
+        return [verdict for some in portions for verdict in self._verb("record_steps", steps=some)]
+
+    def spend(self, ref: AttemptRef, serial: int, amounts: Mapping[str, float]) -> Spent | None:
+        found: Spent | None = self._verb("spend", ref=ref, serial=serial, amounts=amounts)
+        return found
+
+    def keep_part(self, ref: AttemptRef, serial: int, name: str, value: str) -> Verdict:
+        found: Verdict = self._verb("keep_part", ref=ref, serial=serial, name=name, value=value)
+        return found
+
+    def publish_from(self, ref: AttemptRef, place: int, given: Publication) -> Verdict:
+        found: Verdict = self._verb("publish_from", ref=ref, place=place, given=given)
+        return found
+
+    def spawn(self, child: NewChild) -> Child | None:
+        found: Child | None = self._verb("spawn", child=child)
+        return found
+
+    def gather(self, ref: AttemptRef, children: Sequence[str], release_target: bool = False) -> str | None:
+        found: str | None = self._verb("gather", ref=ref, children=children, release_target=release_target)
+        return found
+
+    # --- what is asked of it ----------------------------------------------------------------------------------------
+
+    def asked(self, worker: int) -> list[Asked]:
+        return list(self._latest().asked)
+
+    def orders(self, worker: int) -> list[WorkerOrder]:
+        return list(self._latest().orders)
+
+    def answer_order(self, number: int, answer: str, *, refused: bool = False) -> None:
+        self._verb("answer_order", number=number, answer=answer, refused=refused)
+
+    def _latest(self) -> ControlNews:
+        silent = self._clock.boot() - self._heard_at
+        if silent > CONTROL_WAIT + 2 * self._patience:
+            raise StoreUnavailable(f"{self._address} has not told for {silent:.0f} s what is asked of this worker")
+        return self._news
+
+    def _listen(self) -> None:
+        seen = ""
+        while not self._closed.is_set():
+            body = wire.ControlBody(**self._self, seen=seen, wait=CONTROL_WAIT)
+            try:
+                answer: wire.ControlAnswer = self._ask("control", body, wire.ControlAnswer, waiting=CONTROL_WAIT)
+            except Exception:
+                # The beat decides what that means, and the other roles say it.
+                self._clock.wait(self._closed, _REST)
+                continue
+            seen, self._news, self._heard_at = answer.seen, answer.news, self._clock.boot()
+
+
+def _away(error: UnstuckError) -> StoreUnavailable:
+    """As a database that does not let us in: nothing was written, and the next beat decides."""
+    return StoreUnavailable(f"the server refuses: {error}")
+
+
+def _portions(items: Sequence[S], size: Callable[[S], int]) -> list[list[S]]:
+    """What fits into one body each."""
+    portions: list[list[S]] = []
+    room = 0
+    for item in items:
+        if size(item) > room or len(portions[-1]) >= wire.MOST_AT_ONCE:
+            portions.append([])
+            room = _BODY
+        portions[-1].append(item)
+        room -= size(item)
+    return portions
+
+
+def _size_of_report(report: Report) -> int:
+    return 500 + len(getattr(report.outcome, "result", None) or "") + len(report.output or "")
+
+
+def _size_of_output(said: AttemptOutput) -> int:
+    return 200 + len(said.output or "") + len(said.progress or "")
+
+
+def _size_of_step(step: NewStep) -> int:
+    return 200 + len(step.result)

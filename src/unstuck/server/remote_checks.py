@@ -1,0 +1,226 @@
+"""What a worker at a distance may not: everything that it says is held to be hostile, as an executor's word is.
+
+Each check raises before anything is asked of the store: NotPermitted for what is not its own or not granted, and a
+line in the log; InvalidInput for what no worker of ours would say.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from unstuck.executor.messages import (
+    BadFrame,
+    GatherMessage,
+    KeepPart,
+    LoadJournal,
+    Publish,
+    Question,
+    RecordStep,
+    SpawnMessage,
+    Spend,
+)
+from unstuck.model.errors import InvalidInput, NotPermitted, UnstuckError
+from unstuck.model.job import AttemptRef, WorkflowRecord
+from unstuck.model.keys import ID_LENGTH
+from unstuck.model.lifecycle import RequestKind
+from unstuck.model.offers import NO_KEY, is_claim_of, offered
+from unstuck.model.payload import check_name
+from unstuck.operations.table import INCLUDED, WORKER, Caller
+from unstuck.signing import signed
+from unstuck.store.port import Report, wire
+from unstuck.telemetry import emit
+from unstuck.worker import validate
+
+#: Seconds for which a worker at a distance may be silent, at the least and at the most.
+SHORTEST_LEASE = 1.0
+LONGEST_LEASE = 600.0
+#: Bytes of what it tells of itself.
+MOST_INFO = 256 << 10
+#: Attempts that it may hold.
+MOST_HELD = 100_000
+#: Characters of a result or of a step's: the largest that any policy allows.
+MOST_RESULT = 8 << 20
+#: What a worker itself may ask of its attempts.
+_OWN_REQUESTS = (RequestKind.TIMEOUT, RequestKind.DRAIN)
+
+Check = Callable[[Caller, int, dict[str, Any]], None]
+
+
+def check_role(caller: Caller) -> None:
+    if WORKER not in INCLUDED[caller.role]:
+        raise refused(caller, f"running jobs needs the role {WORKER}; {caller.by} is {caller.role}")
+
+
+def ident_of(caller: Caller) -> str:
+    """What an incarnation of this caller's begins with."""
+    if caller.key is None:
+        return NO_KEY
+    if len(caller.key) != ID_LENGTH:
+        raise refused(caller, "a worker at a distance shows an API key")
+    return caller.key
+
+
+def check_granted(caller: Caller, *, queue: str | None = None, workflow: str | None = None) -> None:
+    try:
+        caller.check_within(queue=queue, workflow=workflow)
+    except NotPermitted as error:
+        raise refused(caller, str(error)) from None
+
+
+def check_claim(caller: Caller, worker: int, claim: str) -> None:
+    if not is_claim_of(worker, claim):
+        raise refused(caller, f"a claim of worker {worker} is called w{worker}- and 32 hexadecimal digits")
+
+
+def check_refs(caller: Caller, worker: int, refs: Iterable[AttemptRef]) -> None:
+    """Each was claimed for this worker. That it is still open, the store's fence says."""
+    for ref in refs:
+        if not is_claim_of(worker, ref.claim) or not (0 < ref.job < 1 << 62 and 0 < ref.token < 1 << 62):
+            raise refused(caller, f"the attempt of job number {ref.job} is none of worker {worker}")
+
+
+def check_count(several: Sequence[object], most: int = wire.MOST_AT_ONCE) -> None:
+    if len(several) > most:
+        raise InvalidInput(f"there are {len(several):,} in one body; the limit is {most:,}")
+
+
+def check_reports(caller: Caller, worker: int, reports: Sequence[Report]) -> None:
+    check_count(reports)
+    check_refs(caller, worker, (report.ref for report in reports))
+    for report in reports:
+        with _as_executors_word():
+            validate.check_outcome(report.outcome, MOST_RESULT)
+
+
+def check_workflow(caller: Caller, workflow: WorkflowRecord) -> None:
+    """Doors and claims go by its row."""
+    check_granted(caller, workflow=check_name(workflow.name, "workflow"), queue=check_name(workflow.queue, "queue"))
+    with _as_executors_word():
+        validate.check_workflow(workflow)
+
+
+@contextmanager
+def _as_executors_word() -> Iterator[None]:
+    try:
+        yield
+    except BadFrame as problem:
+        raise InvalidInput(f"no worker of ours says that: {problem}") from None
+
+
+# --- by verb ------------------------------------------------------------------------------------------------------
+
+
+def _check_beat(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    check_lease(facts["lease"])
+    if facts["state"] not in ("active", "draining"):
+        raise InvalidInput("a worker that beats is active or draining")
+    if facts["info"] is not None:
+        facts["info"] = info_of(caller, facts["info"])
+
+
+def check_lease(seconds: float) -> None:
+    if not SHORTEST_LEASE <= seconds <= LONGEST_LEASE:
+        raise InvalidInput(f"lease={seconds:g} is not between {SHORTEST_LEASE:g} and {LONGEST_LEASE:g}")
+
+
+def _check_holdings(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    """What it names and is not its own is ignored by the store: it looks at this worker's rows alone. A claim under
+    way may be an offer still."""
+    for several in ("held", "settling", "pending_claims"):
+        check_count(facts[several], MOST_HELD)
+    facts["pending_claims"] = [each for claim in facts["pending_claims"] for each in (claim, offered(claim))]
+
+
+def _check_ask(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    check_refs(caller, worker, [facts["ref"]])
+    if facts["kind"] not in _OWN_REQUESTS:
+        raise refused(caller, f"a worker asks its attempts to end by {' or '.join(_OWN_REQUESTS)} alone")
+
+
+def _check_outputs(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    check_count(facts["outputs"])
+    check_refs(caller, worker, (each.ref for each in facts["outputs"]))
+    for each in facts["outputs"]:
+        if each.progress is not None:
+            with _as_executors_word():
+                validate.check_progress(each.progress)
+
+
+def _check_steps(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    check_count(facts["steps"])
+    check_refs(caller, worker, (each.ref for each in facts["steps"]))
+    for each in facts["steps"]:
+        _check_question(RecordStep(each.name, each.ordinal, each.result, each.duration_ms))
+
+
+def _check_child(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    child = facts["child"]
+    check_refs(caller, worker, [child.ref])
+    if caller.bound is not None and child.job.tenant != caller.bound:
+        raise refused(caller, f"a child of tenant {caller.bound}'s job is of that tenant")
+    check_granted(caller, queue=child.job.queue, workflow=child.job.workflow)
+    _check_question(SpawnMessage(child.name, child.ordinal, child.job, child.on_end))
+    facts["child"] = replace(child, job=signed(caller.signing(), child.job, caller.store))
+
+
+def _check_gather(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+    """The only question that no fence guards: it reads."""
+    check_refs(caller, worker, [facts["ref"]])
+    _check_question(GatherMessage(list(facts["children"]), facts["release_target"]))
+    if not caller.store.is_held(worker, facts["ref"]):
+        raise refused(caller, f"the attempt of job number {facts['ref'].job} is none of worker {worker}")
+
+
+def _asking(question: Callable[[dict[str, Any]], Question]) -> Check:
+    """Of a verb about one attempt, as the executor's question that it carries."""
+
+    def check(caller: Caller, worker: int, facts: dict[str, Any]) -> None:
+        check_refs(caller, worker, [facts["ref"]])
+        _check_question(question(facts))
+
+    return check
+
+
+def _check_question(question: Question) -> None:
+    with _as_executors_word():
+        validate.check_question(question, MOST_RESULT)
+
+
+CHECKS: dict[str, Check] = {
+    "renew": _check_beat,
+    "reconcile": _check_holdings,
+    "ask": _check_ask,
+    "keep_output": _check_outputs,
+    "record_steps": _check_steps,
+    "spawn": _check_child,
+    "gather": _check_gather,
+    "journal": _asking(lambda said: LoadJournal(said["after"])),
+    "spend": _asking(lambda said: Spend(dict(said["amounts"]))),
+    "keep_part": _asking(lambda said: KeepPart(said["name"], said["value"])),
+    "publish_from": _asking(lambda said: Publish(said["place"], said["given"])),
+}
+
+
+def info_of(caller: Caller, info: Any) -> dict[str, Any]:
+    """What it tells of itself, and what is known of it: by which key it works, and from where."""
+    if len(wire.encoded(info)) > MOST_INFO:
+        raise InvalidInput(f"what a worker tells of itself is more than {MOST_INFO:,} bytes")
+    return {**plain(info), "remote": {"key": caller.by, "address": caller.address}}
+
+
+def plain(said: Any) -> Any:
+    """Without what a terminal would obey: people look at it."""
+    if isinstance(said, str):
+        return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in said)
+    if isinstance(said, dict):
+        return {plain(name): plain(each) for name, each in said.items()}
+    return [plain(each) for each in said] if isinstance(said, list | tuple) else said
+
+
+def refused(caller: Caller, reason: str) -> UnstuckError:
+    emit("remote_worker_refused", level=logging.WARNING, key=caller.by, address=caller.address, reason=reason)
+    return NotPermitted(reason)

@@ -1,0 +1,263 @@
+"""WorkDesk: finds jobs for the workers that wait at this server, and wakes those for whom there may be some.
+
+Theory of operation. A worker at a distance says what it has room for; which routes there are, and who is next, it
+does not learn. The desk looks over the open routes, once for everybody who asks in the same moment, leaves out what
+the worker's key is not granted, divides the room by the rules of `worker.shares` (one count of turns for the whole
+server, so tenants share what all its workers have) and claims. Who gets nothing waits without a thread. One thread
+listens for hints, releases timers and works off the inbox, as each worker beside the database does for itself, and
+wakes those to whom an open route belongs. Nobody waits: nothing is looked at.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from unstuck.clock import Clock
+from unstuck.model.job import ClaimedJob
+from unstuck.model.offers import offered
+from unstuck.signing import SigningKeys
+from unstuck.store.port import OpenRoute, Route, Store, Wanted
+from unstuck.telemetry import logger
+from unstuck.worker.served import RouteBook
+from unstuck.worker.shares import Bid, FreeRoom, Turns, divide
+from unstuck.worker.verifier import bury, refusals
+
+#: Jobs in one answer.
+MOST_JOBS = 400
+#: Seconds for which a look is good enough for others who ask.
+FRESH = 0.02
+_PAGE = 1000
+_PAGES = 20
+#: Seconds without a hint after which the thread looks all the same; and for which it goes on when nobody waits.
+POLL = 1.0
+LINGER = 5.0
+#: Routes that gave nothing stand behind the others for so long.
+_BARREN_FOR = 1.0
+_LAST = 1 << 62
+#: Seconds until a limit that another claim holds is asked for again.
+HELD_FOR = 0.02
+_WEIGH_EVERY = 5.0
+_INGEST_BACK = 1000
+_AWAY = 1.0
+_PIECE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """One worker that has room, and what its key is granted: None means all."""
+
+    worker: int
+    claim: str
+    wanted: Wanted
+    tenant: str | None = None
+    queues: frozenset[str] | None = None
+    workflows: frozenset[str] | None = None
+    again: bool = False
+
+    def may_take(self, route: Route) -> bool:
+        return (
+            route.workflow in self.wanted.workflows
+            and route.queue in self.wanted.queues
+            and (self.tenant is None or route.tenant == self.tenant)
+            and (self.queues is None or route.queue in self.queues)
+            and (self.workflows is None or route.workflow in self.workflows)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundJobs:
+    """`again_in`: seconds after which it is worth another try; None: when somebody wakes it."""
+
+    jobs: tuple[ClaimedJob, ...] = ()
+    again_in: float | None = None
+
+
+class WorkDesk:
+    """`store`: that of this desk alone; hints are heard by one listener. `keys`: by which it verifies what it hands
+    out, because a worker at a distance holds none."""
+
+    def __init__(self, store: Callable[[], Store], clock: Clock, keys: Callable[[], SigningKeys]) -> None:
+        self._open = store
+        self._keys = keys
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._looking = threading.Lock()
+        self._waiting: dict[Taker, Callable[[], None]] = {}
+        self._thread: threading.Thread | None = None
+        self._has_waiters = threading.Event()
+        self._closed = threading.Event()
+        self._book: RouteBook | None = None
+        self._fronts: list[tuple[OpenRoute, Route]] = []
+        self._looked_at = float("-inf")
+        self._turns = Turns()
+        self._weighed_at = float("-inf")
+        self._barren: dict[int, float] = {}
+        self._ingested = 0
+
+    def close(self) -> None:
+        self._closed.set()
+        self._has_waiters.set()
+        if (thread := self._thread) is not None:
+            thread.join(POLL + 5.0)
+
+    # --- those who wait -------------------------------------------------------------------------------------------
+
+    def join(self, taker: Taker, wake: Callable[[], None]) -> None:
+        """`wake` is called on another thread, whenever there may be something for it, until it leaves."""
+        with self._lock:
+            self._waiting[taker] = wake
+            self._has_waiters.set()
+            if self._thread is None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._listen, name="unstuck-work", daemon=True)
+                self._thread.start()
+
+    def leave(self, taker: Taker) -> None:
+        with self._lock:
+            self._waiting.pop(taker, None)
+            if not self._waiting:
+                self._has_waiters.clear()
+
+    # --- the choice -----------------------------------------------------------------------------------------------
+
+    def find(self, taker: Taker) -> FoundJobs:
+        """On any thread: what is claimed for it now."""
+        store, claim = self._open(), offered(taker.claim)
+        if taker.again and (earlier := store.claim(taker.worker, claim, ())):
+            return _found(self._verified(store, taker.worker, claim, earlier))
+        bids = self._bids(taker)
+        if not bids:
+            return FoundJobs()
+        self._weigh(store)
+        with self._lock:
+            shares = divide(list(bids.values()), _room(taker.wanted), self._turns)
+        if not shares:
+            return FoundJobs()
+        jobs = store.claim(taker.worker, claim, shares)
+        got = Counter(job.route for job in jobs)
+        asked = {share.route for share in shares} - jobs.held
+        self._note(got, {route: bids[route].tenant for route in asked})
+        if jobs.held and not jobs:
+            return FoundJobs(again_in=HELD_FOR)
+        return _found(self._verified(store, taker.worker, claim, jobs))
+
+    def _verified(self, store: Store, worker: int, claim: str, jobs: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
+        """Those whose signatures hold; the others end DEAD. What cannot be settled now is an offer that nobody hears:
+        it goes back, and is refused again. So is everything if the signatures cannot be read."""
+        keys = self._keys()
+        if not keys or not jobs:
+            return jobs
+        refused = refusals(keys, jobs, store.signed_facts(worker, claim))
+        if refused:
+            bury(store, worker, [(job, refused[job.ref]) for job in jobs if job.ref in refused])
+        return [job for job in jobs if job.ref not in refused]
+
+    def _bids(self, taker: Taker) -> dict[int, Bid]:
+        wanted, now = taker.wanted, self._clock.boot()
+        quick, alone = frozenset(wanted.quick), frozenset(wanted.alone)
+        return {
+            front.route: Bid(
+                route=front.route,
+                tenant=route.tenant,
+                rank=_LAST if self._barren.get(front.route, now) > now else front.rank,
+                is_quick=route.workflow in quick,
+                is_solo=route.workflow in alone,
+                is_limited=front.is_limited,
+                job=front.job,
+            )
+            for front, route in self._look()
+            if taker.may_take(route)
+        }
+
+    def _note(self, got: Counter[int], tenants: dict[int, str]) -> None:
+        """Whose turn it was, and which routes gave nothing."""
+        by_tenant: Counter[str] = Counter()
+        for route, count in got.items():
+            by_tenant[tenants.get(route, "")] += count
+        until = self._clock.boot() + _BARREN_FOR
+        with self._lock:
+            self._turns.served(tenants.values(), by_tenant)
+            self._barren = {route: at for route, at in self._barren.items() if at > until - _BARREN_FOR}
+            self._barren |= {route: until for route in tenants if route not in got}
+
+    def _weigh(self, store: Store) -> None:
+        now = self._clock.boot()
+        if now - self._weighed_at >= _WEIGH_EVERY:
+            self._weighed_at = now
+            self._turns.weights = store.weights()
+
+    def _look(self, *, anew: bool = False) -> list[tuple[OpenRoute, Route]]:
+        """The open routes, each with its first job."""
+        with self._looking:
+            if not anew and self._clock.boot() - self._looked_at < FRESH:
+                return self._fronts
+            store = self._open()
+            book = self._book = self._book or RouteBook(store)
+            fronts, after = list[OpenRoute](), 0
+            for _ in range(_PAGES):
+                page = store.open_routes(after, _PAGE)
+                fronts += page
+                after = page.looked_to
+                if not after:
+                    break
+            book.learn([front.route for front in fronts])
+            self._fronts = [(front, route) for front in fronts if (route := book.get(front.route)) is not None]
+            self._looked_at = self._clock.boot()
+            return self._fronts
+
+    # --- the thread -----------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        while not self._closed.is_set():
+            if not self._clock.wait(self._has_waiters, LINGER):
+                with self._lock:
+                    if not self._waiting:
+                        self._thread = None
+                        return
+            try:
+                self._turn()
+            except Exception:
+                logger.exception("the work for workers at a distance could not be looked at")
+                self._clock.wait(self._closed, _AWAY)
+
+    def _turn(self) -> None:
+        store = self._open()
+        due = store.due(max(0, self._ingested - _INGEST_BACK))
+        if due.has_timers:
+            store.release_due()
+        if due.has_news:
+            self._ingested = max(self._ingested, store.ingest(max(0, self._ingested - _INGEST_BACK)).last)
+        if due.has_ready or due.has_timers or due.has_news:
+            self._wake_some()
+        ahead = POLL if due.timer_in is None else min(POLL, max(0.05, due.timer_in))
+        if self._is_hinted(store, ahead):
+            self._wake_some()
+
+    def _is_hinted(self, store: Store, within: float) -> bool:
+        """In pieces: who closes this desk must not wait for long."""
+        until = self._clock.boot() + within
+        while (left := until - self._clock.boot()) > 0 and not self._closed.is_set():
+            if store.wait_for_work(min(left, _PIECE)):
+                return True
+        return False
+
+    def _wake_some(self) -> None:
+        """Those for whom there is a route."""
+        routes = {route.number: route for _, route in self._look(anew=True)}.values()
+        with self._lock:
+            waiting = list(self._waiting.items())
+        for taker, wake in waiting:
+            if any(taker.may_take(route) for route in routes):
+                wake()
+
+
+def _found(jobs: list[ClaimedJob]) -> FoundJobs:
+    """Without the numbers of routes and ranks, which are about others too."""
+    return FoundJobs(tuple(job._replace(route=0, rank=0) for job in jobs))
+
+
+def _room(wanted: Wanted) -> FreeRoom:
+    slots = min(wanted.slots, MOST_JOBS)
+    return FreeRoom(slots, min(wanted.ahead, MOST_JOBS - slots), min(wanted.solo, MOST_JOBS), wanted.in_order)

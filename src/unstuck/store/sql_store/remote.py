@@ -1,0 +1,45 @@
+"""The verbs of a server for workers at a distance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from unstuck.model.job import AttemptRef, WorkerRecord
+from unstuck.store.guard import isolation
+from unstuck.store.life import offers as offering
+from unstuck.store.life import workers
+from unstuck.store.port import ControlNews, NewWorker, Verdict
+from unstuck.store.rows import packed
+from unstuck.store.sql_store.verbs import SqlVerbs
+
+
+class SqlRemote(SqlVerbs):
+    def register_remote_worker(self, worker: NewWorker) -> WorkerRecord:
+        return self._database.write(lambda t: workers.register(t, worker, is_remote=True))
+
+    def incarnation_of(self, worker: int) -> str | None:
+        row = self._database.read(lambda t: t.one("worker_incarnation", worker=worker))
+        return None if row is None else str(row["incarnation"])
+
+    def set_served(
+        self, worker: int, queues: Sequence[str], workflows: Sequence[str], code_version: str | None
+    ) -> None:
+        serves = packed({"queues": sorted(set(queues)), "workflows": sorted(set(workflows))})
+        facts = {"worker": worker, "serves": serves, "code_version": code_version}
+        self._database.write(lambda t: t.run("set_serves", **facts))
+
+    def is_held(self, worker: int, ref: AttemptRef) -> bool:
+        facts = {"worker": worker, "job": ref.job, "token": ref.token, "claim": ref.claim}
+        return self._database.read(lambda t: t.one("attempt_of_worker", **facts)) is not None
+
+    def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
+        return self._database.write(
+            lambda t: offering.acknowledge(t, worker, claim, offers), patience=isolation.IMPATIENCE
+        )
+
+    def return_offers(self, overdue: float, batch: int = 500, *, worker: int | None = None) -> int:
+        found = self._database.read(lambda t: offering.overdue(t, overdue, batch, worker))
+        return sum(self._beats.return_unheard(number, refs, offering.UNHEARD) for number, refs in found.items())
+
+    def control_news(self, workers: Sequence[int]) -> Mapping[int, ControlNews]:
+        return self._database.read(lambda t: offering.control_news(t, workers))

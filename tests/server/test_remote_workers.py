@@ -1,0 +1,457 @@
+"""Workers at a distance: the worker's port over HTTP, for those who behave and for those who do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.server.conftest import JSON, Site, problem, running
+from tests.support.builders import a_worker, chance, record, submitted
+from tests.support.eventually import eventually
+from tests.tiers import slow
+from unstuck.assembly import ServerOptions
+from unstuck.client.address import ApiKey
+from unstuck.client.transport import Transport
+from unstuck.client.worker_port import RemoteWorkerPort
+from unstuck.clock import MachineClock
+from unstuck.model.errors import NotPermitted, StoreUnavailable, Unauthenticated
+from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
+from unstuck.model.keys import id_in
+from unstuck.model.lifecycle import JobState, RequestKind
+from unstuck.model.offers import claim_id, remote_incarnation
+from unstuck.model.policy import Policy
+from unstuck.model.settlement import Returned
+from unstuck.operations import keys
+from unstuck.operations.table import Caller
+from unstuck.store.port import AttemptOutput, NewChild, NewStep, NewWorker, Report, Verdict, Wanted, wire
+from unstuck.store.sql_store import SqlStore
+
+GREET = WorkflowRecord("greet", "v1", "default", Policy(), {})
+
+
+def a_far_worker(incarnation: str, /, **more: Any) -> NewWorker:
+    base: dict[str, Any] = {"boot_id": "b", "pid_namespace": "1", "pid": 7, "pid_start": 1, "queues": ()}
+    own = {"incarnation": incarnation, "name": "far", "host": "h", "code_version": "v1", "lease": 60.0}
+    return NewWorker(**{**own, **base, **more})
+
+
+@dataclass
+class FarWorker:
+    """A worker at a distance, by hand: it does what its port lets it do."""
+
+    port: RemoteWorkerPort
+    number: int
+    incarnation: str
+    key: str
+
+    def wanted(self, **more: Any) -> Wanted:
+        return replace(Wanted(slots=4, workflows=("greet",), queues=("default",), wait=0.0), **more)
+
+    def take(self, **more: Any) -> list[ClaimedJob]:
+        """Acknowledged."""
+        claim = claim_id(self.number, chance.nonce())
+        given = self.port.take(self.number, claim, self.wanted(**more))
+        verdicts = self.port.acknowledge(self.number, claim, [job.ref for job in given]) if given else []
+        assert verdicts == [Verdict.DONE] * len(given)
+        return [job._replace(ref=job.ref._replace(claim=claim)) for job in given]
+
+    def settle(self, ref: AttemptRef) -> Verdict:
+        (answer,) = self.port.settle(self.number, [Report(ref, Returned('"hi"'), 5)])
+        return answer.verdict
+
+
+Enter = Callable[..., FarWorker]
+
+
+@pytest.fixture
+def enter(site: Site, store: SqlStore) -> Iterator[Enter]:
+    """Makes a key of these grants, and a worker that has registered by it."""
+    opened: list[RemoteWorkerPort] = []
+
+    def entered(*, tenant: str | None = None, role: str = "worker", **grants: Any) -> FarWorker:
+        key = keys.create(Caller(store, "ada", tenant), f"host-{len(opened)}", role=role, **grants).key
+        incarnation = remote_incarnation(id_in(key), chance.nonce())
+        port = port_of(site, key, incarnation)
+        opened.append(port)
+        number = port.register_worker(a_far_worker(incarnation)).number
+        port.register_workflows([GREET], worker=number, queues=["default"])
+        return FarWorker(port, number, incarnation, key)
+
+    yield entered
+    for port in opened:
+        port.close()
+
+
+def port_of(site: Site, key: str, incarnation: str) -> RemoteWorkerPort:
+    transport = Transport(site.url, ApiKey(key, "the test"))
+    return RemoteWorkerPort(transport, site.url, incarnation, patience=10.0, clock=MachineClock())
+
+
+def told(site: Site, worker: FarWorker, verb: str, **body: Any) -> httpx2.Response:
+    """By bytes of its own, not by a port that behaves."""
+    who = {"worker": worker.number, "incarnation": worker.incarnation}
+    headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+    return site.client.post(f"/api/v1/worker/{verb}", content=wire.encoded(who | body), headers=headers)
+
+
+# --- those who behave ---------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_offered_acknowledged_run_and_settled(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    job = submitted(store, payload='{"args": [1]}')
+    (given,) = worker.take()
+    assert (given.id, given.payload, given.workflow, given.tenant) == (job.id, job.payload, "greet", "default")
+    assert (given.route, given.rank) == (0, 0)
+    port, ref = worker.port, given.ref
+    assert port.renew(worker.number, 60.0, info={"slots": 4}).alive
+    assert port.reconcile(worker.number, port.renew(worker.number, 60.0), [ref]).gone == ()
+    assert port.record_steps([NewStep(ref, "s", 1, "1", 3)]) == [Verdict.DONE]
+    assert port.keep_output([AttemptOutput(ref, "hello", '{"done": 1}')]) == [Verdict.DONE]
+    journal = port.journal(ref)
+    assert journal is not None
+    assert [step.name for step in journal.steps] == ["s"]
+    assert port.keep_part(ref, 1, "part", "1") is Verdict.DONE
+    spent = port.spend(ref, 2, {"tokens": 2.0})
+    assert spent is not None
+    assert spent.used == {"tokens": 2.0}
+    assert port.ask(ref, RequestKind.TIMEOUT, "too long") is Verdict.DONE
+    assert worker.settle(ref) is Verdict.DONE
+    assert worker.settle(ref) is Verdict.DONE  # a repeat
+    found = record(store, job.id)
+    assert (found.state, found.result, found.late) == (JobState.COMPLETED, '"hi"', True)
+
+
+def test_a_child_is_spawned_and_gathered(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    submitted(store)
+    (given,) = worker.take()
+    child = worker.port.spawn(NewChild(given.ref, "c", 1, replace_job(store, given)))
+    assert child is not None
+    assert worker.port.gather(given.ref, [child.id]) is None
+    (born,) = worker.take()
+    worker.settle(born.ref)
+    ended = worker.port.gather(given.ref, [child.id])
+    assert ended is not None
+    assert "COMPLETED" in ended
+
+
+def replace_job(store: SqlStore, parent: ClaimedJob) -> Any:
+    from tests.support.builders import a_job
+
+    return a_job(tenant=parent.tenant)
+
+
+def test_a_poll_ends_when_a_job_comes(enter: Enter, store: SqlStore) -> None:
+    import threading
+
+    worker = enter()
+    found: list[ClaimedJob] = []
+    poll = threading.Thread(target=lambda: found.extend(worker.take(wait=30.0)))
+    poll.start()
+    job = submitted(store)
+    poll.join(30)
+    assert [each.id for each in found] == [job.id]
+
+
+def test_a_cancel_is_heard_by_the_control_poll(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    job = submitted(store)
+    (given,) = worker.take()
+    store.cancel("default", job.id, "ada", "enough")
+
+    def is_heard() -> None:
+        heard = [(asked.ref, asked.kind, asked.reason) for asked in worker.port.asked(worker.number)]
+        assert heard == [(given.ref, RequestKind.CANCEL, "enough")]
+
+    eventually(is_heard, timeout=20)
+
+
+def test_an_order_is_heard_and_answered_by_its_own_worker_alone(enter: Enter, store: SqlStore) -> None:
+    worker, other = enter(), enter()
+    order = store.give_order(worker.number, "drain", "", "ada")
+    eventually(lambda: [o.number for o in worker.port.orders(worker.number)] == [order.number], timeout=20)
+    other.port.answer_order(order.number, "mine")
+    assert [o.number for o in store.orders(worker.number)] == [order.number]
+    worker.port.answer_order(order.number, "done")
+    assert store.orders(worker.number) == []
+
+
+def test_what_it_leaves_unacknowledged_goes_back_when_it_leaves(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    job = submitted(store, on_lost="fail")
+    claim = claim_id(worker.number, chance.nonce())
+    assert len(worker.port.take(worker.number, claim, worker.wanted())) == 1
+    worker.port.unregister_worker(worker.number)
+    found = record(store, job.id)
+    assert (found.state, found.losses) == (JobState.QUEUED, 0)
+
+
+def test_a_lost_answer_is_told_again_under_the_same_claim_id(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    submitted(store)
+    claim = claim_id(worker.number, chance.nonce())
+    first = worker.port.take(worker.number, claim, worker.wanted())
+    submitted(store)
+    assert worker.port.take(worker.number, claim, worker.wanted(), again=True) == first
+    assert len(first) == 1
+
+
+def test_without_keys_a_server_on_this_machine_takes_workers_of_this_machine(site: Site, store: SqlStore) -> None:
+    incarnation = remote_incarnation(None, chance.nonce())
+    port = RemoteWorkerPort(Transport(site.url, None), site.url, incarnation, patience=10.0, clock=MachineClock())
+    assert port.hello().protocol == wire.PROTOCOL
+    record = port.register_worker(a_far_worker(incarnation))
+    assert record.info["remote"]["address"] == "127.0.0.1"
+    port.unregister_worker(record.number)
+    port.close()
+
+
+# --- what a key is granted ----------------------------------------------------------------------------------------
+
+
+def test_it_gets_nothing_of_other_tenants_queues_and_workflows(enter: Enter, store: SqlStore) -> None:
+    store.register_workflows([replace(GREET, name="secret")])
+    submitted(store, tenant="beta")
+    submitted(store, queue="other")
+    submitted(store, workflow="secret")
+    mine = submitted(store, tenant="acme")
+    worker = enter(tenant="acme", queues=["default"], workflows=["greet"])
+    taken = worker.take(workflows=("greet", "secret"), queues=("default", "other"))
+    assert [job.id for job in taken] == [mine.id]
+
+
+def test_a_tenants_worker_makes_new_rows_of_the_names_it_is_granted_and_changes_none(
+    enter: Enter, store: SqlStore
+) -> None:
+    store.register_workflows([GREET])
+    worker = enter(tenant="acme", workflows=["greet", "fresh"])
+    hostile = [replace(GREET, policy=Policy(retries=0)), replace(GREET, name="fresh")]
+    worker.port.register_workflows(hostile, worker=worker.number, queues=["default"])
+    known = store.workflow("greet")
+    assert known is not None
+    assert known.policy.retries == Policy().retries
+    assert store.workflow("fresh") is not None
+    with pytest.raises(NotPermitted):
+        worker.port.register_workflows([replace(GREET, name="other")], worker=worker.number, queues=["default"])
+    assert store.workflow("other") is None
+
+
+def test_a_tenants_worker_needs_a_key_that_names_its_workflows(enter: Enter) -> None:
+    with pytest.raises(NotPermitted, match="names its workflows"):
+        enter(tenant="acme")
+
+
+def test_a_child_is_spawned_within_the_grant_alone(enter: Enter, store: SqlStore, site: Site) -> None:
+    worker = enter(queues=["default"])
+    submitted(store)
+    (given,) = worker.take()
+    elsewhere = replace(replace_job(store, given), queue="other")
+    body = told(site, worker, "spawn", child=NewChild(given.ref, "c", 1, elsewhere))
+    problem(body, 403, "NotPermitted")
+
+
+# --- those who do not behave --------------------------------------------------------------------------------------
+
+
+def test_a_key_of_another_role_is_no_workers(enter: Enter, site: Site, store: SqlStore) -> None:
+    with pytest.raises(NotPermitted, match="role worker"):
+        enter(role="operator")
+
+
+def test_a_workers_key_asks_nothing_else(enter: Enter, site: Site) -> None:
+    headers = {"authorization": f"Bearer {enter().key}"}
+    problem(site.get("/api/v1/jobs", headers=headers), 403, "NotPermitted")
+
+
+@slow
+def test_a_revoked_key_ends_the_lease_and_everything_else(
+    enter: Enter, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = enter()
+    keys.revoke(Caller(store, "ada"), id_in(worker.key) or "")
+    eventually(lambda: not worker.port.renew(worker.number, 60.0).alive, timeout=20)
+    with pytest.raises(StoreUnavailable, match="refuses"):
+        worker.take()
+    with pytest.raises(Unauthenticated):
+        worker.port.hello()
+
+
+def test_it_settles_nothing_of_another_worker(enter: Enter, store: SqlStore, site: Site) -> None:
+    worker, other = enter(), enter()
+    job = submitted(store)
+    (given,) = worker.take()
+    near = a_worker(store)
+    report = wire.ReportWire.of(Report(given.ref, Returned("1"), 5))
+    problem(told(site, other, "settle", reports=[report]), 403, "NotPermitted")
+    forged = given.ref._replace(claim=claim_id(other.number, chance.nonce()))
+    answer = told(site, other, "settle", reports=[wire.ReportWire.of(Report(forged, Returned("1"), 5))])
+    assert answer.json()["settled"][0]["verdict"] == "fenced"
+    for number, incarnation in (
+        (worker.number, other.incarnation),
+        (near.number, other.incarnation),
+        (near.number, near.incarnation),
+        (worker.number, worker.incarnation),
+    ):
+        thief = replace(other, number=number, incarnation=incarnation)
+        problem(told(site, thief, "settle", reports=[report]), 403, "NotPermitted")
+    assert record(store, job.id).state is JobState.RUNNING
+    assert worker.settle(given.ref) is Verdict.DONE
+
+
+def test_of_anothers_attempt_nothing_is_read_or_written(enter: Enter, store: SqlStore, site: Site) -> None:
+    worker, other = enter(), enter()
+    job = submitted(store)
+    (given,) = worker.take()
+    forged = given.ref._replace(claim=claim_id(other.number, chance.nonce()))
+    for ref in (given.ref, forged):
+        is_forged = ref is forged
+        answers = [
+            told(site, other, "journal", ref=ref),
+            told(site, other, "keep_part", ref=ref, serial=1, name="p", value="1"),
+            told(site, other, "record_steps", steps=[NewStep(ref, "s", 1, "1", 3)]),
+            told(site, other, "keep_output", outputs=[AttemptOutput(ref, "x")]),
+            told(site, other, "spend", ref=ref, serial=1, amounts={"tokens": 1.0}),
+            told(site, other, "ask", ref=ref, kind="drain", reason="x"),
+        ]
+        for answer in answers:
+            if is_forged:
+                assert answer.json() in (None, "fenced", ["fenced"]), answer.text
+            else:
+                problem(answer, 403, "NotPermitted")
+        problem(told(site, other, "gather", ref=ref, children=[job.id]), 403, "NotPermitted")
+    history = [event.kind for event in store.history("default", job.id)]
+    assert history == ["submitted", "claimed"]
+
+
+def test_it_cancels_none_of_its_own_attempts_in_a_persons_name(enter: Enter, store: SqlStore, site: Site) -> None:
+    worker = enter()
+    submitted(store)
+    (given,) = worker.take()
+    problem(told(site, worker, "ask", ref=given.ref, kind="cancel", reason="x"), 403, "NotPermitted")
+
+
+def test_a_claim_that_is_not_its_own_is_refused(enter: Enter, site: Site) -> None:
+    worker = enter()
+    for claim in ("abc", f"w{worker.number}-" + "a" * 31, "a" * 32, f"w{worker.number + 1}-" + "a" * 32):
+        problem(told(site, worker, "take", claim=claim, wanted=worker.wanted()), 403, "NotPermitted")
+        problem(told(site, worker, "acknowledge", claim=claim, offers=[]), 403, "NotPermitted")
+
+
+def test_another_protocol_or_a_lease_without_end_is_refused(enter: Enter, site: Site) -> None:
+    worker = enter()
+    headers = {**JSON, "authorization": f"Bearer {worker.key}"}
+
+    def register(protocol: int, **more: Any) -> httpx2.Response:
+        body = wire.RegisterBody(protocol, a_far_worker(worker.incarnation, **more))
+        return site.client.post("/api/v1/worker/register", content=wire.encoded(body), headers=headers)
+
+    assert register(wire.PROTOCOL + 1).status_code == 200
+    told = problem(register(wire.PROTOCOL + 2), 422, "InvalidInput")["detail"]
+    assert f"version {wire.PROTOCOL + 2}" in told
+    assert f"version {wire.PROTOCOL};" in told
+    problem(register(wire.PROTOCOL, lease=1e9), 422, "InvalidInput")
+    problem(register(wire.PROTOCOL, incarnation=remote_incarnation("otherkey", chance.nonce())), 403, "NotPermitted")
+
+
+def test_what_cannot_be_read_is_refused(enter: Enter, site: Site) -> None:
+    headers = {**JSON, "authorization": f"Bearer {enter().key}"}
+    bodies = (b"", b"[]", b"{", b'{"worker": 1}', b"\xff\xfe", b'{"worker": -1, "incarnation": ""}')
+    for verb in ("register", "workflows", "take", "acknowledge", "settle", "renew", "control", "spawn"):
+        for body in bodies:
+            answer = site.client.post(f"/api/v1/worker/{verb}", content=body, headers=headers)
+            assert answer.status_code in (403, 422), (verb, body, answer.text)
+
+
+def test_too_much_at_once_is_refused(enter: Enter, site: Site) -> None:
+    worker = enter()
+    ref = AttemptRef(1, 1, claim_id(worker.number, chance.nonce()))
+    many = [AttemptOutput(ref, "x")] * (wire.MOST_AT_ONCE + 1)
+    problem(told(site, worker, "keep_output", outputs=many), 422, "InvalidInput")
+    huge = [AttemptOutput(ref, "x" * (wire.MOST_BYTES + 1))]
+    assert told(site, worker, "keep_output", outputs=huge).status_code == 413
+
+
+def test_two_servers_serve_one_worker(enter: Enter, store: SqlStore, store_url: str) -> None:
+    worker = enter()
+    job = submitted(store)
+    with running(ServerOptions(store_url, port=0)) as second:
+        (given,) = worker.take()
+        port = port_of(second, worker.key, worker.incarnation)
+        port._number = worker.number
+        assert port.renew(worker.number, 60.0).alive
+        (answer,) = port.settle(worker.number, [Report(given.ref, Returned("1"), 5)])
+        assert answer.verdict is Verdict.DONE
+        port.close()
+    assert record(store, job.id).state is JobState.COMPLETED
+
+
+DEEP = "[" * 500 + "]" * 500
+
+
+_HOSTILE_ENDS: list[tuple[str, dict[str, Any]]] = [
+    ("Returned", {"result": "no JSON"}),
+    ("Returned", {"result": DEEP}),
+    ("Parked", {"wait": {"kind": "time", "key": "k", "timeout": -5}}),
+    ("Parked", {"wait": {"kind": "event", "key": "k" * 1000}}),
+    ("Raised", {"error": {"type": "E", "message": "m"}, "after": -1}),
+]
+
+
+def test_an_end_that_no_worker_of_ours_tells_is_refused_and_its_attempt_stays(
+    enter: Enter, store: SqlStore, site: Site
+) -> None:
+    worker = enter()
+    job = submitted(store)
+    (given,) = worker.take()
+    for kind, facts in _HOSTILE_ENDS:
+        report = wire.ReportWire(given.ref, kind, facts)
+        problem(told(site, worker, "settle", reports=[report]), 422, "InvalidInput")
+    assert record(store, job.id).state is JobState.RUNNING
+
+
+def test_a_hostile_child_workflow_or_progress_is_refused(enter: Enter, store: SqlStore, site: Site) -> None:
+    worker = enter()
+    submitted(store)
+    (given,) = worker.take()
+    job = replace_job(store, given)
+    for hostile in (
+        replace(job, policy=Policy(retries=-1)),
+        replace(job, payload="no JSON"),
+        replace(job, queue="q" * 500),
+        replace(job, delay=-1.0),
+    ):
+        body = told(site, worker, "spawn", child=NewChild(given.ref, "c", 1, hostile))
+        problem(body, 422, "InvalidInput")
+    for workflow in (
+        replace(GREET, policy=Policy(timeout=-1.0)),
+        replace(GREET, concurrency=0),
+        replace(GREET, rate="often"),
+        replace(GREET, name="x\x1b[31m"),
+        replace(GREET, code_version="v" * 500),
+    ):
+        problem(told(site, worker, "workflows", workflows=[workflow], queues=["default"]), 422, "InvalidInput")
+    problem(told(site, worker, "keep_output", outputs=[AttemptOutput(given.ref, None, "no")]), 422, "InvalidInput")
+    problem(told(site, worker, "renew", lease=60.0, state="gone"), 422, "InvalidInput")
+    known = store.workflow("greet")
+    assert known is not None
+    assert known.policy == Policy()
+
+
+def test_what_it_tells_of_itself_cannot_speak_to_a_terminal(enter: Enter, store: SqlStore) -> None:
+    worker = enter()
+    worker.port.renew(worker.number, 60.0, info={"mode": "\x1b[31mfork", "remote": {"key": "forged"}})
+    (seen,) = store.workers()
+    assert seen.info["mode"] == "?[31mfork"
+    assert seen.info["remote"] == {"key": "host-0", "address": "127.0.0.1"}
+
+
+def test_only_who_is_known_may_send_much(site: Site, store: SqlStore) -> None:
+    keys.create(Caller(store, "ada"), "any", role="reader")
+    large = b"x" * (3 << 20)
+    answer = site.client.post("/api/v1/worker/settle", content=large, headers=JSON)
+    problem(answer, 401, "Unauthenticated")

@@ -1,0 +1,154 @@
+"""RemoteClaimer: what it asks a server for, and what it does with what comes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.eventually import eventually
+from unstuck.chance import SystemChance
+from unstuck.clock import MachineClock
+from unstuck.model.errors import OutcomeUnknown, StoreUnavailable
+from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
+from unstuck.model.offers import is_claim_of, offered
+from unstuck.model.policy import Policy
+from unstuck.model.times import Times
+from unstuck.store.port import Verdict, Wanted
+from unstuck.worker.ledger import Ledger
+from unstuck.worker.pace import Pace
+from unstuck.worker.parts import ClaimerNeeds
+from unstuck.worker.remote_claim import RemoteClaimer
+from unstuck.worker.served import Served
+from unstuck.worker.shares import FreeRoom
+
+GREET = WorkflowRecord("greet", "v1", "default", Policy(), {})
+TIMES = Times(poll=0.01, offer_ack=0.3)
+
+
+class Shelf:
+    """A server's part: it gives what lies there, to whoever asks."""
+
+    def __init__(self, jobs: int = 0) -> None:
+        self.jobs = jobs
+        self.asked: list[tuple[str, Wanted, bool]] = []
+        self.acknowledged: list[AttemptRef] = []
+        self.verdict = Verdict.DONE
+        #: Taken off one by one: what goes wrong with the next question.
+        self.troubles: list[Exception] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def register_workflows(
+        self, workflows: Sequence[WorkflowRecord], *, worker: int | None = None, queues: Sequence[str] = ()
+    ) -> frozenset[str]:
+        return frozenset()
+
+    def take(self, worker: int, claim: str, wanted: Wanted, *, again: bool = False) -> list[ClaimedJob]:
+        self.asked.append((claim, wanted, again))
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self.may_answer.wait(10)
+        given, self.jobs = min(self.jobs, wanted.slots), max(0, self.jobs - wanted.slots)
+        return [
+            ClaimedJob(
+                AttemptRef(number, 1, offered(claim)),
+                f"j{number}",
+                1,
+                "t",
+                "default",
+                "greet",
+                "{}",
+                Policy(),
+                1,
+                False,
+            )
+            for number in range(1, given + 1)
+        ]
+
+    def acknowledge(self, worker: int, claim: str, offers: Sequence[AttemptRef]) -> list[Verdict]:
+        self.acknowledged += offers
+        return [self.verdict] * len(offers)
+
+
+def claimer_of(shelf: Shelf, slots: int = 2) -> tuple[RemoteClaimer, Ledger]:
+    ledger = Ledger()
+    needs = ClaimerNeeds(7, "far", ledger, Pace(), before_first=lambda: None, landed=lambda: None)
+    claimer = RemoteClaimer(shelf, needs, TIMES, MachineClock(), SystemChance(), poll=5.0)
+    claimer.serve(Served.of([GREET], []))
+    ledger.publish(FreeRoom(slots))
+    return claimer, ledger
+
+
+def test_what_is_offered_is_acknowledged_and_held_under_its_own_claim() -> None:
+    shelf = Shelf(jobs=5)
+    claimer, ledger = claimer_of(shelf, slots=2)
+
+    def held() -> bool:
+        claimer.tick()
+        return ledger.held == 2
+
+    eventually(held)
+    (claim, wanted, again) = shelf.asked[0]
+    assert (wanted.slots, wanted.workflows, wanted.queues, again) == (2, ("greet",), ("default",), False)
+    assert all(is_claim_of(7, holding.ref.claim) for holding in ledger.holdings())
+    assert [ref.claim for ref in shelf.acknowledged] == [offered(claim)] * 2
+
+
+def test_what_was_returned_before_it_was_acknowledged_is_not_held() -> None:
+    shelf = Shelf(jobs=1)
+    shelf.verdict = Verdict.FENCED
+    claimer, ledger = claimer_of(shelf)
+
+    def asked() -> bool:
+        claimer.tick()
+        return bool(shelf.acknowledged) and len(shelf.asked) > 1
+
+    eventually(asked)
+    assert ledger.held == 0
+
+
+def test_a_question_whose_answer_was_lost_is_asked_again_under_its_claim_id() -> None:
+    shelf = Shelf(jobs=1)
+    shelf.troubles = [OutcomeUnknown("cut")]
+    claimer, ledger = claimer_of(shelf)
+
+    def held() -> bool:
+        claimer.tick()
+        return ledger.held == 1
+
+    eventually(held)
+    (first, _, is_first_again), (second, _, is_second_again) = shelf.asked[:2]
+    assert first == second
+    assert (is_first_again, is_second_again) == (False, True)
+
+
+def test_a_server_that_is_away_is_said_and_nothing_stays_under_way() -> None:
+    shelf = Shelf()
+    shelf.troubles = [StoreUnavailable("away")]
+    claimer, ledger = claimer_of(shelf)
+
+    def tick_on() -> None:
+        for _ in range(1000):
+            claimer.tick()
+
+    with pytest.raises(StoreUnavailable):
+        tick_on()
+    assert ledger.is_empty
+
+
+def test_a_worker_that_leaves_waits_for_no_question_and_acknowledges_nothing() -> None:
+    shelf = Shelf(jobs=1)
+    shelf.may_answer.clear()
+    claimer, ledger = claimer_of(shelf)
+    eventually(lambda: claimer.tick() or shelf.asked)
+    assert not ledger.is_empty
+    claimer.close()
+    claimer.tick()
+    assert ledger.is_empty
+    shelf.may_answer.set()
+    eventually(lambda: shelf.jobs == 0)
+    claimer.tick()
+    assert shelf.acknowledged == []
+    assert ledger.is_empty
