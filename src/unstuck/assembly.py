@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from unstuck.server.who import Auth
     from unstuck.store.drivers.leaps import Witness
     from unstuck.store.port import ScheduleRecord, Store, WorkerPort
+    from unstuck.worker.held_keys import HeldKeys
     from unstuck.worker.incarnation import Incarnation
     from unstuck.worker.parts import ClaimerNeeds, ClaimerPort, Duties
     from unstuck.worker.readiness import Readiness
@@ -217,21 +218,23 @@ class _Ties:
     claimer: Callable[[ClaimerNeeds], ClaimerPort]
     duties: Callable[[WorkerRecord], Duties]
     prepare: Callable[[], object]
+    sign: Callable[[NewJob], NewJob]
 
 
-def _ties_of(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[], _Ties]:
+def _ties_of(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
     """Makes new ones for every incarnation."""
     return _ties_to_server(options, clock, chance) if options.server else _ties_to_database(options, clock, chance)
 
 
-def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[], _Ties]:
+def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
     from unstuck.store.drivers.leaps import Witness
     from unstuck.worker.claim import Claimer
+    from unstuck.worker.held_keys import signer
     from unstuck.worker.verifier import Verifier
 
     times, witness = options.times, Witness()
 
-    def tie() -> _Ties:
+    def tie(keys: HeldKeys) -> _Ties:
         incarnation = chance.nonce()
         name = incarnation[:8]
         opened = partial(open_store, options.database, times)
@@ -249,7 +252,7 @@ def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> C
                 name=needs.name,
                 before_first=needs.before_first,
                 landed=needs.landed,
-                verifier=Verifier(store, needs.worker, needs.ledger, needs.keys, clock, report=needs.report),
+                verifier=Verifier(store, needs.worker, needs.ledger, keys, clock, report=needs.report),
             )
 
         return _Ties(
@@ -260,19 +263,21 @@ def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> C
             claimer=claimer,
             duties=lambda me: build_janitor(store, times, me),
             prepare=store.prepare_schema,
+            sign=signer(keys, store, clock),
         )
 
     return tie
 
 
-def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[], _Ties]:
+def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Callable[[HeldKeys], _Ties]:
     from unstuck.model.keys import id_in
     from unstuck.model.offers import remote_incarnation
+    from unstuck.worker.held_keys import unsigned
     from unstuck.worker.remote_claim import NoDuties, RemoteClaimer
 
     times, key = options.times, options.key
 
-    def tie() -> _Ties:
+    def tie(_: HeldKeys) -> _Ties:
         incarnation = remote_incarnation(None if key is None else id_in(key), chance.nonce())
         port = server_port(options, incarnation)
         return _Ties(
@@ -283,6 +288,7 @@ def _ties_to_server(options: WorkerOptions, clock: Clock, chance: Chance) -> Cal
             claimer=lambda needs: RemoteClaimer(port, needs, times, clock, chance),
             duties=lambda me: NoDuties(times.sweep),
             prepare=port.hello,
+            sign=unsigned,
         )
 
     return tie
@@ -329,7 +335,8 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
     def begin(shutdown: Shutdown) -> Incarnation:
-        ties = tie()
+        keys = HeldKeys(options.signing, options.signing_file, every=times.beat)
+        ties = tie(keys)
         fleet = Fleet(
             options.app,
             incarnation=ties.incarnation,
@@ -361,7 +368,8 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
             queues=options.queues,
             name=options.name,
             readiness=readiness,
-            keys=HeldKeys(options.signing, options.signing_file, every=times.beat),
+            keys=keys,
+            sign=ties.sign,
         )
         return Incarnation(parts, shutdown)
 

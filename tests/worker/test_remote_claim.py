@@ -74,7 +74,9 @@ class Shelf:
 
 def claimer_of(shelf: Shelf, slots: int = 2) -> tuple[RemoteClaimer, Ledger]:
     ledger = Ledger()
-    needs = ClaimerNeeds(7, "far", ledger, Pace(), before_first=lambda: None, landed=lambda: None)
+    needs = ClaimerNeeds(
+        7, "far", ledger, Pace(), before_first=lambda: None, landed=lambda: None, report=lambda _: None
+    )
     claimer = RemoteClaimer(shelf, needs, TIMES, MachineClock(), SystemChance(), poll=5.0)
     claimer.serve(Served.of([GREET], []))
     ledger.publish(FreeRoom(slots))

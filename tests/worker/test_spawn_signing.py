@@ -16,7 +16,7 @@ from unstuck.model.waits import Child
 from unstuck.signing import SignatureRule, SigningKey, SigningKeys, signed
 from unstuck.store.port import NewChild, Store
 from unstuck.worker.flow_calls import FlowCallRunner
-from unstuck.worker.held_keys import HeldKeys
+from unstuck.worker.held_keys import HeldKeys, signer
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
 
@@ -49,7 +49,7 @@ def spawn(
         answered=lambda _, answer: answers.append(answer),
         revoked=lambda _: None,
         report=lambda _: None,
-        keys=HeldKeys(SigningKeys(keys, required)),
+        sign=signer(HeldKeys(SigningKeys(keys, required)), seen, MachineClock()),
     )
     parent = claimed(store, a_worker(store))
     ledger.admit(parent.ref.claim, [parent], 0.0)

@@ -253,7 +253,7 @@ class WorkDesk:
                 wake()
 
 
-def _found(jobs: list[ClaimedJob]) -> FoundJobs:
+def _found(jobs: Sequence[ClaimedJob]) -> FoundJobs:
     """Without the numbers of routes and ranks, which are about others too."""
     return FoundJobs(tuple(job._replace(route=0, rank=0) for job in jobs))
 

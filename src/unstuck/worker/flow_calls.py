@@ -17,7 +17,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unstuck.clock import Clock
 from unstuck.executor.messages import (
@@ -40,9 +40,8 @@ from unstuck.executor.messages import (
 from unstuck.model.errors import StoreBusy, StoreError, UnstuckError
 from unstuck.model.job import AttemptRef, NewJob
 from unstuck.model.payload import clean_text
-from unstuck.signing import signed
 from unstuck.store.port import HELD, NewChild, NewStep, Report, Verdict, WorkerPort
-from unstuck.worker.held_keys import HeldKeys
+from unstuck.worker.held_keys import unsigned
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.processes import FlowCall
 
@@ -79,7 +78,7 @@ class FlowCallRunner:
         answered: Callable[[FlowCall, Reply], None],
         revoked: Callable[[AttemptRef], None],
         report: Callable[[list[Report]], None],
-        keys: HeldKeys | None = None,
+        sign: Callable[[NewJob], NewJob] = unsigned,
     ) -> None:
         self._store = store
         self._ledger = ledger
@@ -87,7 +86,7 @@ class FlowCallRunner:
         self._answered = answered
         self._revoked = revoked
         self._report = report
-        self._keys = keys or HeldKeys()
+        self._sign = sign
         self._lock = threading.Lock()
         self._queue: deque[FlowCall] = deque()
         #: How many of each attempt have no answer yet, and the reports that wait for those.
@@ -251,17 +250,12 @@ class FlowCallRunner:
             case Publish(place=place, publication=given):
                 return None if store.publish_from(ref, place, given) is Verdict.FENCED else Done()
             case SpawnMessage(name=name, ordinal=ordinal, job=job, on_end=on_end):
-                child = store.spawn(NewChild(ref, name, ordinal, self._signed(job), on_end))
+                child = store.spawn(NewChild(ref, name, ordinal, self._sign(job), on_end))
                 return None if child is None else ChildAnswer(child)
             case GatherMessage(children=children, release_target=release_target):
                 return GatherAnswer(store.gather(ref, children, release_target))
             case question:
                 raise TypeError(f"no flow call: {type(question).__name__}")
-
-    def _signed(self, job: NewJob) -> NewJob:
-        """A child is signed here, if there is a key for it: its parent's handler holds none, and its word is none."""
-        keys = self._keys.at(self._clock.boot())
-        return signed(keys, job, self._store) if keys else replace(job, signature=None, signed_until=None)
 
     def _finish(self, call: FlowCall, answer: Reply) -> None:
         try:

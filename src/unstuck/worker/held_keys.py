@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from unstuck.clock import Clock
 from unstuck.model.errors import InvalidSettings
+from unstuck.model.job import NewJob
 from unstuck.model.trouble import Trouble
-from unstuck.signing import SigningKeys, read_keys
+from unstuck.signing import PolicySource, SigningKeys, read_keys, signed
 from unstuck.telemetry import emit
 
 
@@ -67,6 +70,21 @@ class HeldKeys:
         self._given, self._seen, self.trouble = given, mark, None
         revoked = sorted(key.id for key in given if key.is_revoked)
         emit("signing_keys_read", file=file, keys=len(given), revoked=", ".join(revoked) or None)
+
+
+def unsigned(job: NewJob) -> NewJob:
+    """A child as its parent's handler asks for it: a handler holds no keys, and its word about signatures is none."""
+    return replace(job, signature=None, signed_until=None)
+
+
+def signer(keys: HeldKeys, store: PolicySource, clock: Clock) -> Callable[[NewJob], NewJob]:
+    """Signs a child, if there is a key for it; SignatureRefused where it must be signed and there is none."""
+
+    def sign(job: NewJob) -> NewJob:
+        held = keys.at(clock.boot())
+        return signed(held, job, store) if held else unsigned(job)
+
+    return sign
 
 
 def _mark(file: str | None) -> tuple[int, int, int] | None:

@@ -167,7 +167,6 @@ class Incarnation:
                 state.pace,
                 before_first=lambda: duties.first_sweep(self._claim.stamp),
                 landed=self.nudge,
-                keys=parts.keys,
                 report=self.settler.report,
             )
         )
@@ -200,7 +199,7 @@ class Incarnation:
             answered=self._answer,
             revoked=lambda ref: mailbox.put(Revoked(ref)),
             report=self.settler.report,
-            keys=parts.keys,
+            sign=parts.sign,
         )
         self.fleet_events = FleetEventHandler(
             state, self.claimer, self.settler, self.flow_calls, parts.queues, parts.keys

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from unstuck.chance import Chance
 from unstuck.clock import Clock
-from unstuck.model.job import WorkerRecord
+from unstuck.model.job import NewJob, WorkerRecord
 from unstuck.model.times import Times
 from unstuck.model.trouble import Trouble
 from unstuck.store.port import Report, WorkerPort
-from unstuck.worker.held_keys import HeldKeys
+from unstuck.worker.held_keys import HeldKeys, unsigned
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.placing import Seats
@@ -73,7 +73,6 @@ class ClaimerNeeds:
     pace: Pace
     before_first: Callable[[], None]
     landed: Callable[[], None]
-    keys: HeldKeys
     report: Callable[[list[Report]], None]
 
 
@@ -99,6 +98,8 @@ class WorkerParts:
     last_store: Callable[[], WorkerPort] | None = None
     readiness: Readiness = field(default_factory=Readiness)
     keys: HeldKeys = field(default_factory=HeldKeys)
+    #: Signs what jobs spawn, if it can.
+    sign: Callable[[NewJob], NewJob] = unsigned
 
 
 class End(Enum):

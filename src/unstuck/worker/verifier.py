@@ -20,8 +20,8 @@ from unstuck.clock import Clock
 from unstuck.model.errors import ErrorType, quoted
 from unstuck.model.job import AttemptRef, ClaimedJob
 from unstuck.model.settlement import ErrorInfo, Refused
-from unstuck.model.signing import LONGEST_ENVELOPE, VERSION, Envelope, SignatureProblem
-from unstuck.signing import SigningKeys, StoredCall, is_key_id
+from unstuck.model.signing import LONGEST_ENVELOPE, VERSION, Envelope, SignatureProblem, is_key_id
+from unstuck.signing import SigningKeys, StoredCall
 from unstuck.store.port import Report, SignedFacts, SignedRow, Store, Verdict
 from unstuck.telemetry import emit
 from unstuck.worker.held_keys import HeldKeys

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import (
-    DeclaredSchedule,
     FiringKind,
     FiringOutcome,
     Overlap,
@@ -168,13 +167,6 @@ class SchedulesPort(Protocol):
 
     def forget_firings(self, retention: float, batch: int = 1000, past: int = 0) -> int:
         """Those older than this, but for those whose job has not ended; versions of code that nobody runs."""
-        ...
-
-    def declare_schedules(
-        self, app: str, origin: str, code_version: str, declared: Sequence[DeclaredSchedule]
-    ) -> list[str]:
-        """What this version of an app declares; what was refused, in words. The newest version that has live workers
-        decides."""
         ...
 
     def reconcile_schedules(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Protocol
 from unstuck.model.job import AttemptRef, ClaimedJob, NewJob, WorkerRecord, WorkflowRecord
 from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.news import Publication
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.settlement import Outcome
 from unstuck.model.waits import Child, Journal, Spent
 from unstuck.store.hint import Hint
@@ -239,6 +240,13 @@ class WorkerOrder:
 class ClaimPort(Protocol):
     """What is asked by who chooses jobs for a worker: the worker's own claimer, or a server for those that have no
     database."""
+
+    def declare_schedules(
+        self, app: str, origin: str, code_version: str, declared: Sequence[DeclaredSchedule]
+    ) -> list[str]:
+        """What this version of an app declares; what was refused, in words. The newest version that has live workers
+        decides."""
+        ...
 
     def register_workflows(
         self,
