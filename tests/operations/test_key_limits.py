@@ -223,12 +223,14 @@ def test_what_cannot_be_kept_to_some_is_refused_with_a_sentence(limited: Any, li
         "queues",
         "workflows",
         "settings",
+        "dead_letters",
     }
     assert {
         "keys.create",
         "keys.list",
         "bulks.start",
         "bulks.count",
+        "dead_letters.redrive_all",
         "jobs.tree",
         "queues.list",
         "stats.get",

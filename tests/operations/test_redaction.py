@@ -25,7 +25,8 @@ from unstuck.observe.stream import Stream
 from unstuck.operations import approvals, bulks, events, jobs, schedules, targets, workflows
 from unstuck.operations.nouns import OPERATIONS
 from unstuck.operations.table import INCLUDED, Caller, Operation, Role
-from unstuck.store.port import AttemptOutput, Share
+from unstuck.store.guard import dead_letters
+from unstuck.store.port import AttemptOutput, NewLetter, Share
 from unstuck.store.sql_store import SqlStore
 from unstuck.views import plain
 
@@ -63,7 +64,10 @@ class Paid:
         store.signal("default", "paid", json.dumps(HIDDEN), "kim", job=self.id)
         stage.end(self._claimed(store), Parked(Wait(WaitKind.EVENT, "event:card#1", "card")))
         store.signal("default", "card", json.dumps(CANARY), "kim", job=self.id)
-        stage.end(self._claimed(store), Returned(json.dumps(HIDDEN)))
+        last = self._claimed(store)
+        stage.end(last, Returned(json.dumps(HIDDEN)))
+        letter = NewLetter(last.ref.job, last.run, last.tenant, last.queue, "pay", "altered", "m", None)
+        store._database.write(lambda t: dead_letters.add(t, [letter]))
 
     def _leave(self, store: SqlStore, attempt: ClaimedJob) -> None:
         stage = self.stage
@@ -111,7 +115,7 @@ def asked(paid: Paid, bulk: int, caller: Caller) -> Iterator[tuple[Operation[Any
 TELL = {
     "jobs.list", "jobs.get", "jobs.wait", "jobs.attempts", "jobs.history", "jobs.logs", "jobs.follow_logs",
     "jobs.steps", "jobs.partials", "jobs.follow_partials", "jobs.waits", "bulks.list", "bulks.get", "audit.list",
-    "events.list", "events.follow", "schedules.list", "schedules.get",
+    "events.list", "events.follow", "schedules.list", "schedules.get", "dead_letters.get", "dead_letters.export",
 }  # fmt: skip
 
 

@@ -10,11 +10,13 @@ import msgspec
 import pytest
 
 from tests.server.conftest import Site, problem
-from tests.support.builders import a_worker, begin, claim_all, settle, submitted
+from tests.support.builders import a_worker, begin, claim_all, record, settle, submitted
 from unstuck.model import errors
 from unstuck.model.settlement import ErrorInfo, Raised, Returned
 from unstuck.operations.routes import PREFIX, routes
 from unstuck.server.problems import ERRORS
+from unstuck.store.guard import dead_letters
+from unstuck.store.port import NewLetter
 from unstuck.store.sql_store import SqlStore
 
 
@@ -52,8 +54,10 @@ def test_every_read_without_a_thing_is_answered_as_its_route_says(site: Site, gr
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_every_question_about_a_job_is_answered_as_its_route_says(site: Site, greet: str) -> None:
+def test_every_question_about_a_job_is_answered_as_its_route_says(site: Site, store: SqlStore, greet: str) -> None:
     job = site.post("/api/v1/jobs", {"workflow": greet, "target": "t"}).json()["id"]
+    letter = NewLetter(record(store, job).number, 1, "default", "default", greet, "altered", "m", None)
+    store._database.write(lambda t: dead_letters.add(t, [letter]))
     for route in routes().values():
         if route.method == "GET" and "job" in route.names:
             at_once = "?timeout=0" if "timeout" in route.query.__struct_fields__ else ""
