@@ -16,6 +16,8 @@ import pytest
 from tests.conftest import Leap, StoreClock
 from tests.support.budgets import endless
 from tests.support.builders import TENANT, a_worker, chance, claim_all, record, settle
+from tests.support.plans import filled, plan_of, run, scans
+from tests.support.postgres import PostgresServer
 from tests.support.schedules import come, fired, made, outcomes, register, seen, the_duty, turn, verbs
 from tests.support.troubles import execute
 from tests.tiers import commit_on_sqlite
@@ -489,6 +491,23 @@ def test_queue_waits_for_those_of_an_earlier_version_that_went_elsewhere(store: 
     assert [found.id for found in claim_all(store, worker)] == [fired(store)[1].job]
 
 
+def test_queue_waits_for_a_body_that_outlives_its_job(store: SqlStore, clock: StoreClock) -> None:
+    worker = a_worker(store, lease=1e6)
+    made(store, overlap="queue")
+    for _ in range(2):
+        come(store, clock)
+        turn(store)
+    store.ingest()
+    [stuck] = claim_all(store, worker)
+    settle(store, worker, stuck.ref, Stuck(ErrorInfo("ExecutionStuck", "it does not stop")))
+    store.ingest()
+    assert record(store, stuck.id).state is JobState.FAILED
+    assert claim_all(store, worker) == []
+    store.lift_body_mark(worker.number, stuck.ref.job)
+    store.ingest()
+    assert [found.id for found in claim_all(store, worker)] == [fired(store)[1].job]
+
+
 def test_cancel_asks_the_one_before_to_stop_and_starts_when_it_is_gone(store: SqlStore, clock: StoreClock) -> None:
     worker = a_worker(store, lease=1e6)
     made(store, overlap="cancel")
@@ -614,3 +633,35 @@ def test_a_damaged_schedule_keeps_no_other_from_its_turn(
     assert "broken" in [each.name for each in store.silent_schedules(TENANT, 60.0)]
     verbs(store).pause("broken")
     assert verbs(store).delete("broken").name == "broken"
+
+
+# --- many -----------------------------------------------------------------------------------------------------------
+
+MANY_ROWS = """
+INSERT INTO unstuck_schedules (tenant, name, workflow, body, created_at, created_by,
+                               changed_at, changed_by, next_tick, due_at)
+SELECT 'default', 's' || n, 'greet', '{}', n, 'ada', n, 'ada', 1, CASE WHEN n <= 5 THEN 1 ELSE 4102444800000000 END
+  FROM generate_series(1, 10000) n;
+INSERT INTO unstuck_firings (schedule, tick, kind, outcome, at, version, first_tick, is_open, job, cancels)
+SELECT 1 + n % 100, n, 'tick', 'fired', n, 1, n, CASE WHEN n <= 200 THEN 1 ELSE 0 END, 'j' || n, 0
+  FROM generate_series(1, 40000) n;
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "most"),
+    [
+        ("due_schedules", {"batch": 100}, 6),
+        ("close_firings", {"number": 7}, 4),
+        ("open_firings", {"number": 7, "most": 1000}, 4),
+        ("overlapped", {"batch": 100}, 1),
+        ("firings", {"number": 7, "before": 1 << 60, "most": 50}, 50),
+    ],
+)
+def test_a_turn_reads_what_it_moves_however_many_there_are(
+    postgres_server: PostgresServer, name: str, values: dict[str, Any], most: int
+) -> None:
+    with filled(postgres_server, run(MANY_ROWS), what=__name__) as url:
+        for scan in scans(plan_of(url, name, values, generic=False)):
+            touched = (scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)) * scan["Actual Loops"]
+            assert touched <= most, f"{name}: {scan}"

@@ -21,9 +21,9 @@ SELECT s.*, unstuck_now() AS now, unstuck_ahead() AS ahead
 SELECT COUNT(*) AS schedules FROM unstuck_schedules WHERE tenant = :tenant AND removed_at IS NULL
 
 -- name: due_schedules
-SELECT s.*, clock.now, unstuck_ahead() AS ahead
-  FROM (SELECT unstuck_now() AS now) AS clock
-  JOIN unstuck_schedules s ON s.due_at <= clock.now
+SELECT s.*, (SELECT unstuck_now()) AS now, unstuck_ahead() AS ahead
+  FROM unstuck_schedules s
+ WHERE s.due_at <= (SELECT unstuck_now())
  ORDER BY s.due_at, s.id
  LIMIT :batch
 
@@ -33,10 +33,10 @@ SELECT (SELECT MIN(due_at) FROM unstuck_schedules WHERE due_at IS NOT NULL) AS d
        EXISTS (SELECT 1 FROM unstuck_firings WHERE cancels = 1) AS has_cancels, unstuck_now() AS now
 
 -- name: silent_schedules
-SELECT s.*, clock.now, unstuck_ahead() AS ahead
-  FROM (SELECT unstuck_now() AS now) AS clock
-  JOIN unstuck_schedules s ON s.due_at <= clock.now - CAST(:late AS BIGINT) OR (s.quiet >= :quiet AND s.due_at IS NOT NULL)
- WHERE (CAST(:tenant AS TEXT) IS NULL OR s.tenant = CAST(:tenant AS TEXT))
+SELECT s.*, (SELECT unstuck_now()) AS now, unstuck_ahead() AS ahead
+  FROM unstuck_schedules s
+ WHERE (s.due_at <= (SELECT unstuck_now()) - CAST(:late AS BIGINT) OR (s.quiet >= :quiet AND s.due_at IS NOT NULL))
+   AND (CAST(:tenant AS TEXT) IS NULL OR s.tenant = CAST(:tenant AS TEXT))
  ORDER BY s.due_at, s.id
  LIMIT :most
 
