@@ -58,6 +58,7 @@ BUILT = {
     39: "what blocks a target",
     40: "resume and resolve of a blocker",
     41: "a paused target",
+    42: "altered, unsigned, expired, foreign or revoked: no line of a handler, DEAD with a letter",
     43: "dead letters: signed anew, kept for a day",
     44: "two keys in overlap both verify; a signature required without a key: refuses to start",
     45: "idempotency keys",
@@ -80,7 +81,6 @@ BUILT = {
 #: What people and programs without the database's password must see too: by a test of tests/journeys/http.
 OVER_HTTP = {2, 16, 18, 19, 31, 33, 34, 35, 36, 37, 40, 41, 45, 46, 55, 57}
 LATER = {
-    42: "signed jobs",
 }
 
 

@@ -201,7 +201,9 @@ def test_bytes_that_are_no_text_stop_nobody_else(store: Store, store_url: str) -
     execute(store_url, f"UPDATE unstuck_jobs SET signature = CAST(x'ff00fe' AS TEXT) WHERE uid = {literal(job.id)}")
 
     assert [admitted.id for admitted in Desk(store).admitted()] == [fine.id]
-    refused(store, job.id, "unreadable")
+    [action] = store.audit(verb="signing.refuse")
+    assert (action.subject, action.detail["problem"]) == (job.id, "unreadable")
+    assert store.counts()[JobState.DEAD] == 1
 
 
 def test_a_key_signs_for_its_tenant_and_its_purpose_and_in_its_time(store: Store, store_url: str) -> None:

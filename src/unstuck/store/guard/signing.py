@@ -7,7 +7,6 @@ the line in the audit and the news are written in its transaction.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -32,10 +31,9 @@ def facts(t: Transaction, worker: int, claim: str) -> SignedFacts:
     rows = t.all("signed_facts", worker=worker, claim=claim, longest=LONGEST)
     if not rows:
         return SignedFacts()
-    revoked = next((row["revoked"] for row in rows if row["revoked"] is not None), "[]")
-    return SignedFacts(
-        {row["job"]: _signed_row(row) for row in rows}, frozenset(json.loads(revoked)), instant(rows[0]["clock"])
-    )
+    # A second read that is not older than the first: what was revoked before the claim is in it.
+    revoked = [row["key"] for row in t.all("revoked_signers")] if rows[0]["has_revoked"] else ()
+    return SignedFacts({row["job"]: _signed_row(row) for row in rows}, frozenset(revoked), instant(rows[0]["clock"]))
 
 
 def _signed_row(row: Row) -> SignedRow:

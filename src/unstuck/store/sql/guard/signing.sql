@@ -4,17 +4,16 @@
 -- Of the open attempts of one claim those that carry a signature, and what it is held against beside what the claim has answered. The jobs
 -- themselves were read by the claim: what is verified is what runs. is_first: no claim of its run came before this one; looked for
 -- only where a key is revoked. clock: by the clock, as
--- signers read it. revoked: in the first row, for all. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
+-- signers read it. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
 SELECT r.job, r.token, j.tenant, j.queue, j.workflow, j.priority, j.target IS NOT NULL AS has_target, t.name AS target,
        t.tenant AS target_tenant, j.replay_of IS NOT NULL OR EXISTS (SELECT 1 FROM unstuck_children c WHERE c.child = r.job) AS is_made,
+       EXISTS (SELECT 1 FROM unstuck_revoked_signers) AS has_revoked,
        CASE WHEN EXISTS (SELECT 1 FROM unstuck_revoked_signers)
             THEN NOT EXISTS (SELECT 1 FROM unstuck_events e
                               WHERE e.job = r.job AND e.run = r.run AND e.token < r.token AND e.kind = 'claimed')
             ELSE TRUE END AS is_first,
        CASE WHEN {bytes j.signature} <= CAST(:longest AS BIGINT) THEN {postgres j.signature}{sqlite CAST(j.signature AS BLOB)} ELSE '' END AS signature,
-       CASE WHEN ROW_NUMBER() OVER (ORDER BY r.job) = 1
-            THEN (SELECT CAST({json_array}(s.key) AS TEXT) FROM unstuck_revoked_signers s) END AS revoked,
-       unstuck_now() - unstuck_ahead() AS clock
+       (SELECT unstuck_now() - unstuck_ahead()) AS clock
   FROM unstuck_running r
   {by_key unstuck_jobs AS j ON j.id = r.job}
   {by_key_or_null unstuck_targets AS t ON t.id = j.target}
