@@ -261,7 +261,7 @@ def _ties_to_database(options: WorkerOptions, clock: Clock, chance: Chance) -> C
             beat_store=opened(application=f"unstuck beat {name}", witness=witness),
             last_store=lambda: opened(application=f"unstuck end {name}"),
             claimer=claimer,
-            duties=lambda me: build_janitor(store, times, me),
+            duties=lambda me: build_janitor(store, times, me, lambda: keys.at(clock.boot())),
             prepare=store.prepare_schema,
             sign=signer(keys, store, clock),
         )
@@ -436,7 +436,9 @@ def build_server(options: ServerOptions) -> HttpServer:
         for each in (store, keeping, feeding, working):
             each.close()
 
-    return HttpServer(api, build_janitor(keeping, options.times), clock, options.times, close)
+    return HttpServer(
+        api, build_janitor(keeping, options.times, signing=lambda: options.signing), clock, options.times, close
+    )
 
 
 def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
@@ -541,7 +543,12 @@ def _is_ready(store: Store) -> bool:
         return False
 
 
-def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) -> Janitor:
+def build_janitor(
+    store: Store,
+    times: Times,
+    me: WorkerRecord | None = None,
+    signing: Callable[[], SigningKeys] = lambda: NO_KEYS,
+) -> Janitor:
     """The duties that every worker and server does; `me` knows its host, so it may look after its neighbours."""
     from unstuck.chance import SystemChance
     from unstuck.clock import MachineClock
@@ -579,7 +586,7 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
         InboxDuty(store, times),
         ChildrenDuty(store, times),
         BulksDuty(store, times),
-        SchedulesDuty(store, times, _tick_jobs(store, times)),
+        SchedulesDuty(store, times, _tick_jobs(store, times, signing)),
         OffersDuty(store, times),
     ]
     keeping += [BodyMarksDuty(store, times), *retention(store, times, clock)]
@@ -594,12 +601,18 @@ def build_janitor(store: Store, times: Times, me: WorkerRecord | None = None) ->
     return Janitor(store.probe, times, clock, SystemChance(), sweeps=sweeps, keeping=keeping)
 
 
-def _tick_jobs(store: Store, times: Times) -> Callable[[ScheduleRecord, datetime], NewJob]:
-    """The job of a tick, for the janitor, which must not import `intake`."""
+def _tick_jobs(
+    store: Store, times: Times, signing: Callable[[], SigningKeys]
+) -> Callable[[ScheduleRecord, datetime], NewJob]:
+    """The job of a tick, for the janitor, which must not import `intake`; signed, if there is a key for what the
+    engine makes."""
     from unstuck.intake.schedules import job_of
+    from unstuck.intake.signing import SigningDoor
 
     def make(schedule: ScheduleRecord, tick: datetime) -> NewJob:
-        return job_of(store, schedule.tenant, schedule.name, schedule.spec, tick, times.max_timeout)
+        job = job_of(store, schedule.tenant, schedule.name, schedule.spec, tick, times.max_timeout)
+        [signed] = SigningDoor(signing(), store).signed([job], "spawn")
+        return signed
 
     return make
 

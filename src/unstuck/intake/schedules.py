@@ -10,12 +10,14 @@ from itertools import islice
 from typing import Any, get_args
 
 from unstuck.intake.schema import pack
+from unstuck.intake.signing import SigningDoor
 from unstuck.intake.submit import Options, RoutedWorkflow, Submitter, Unsaid
 from unstuck.model import schedules
 from unstuck.model.errors import Conflict, InvalidInput, OutcomeUnknown, UnknownSchedule, UnknownWorkflowName, quoted
 from unstuck.model.job import DEFAULT_TENANT, NewJob
 from unstuck.model.payload import check_instant, check_name, check_wording, encode, plain_text
 from unstuck.model.schedules import TAG, Overlap, ScheduleSpec
+from unstuck.signing import NO_KEYS, SigningKeys
 from unstuck.store.port import FiringRecord, NewFiring, ScheduleRecord, Store
 
 #: One call makes up for so many ticks.
@@ -35,11 +37,13 @@ class ScheduleVerbs:
         tenant: str = DEFAULT_TENANT,
         by: str = "app",
         max_timeout: float | None = None,
+        signing: SigningKeys = NO_KEYS,
     ) -> None:
         self._store = store
         self._tenant = tenant
         self._by = by
         self._max_timeout = max_timeout
+        self._door = SigningDoor(signing, store)
 
     def create(self, name: str, workflow: str, **said: Any) -> ScheduleRecord:
         named = check_schedule_name(name)
@@ -147,6 +151,7 @@ class ScheduleVerbs:
         schedule = firing.schedule
         spec = schedule.spec if firing.overlap is None else replace(schedule.spec, overlap=firing.overlap)
         job = job_of(self._store, self._tenant, schedule.name, spec, firing.tick, self._max_timeout)
+        [job] = self._door.signed([job], "spawn")
         whole = replace(firing, job=job)
         try:
             return self._store.fire(whole)

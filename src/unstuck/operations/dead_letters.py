@@ -29,6 +29,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import JobRecord
 from unstuck.model.lifecycle import MOVES, JobState
 from unstuck.model.payload import check_instant, check_wording
+from unstuck.model.schedules import TAG
 from unstuck.model.signing import Envelope, envelope, keeps_policy
 from unstuck.operations.bounds import bounded, size_of_event
 from unstuck.operations.kinds import Cursor, number_of, whole_number
@@ -320,7 +321,7 @@ def _signed(caller: Caller, record: JobRecord, letter: DeadLetter) -> Envelope:
     call, now = _stored_call(caller, record), caller.store.now()
     keys = caller.signing()
     key = keys.signer(record.tenant, call.purpose, now)
-    if key is None:
+    if key is None or key.id in caller.store.revoked_signing_keys():
         raise NoSigningKey(record.id, record.tenant)
     before = Envelope.of(letter.signature) if letter.signature else None
     policy = before.policy if before is not None and keeps_policy(before.policy, record.policy) else ""
@@ -332,7 +333,7 @@ def _given(caller: Caller, record: JobRecord, signature: Mapping[str, Any]) -> E
     made, now, keys = envelope(signature), caller.store.now(), caller.signing()
     if keys:
         call = _stored_call(caller, record)
-        if (problem := keys.problem_at_door(call, made, now)) is not None:
+        if (problem := keys.problem_at_door(call, made, now, caller.store.revoked_signing_keys())) is not None:
             raise SignatureRefused(problem, problem.sentence, record.id)
     elif made.expires_at <= micros(now):
         raise InvalidInput(f"signature: it expired {timedelta(microseconds=micros(now) - made.expires_at)} ago")
@@ -340,8 +341,9 @@ def _given(caller: Caller, record: JobRecord, signature: Mapping[str, Any]) -> E
 
 
 def _stored_call(caller: Caller, record: JobRecord) -> StoredCall:
-    """What the engine made (a child, a replay) is signed by a key of that purpose, as it was."""
-    is_made = record.replay_of is not None or caller.lookup.dossier(record.id, 1).parent is not None
+    """What the engine made (a child, a replay, by a schedule) is signed by a key of that purpose, as it was."""
+    is_fired = any(tag.startswith(TAG) for tag in record.tags)
+    is_made = is_fired or record.replay_of is not None or caller.lookup.dossier(record.id, 1).parent is not None
     return StoredCall(
         job=record.id,
         tenant=record.tenant,

@@ -248,7 +248,9 @@ def firings(caller: Caller, schedule: str, *, after: Cursor | None = None, limit
 
 
 def _verbs(caller: Caller) -> ScheduleVerbs:
-    return ScheduleVerbs(caller.store, tenant=caller.one, by=caller.by, max_timeout=caller.times.max_timeout)
+    return ScheduleVerbs(
+        caller.store, tenant=caller.one, by=caller.by, max_timeout=caller.times.max_timeout, signing=caller.signing()
+    )
 
 
 def _view(caller: Caller, record: ScheduleRecord) -> ScheduleView:

@@ -109,7 +109,7 @@ class SqlGuard(SqlVerbs):
         return self._database.write(work)
 
     def revoked_signing_keys(self) -> frozenset[str]:
-        return frozenset(row["key"] for row in self._database.read(lambda t: t.all("revoked_signing_keys")))
+        return frozenset(each.key for each in self._database.read(signing.revocations))
 
     def tell_refused_signature(self, error: SignatureRefused, by: str) -> None:
         self._database.write(lambda t: signing.tell_refused_at_door(t, error, by))

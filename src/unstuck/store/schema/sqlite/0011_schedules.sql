@@ -51,6 +51,7 @@ CREATE TABLE unstuck_firings (
 );
 CREATE INDEX unstuck_firings_of ON unstuck_firings (schedule, id);
 CREATE INDEX unstuck_firings_open ON unstuck_firings (schedule, id) WHERE is_open = 1;
+CREATE INDEX unstuck_firings_job ON unstuck_firings (job) WHERE job IS NOT NULL;
 CREATE INDEX unstuck_firings_cancels ON unstuck_firings (id) WHERE cancels = 1;
 CREATE INDEX unstuck_firings_at ON unstuck_firings (at, id);
 

@@ -3,10 +3,11 @@
 -- name: signed_facts
 -- Of the open attempts of one claim those that carry a signature, and what it is held against beside what the claim has answered. The jobs
 -- themselves were read by the claim: what is verified is what runs. is_first: no claim of its run came before this one; looked for
--- only where a key is revoked. clock: by the clock, as
--- signers read it. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
+-- only where a key is revoked. is_made: by the engine: a child, a replay, the firing of a schedule. clock: as signers read it. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
 SELECT r.job, r.token, j.tenant, j.queue, j.workflow, j.priority, j.target IS NOT NULL AS has_target, t.name AS target,
-       t.tenant AS target_tenant, j.replay_of IS NOT NULL OR EXISTS (SELECT 1 FROM unstuck_children c WHERE c.child = r.job) AS is_made,
+       t.tenant AS target_tenant,
+       j.replay_of IS NOT NULL OR EXISTS (SELECT 1 FROM unstuck_children c WHERE c.child = r.job)
+           OR EXISTS (SELECT 1 FROM unstuck_firings f WHERE f.job = j.uid) AS is_made,
        EXISTS (SELECT 1 FROM unstuck_revoked_signers) AS has_revoked,
        CASE WHEN EXISTS (SELECT 1 FROM unstuck_revoked_signers)
             THEN NOT EXISTS (SELECT 1 FROM unstuck_events e

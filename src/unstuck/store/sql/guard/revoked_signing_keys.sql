@@ -1,1 +1,0 @@
-SELECT key FROM unstuck_revoked_signers
