@@ -69,7 +69,8 @@ def signed(db: Store, url: str, marks: Marks, count: int, key: SigningKey | None
         )
         for number in range(count)
     ]
-    db.submit(new)
+    for start in range(0, count, 500):
+        db.submit(new[start : start + 500])
     attach(url, *((job, envelope_of(db, job, by)) for job in new))
     return [job.id for job in new]
 
