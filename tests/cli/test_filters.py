@@ -12,6 +12,7 @@ import pytest
 import unstuck.store
 from tests.cli.command import Command
 from unstuck.model.guard import VERBS
+from unstuck.model.schedules import FiringKind
 from unstuck.store.port import LimitKind, OrderKind, PauseKind
 
 
@@ -78,5 +79,6 @@ def test_every_verb_that_the_store_notes_is_known_to_the_filter() -> None:
     made = {f"jobs.{verb}" for verb in asked} | {f"workers.{kind}" for kind in get_args(OrderKind)}
     made |= {f"{kind}s.{verb}" for kind in get_args(PauseKind) for verb in ("pause", "unpause")}
     made |= {f"{kind}s.{verb}" for kind in get_args(LimitKind) for verb in ("limit", "unlimit")}
+    made |= {f"schedules.{kind}" for kind in get_args(FiringKind) if kind != "tick"}
     assert written | made == set(VERBS)
     assert len(asked) >= 6

@@ -32,7 +32,7 @@ def test_an_enqueued_job_is_listed_and_shown(unstuck: Command) -> None:
     assert (listed["worker"], listed["lease_until"]) == (None, None)
     shown = unstuck("jobs", "show", job, "--json").object
     whole = {"args", "kwargs", "policy", "progress", "attempt_list", "history", "waits_for"}
-    flow = {"steps", "waits", "usage", "children", "parent", "partials", "blocked_by", "dead_letter"}
+    flow = {"steps", "waits", "usage", "children", "parent", "partials", "blocked_by", "dead_letter", "signed_by"}
     assert shown.keys() == KEYS | whole | flow
     assert [event["kind"] for event in shown["history"]] == ["submitted"]
     assert shown["created_at"].endswith("Z")

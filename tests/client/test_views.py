@@ -56,6 +56,7 @@ def busy(here: unstuck.App, store: SqlStore) -> dict[str, Any]:
     )
     here.schedules.run_now("nightly")
     here.schedules.pause("nightly", seconds=600, reason="lunch")
+    here.signing.revoke("old-1", reason="a laptop was lost")
     key = here.keys.create("reader", role="reader")
     here.keys.revoke(key.id)
     # Once there was a key, the server asks for one.

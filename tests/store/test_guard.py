@@ -307,6 +307,9 @@ def test_a_setting_says_who_set_it_and_when_and_the_audit_what_it_was(store: Sql
         "breaker_counts_losses": False,
         "breaker_tenants": 3,
         "breaker_probe_after": None,
+        "schedules_per_tenant": 1000,
+        "schedule_min_interval": 1.0,
+        "schedule_missed_after": 30.0,
     }
 
     changed = store.set_setting("stuck_circuit_breaker_threshold", "7", "kim")
