@@ -73,12 +73,9 @@ def test_every_verb_that_the_store_notes_is_known_to_the_filter() -> None:
     ]
     nouns = {verb.split(".")[0] for verb in VERBS}
     written = {word for word in words if re.fullmatch(rf"({'|'.join(nouns)})\.[a-z_]+", word)}
-    asked = set(
-        re.findall(r'self\._control\(\s*tenant, job, by, "(\w+)"', (folder / "sql_store" / "jobs.py").read_text())
-    )
-    made = {f"jobs.{verb}" for verb in asked} | {f"workers.{kind}" for kind in get_args(OrderKind)}
+    made = {f"workers.{kind}" for kind in get_args(OrderKind)}
     made |= {f"{kind}s.{verb}" for kind in get_args(PauseKind) for verb in ("pause", "unpause")}
     made |= {f"{kind}s.{verb}" for kind in get_args(LimitKind) for verb in ("limit", "unlimit")}
     made |= {f"schedules.{kind}" for kind in get_args(FiringKind) if kind != "tick"}
     assert written | made == set(VERBS)
-    assert len(asked) >= 6
+    assert sum(word.startswith("jobs.") for word in written) >= 6
