@@ -12,6 +12,7 @@ import pytest
 from tests.server.conftest import JSON, Site, problem, running
 from tests.support.builders import a_worker, chance, record, submitted
 from tests.support.eventually import eventually
+from tests.support.signed import a_key, attach, envelope_of
 from tests.tiers import slow
 from unstuck.assembly import ServerOptions
 from unstuck.client.address import ApiKey
@@ -27,6 +28,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
+from unstuck.signing import SignatureRule, SigningKeys
 from unstuck.store.port import AttemptOutput, NewChild, NewStep, NewWorker, Report, Verdict, Wanted, wire
 from unstuck.store.sql_store import SqlStore
 
@@ -70,20 +72,26 @@ Enter = Callable[..., FarWorker]
 @pytest.fixture
 def enter(site: Site, store: SqlStore) -> Iterator[Enter]:
     """Makes a key of these grants, and a worker that has registered by it."""
-    opened: list[RemoteWorkerPort] = []
+    opened: list[FarWorker] = []
 
-    def entered(*, tenant: str | None = None, role: str = "worker", **grants: Any) -> FarWorker:
-        key = keys.create(Caller(store, "ada", tenant), f"host-{len(opened)}", role=role, **grants).key
-        incarnation = remote_incarnation(id_in(key), chance.nonce())
-        port = port_of(site, key, incarnation)
-        opened.append(port)
-        number = port.register_worker(a_far_worker(incarnation)).number
-        port.register_workflows([GREET], worker=number, queues=["default"])
-        return FarWorker(port, number, incarnation, key)
+    def entered(**grants: Any) -> FarWorker:
+        opened.append(enter_at(site, store, f"host-{len(opened)}", **grants))
+        return opened[-1]
 
     yield entered
-    for port in opened:
-        port.close()
+    for worker in opened:
+        worker.port.close()
+
+
+def enter_at(
+    site: Site, store: SqlStore, name: str, *, tenant: str | None = None, role: str = "worker", **grants: Any
+) -> FarWorker:
+    key = keys.create(Caller(store, "ada", tenant), name, role=role, **grants).key
+    incarnation = remote_incarnation(id_in(key), chance.nonce())
+    port = port_of(site, key, incarnation)
+    number = port.register_worker(a_far_worker(incarnation)).number
+    port.register_workflows([GREET], worker=number, queues=["default"])
+    return FarWorker(port, number, incarnation, key)
 
 
 def port_of(site: Site, key: str, incarnation: str) -> RemoteWorkerPort:
@@ -144,6 +152,32 @@ def replace_job(store: SqlStore, parent: ClaimedJob) -> Any:
     from tests.support.builders import a_job
 
     return a_job(tenant=parent.tenant)
+
+
+def test_a42_the_server_verifies_what_it_hands_out_and_signs_what_is_spawned(store: SqlStore, store_url: str) -> None:
+    signing = SigningKeys([a_key(), a_key("spawner", purposes=("spawn",))], [SignatureRule("*")])
+    with running(ServerOptions(store_url, port=0, signing=signing)) as site:
+        worker = enter_at(site, store, "host")
+        good, altered, bare = (submitted(store) for _ in range(3))
+        attach(
+            store_url, (good, envelope_of(store, good)), (altered, envelope_of(store, replace(altered, priority=7)))
+        )
+        (given,) = worker.take()
+        assert given.id == good.id
+        for job, problem in ((altered, "altered"), (bare, "missing")):
+            assert record(store, job.id).state is JobState.DEAD
+            assert [
+                line.detail["problem"] for line in store.audit(verb="signing.refuse") if line.subject == job.id
+            ] == [problem]
+        # What a worker says of a signature counts for nothing: the child is signed by the server.
+        forged = replace(replace_job(store, given), signature="{}", signed_until=1)
+        child = worker.port.spawn(NewChild(given.ref, "c", 1, forged))
+        assert child is not None
+        assert [born.id for born in worker.take()] == [child.id]
+        refused = told(site, worker, "settle", reports=[{"ref": given.ref, "outcome": {"type": "Refused"}}])
+        assert refused.status_code in (400, 422)
+        assert record(store, good.id).state is JobState.RUNNING
+        worker.port.close()
 
 
 def test_a_poll_ends_when_a_job_comes(enter: Enter, store: SqlStore) -> None:

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import StoreClock
 from tests.support.builders import a_job, a_worker, boom, claim_all, kinds, record, settle, submitted
 from tests.support.eventually import eventually
+from tests.support.schedules import come, fired, made
 from tests.support.signed import a_key, attach, envelope_of, literal, write_keys
 from tests.support.troubles import execute, holding
 from tests.tiers import in_tiers
+from unstuck.assembly import build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock, MachineClock
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
@@ -69,6 +72,21 @@ def signed(store: Store, url: str, key: SigningKey | None = None, **options: Any
     job = submitted(store, **options)
     attach(url, (job, envelope_of(store, job, key, **about)))
     return job
+
+
+def test_what_a_schedule_fires_is_signed_by_a_key_of_the_purpose_spawn(store: Store, clock: StoreClock) -> None:
+    made(store)
+    keys = SigningKeys([a_key("spawner", purposes=("spawn",))], EVERYWHERE)
+    come(store, clock)
+    build_janitor(store, Times(), signing=lambda: keys).tick()
+    [job] = Desk(store, keys).admitted()
+    assert job.id == fired(store)[-1].job
+    come(store, clock)
+    # Who has none does not fire it unsigned, and the tick says why there is no job.
+    build_janitor(store, Times(), signing=lambda: SigningKeys([a_key()], EVERYWHERE)).tick()
+    last = fired(store)[-1]
+    assert (last.outcome, last.job) == ("refused", None)
+    assert "a signature is required" in (last.reason or "")
 
 
 def refused(store: Store, job: str, problem: str, tenant: str = "default") -> None:
