@@ -331,11 +331,12 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
 
     times, clock, chance = options.times, MachineClock(), SystemChance()
     tie = _ties_of(options, clock, chance)
+    # They outlive an incarnation: what their file revoked must not be forgotten with it.
+    keys = HeldKeys(options.signing, options.signing_file, every=times.beat)
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
     def begin(shutdown: Shutdown) -> Incarnation:
-        keys = HeldKeys(options.signing, options.signing_file, every=times.beat)
         ties = tie(keys)
         fleet = Fleet(
             options.app,

@@ -18,7 +18,7 @@ from tests.support.schedules import come, fired, made
 from tests.support.signed import a_key, attach, envelope_of, literal, write_keys
 from tests.support.troubles import execute, holding
 from tests.tiers import in_tiers
-from unstuck.assembly import build_janitor
+from unstuck.assembly import WorkerOptions, _life_of, build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock, MachineClock
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
@@ -33,8 +33,10 @@ from unstuck.worker.claim import Claimer
 from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
+from unstuck.worker.readiness import Readiness
 from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
+from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.verifier import Verifier
 
 EVERYWHERE = [SignatureRule("*")]
@@ -531,6 +533,37 @@ def test_a_file_that_cannot_be_read_changes_nothing_and_is_told(tmp_path: Path) 
     write_keys(file, a_key("new"))
     assert [key.id for key in held.at(1.0)] == ["new"]
     assert held.troubles == {}
+
+
+def test_what_was_changed_before_the_first_look_is_read(tmp_path: Path) -> None:
+    """Settings are read first, and a worker is built some time after"""
+    file = write_keys(tmp_path / "keys.toml", a_key(is_revoked=True))
+    held = HeldKeys(SigningKeys([a_key()], EVERYWHERE), str(file), every=10.0)
+
+    assert [key.is_revoked for key in held.at(0.0)] == [True]
+
+    file.unlink()
+    gone = HeldKeys(SigningKeys([a_key()], EVERYWHERE), str(file), every=10.0)
+    assert [key.id for key in gone.at(0.0)] == ["web"]
+    assert "signing keys" in gone.troubles
+
+
+def test_the_next_incarnation_does_not_forget_what_the_file_revoked(tmp_path: Path) -> None:
+    """A worker that was stopped for a while, or lost its lease, begins anew; its process has the settings of its
+    start, in which the key was good. The file may be away just then, too."""
+    file, clock = write_keys(tmp_path / "keys.toml", a_key()), MachineClock()
+    options = WorkerOptions(
+        "none:app", f"sqlite:///{tmp_path}/u.db", signing=SigningKeys([a_key()], EVERYWHERE), signing_file=str(file)
+    )
+    begin = _life_of(options, Readiness())
+    first = begin(Shutdown(Times())).parts.keys
+    write_keys(file, a_key(is_revoked=True))
+    assert [key.is_revoked for key in first.at(clock.boot(), at_once=True)] == [True]
+    file.unlink()
+
+    second = begin(Shutdown(Times())).parts.keys
+
+    assert [key.is_revoked for key in second.at(clock.boot(), at_once=True)] == [True]
 
 
 def test_code_that_requires_a_signature_where_there_is_no_key_is_refused() -> None:
