@@ -94,8 +94,10 @@ class ServerOptions:
     shown: str = "the database"
     #: Where browsers find it: "https://jobs.example"; None: where they say.
     public_url: str | None = None
-    #: The keys by which it verifies what is submitted; it signs nothing.
+    #: The keys by which it verifies what is submitted, and what it hands out to workers at a distance, for whose
+    #: children it signs; of others' submits it signs none. `signing_file`: as of a worker.
     signing: SigningKeys = NO_KEYS
+    signing_file: str | None = None
 
 
 def open_store(
@@ -331,11 +333,12 @@ def _life_of(options: WorkerOptions, readiness: Readiness) -> Callable[[Shutdown
 
     times, clock, chance = options.times, MachineClock(), SystemChance()
     tie = _ties_of(options, clock, chance)
+    # They outlive an incarnation: what their file revoked must not be forgotten with it.
+    keys = HeldKeys(options.signing, options.signing_file, every=times.beat)
     # A process without a slot would only cost memory.
     seats = Seats(slots=options.concurrency, processes=min(options.processes, options.concurrency))
 
     def begin(shutdown: Shutdown) -> Incarnation:
-        keys = HeldKeys(options.signing, options.signing_file, every=times.beat)
         ties = tie(keys)
         fleet = Fleet(
             options.app,
@@ -389,6 +392,7 @@ def build_server(options: ServerOptions) -> HttpServer:
     from unstuck.server.browsers import public_origin
     from unstuck.server.local import is_loopback
     from unstuck.store.drivers.leaps import Witness
+    from unstuck.worker.held_keys import HeldKeys
 
     clock, public, witness = MachineClock(), public_origin(options.public_url), Witness()
     opened = partial(open_store, options.database, options.times, witness=witness)
@@ -414,7 +418,12 @@ def build_server(options: ServerOptions) -> HttpServer:
             each.close()
         raise
     keyring = Keyring(store, clock)
-    base = Caller(store, "http", times=options.times, database=options.shown, signing=lambda: options.signing)
+    held = HeldKeys(options.signing, options.signing_file, every=options.times.beat)
+
+    def signing(at_once: bool = False) -> SigningKeys:
+        return held.at(clock.boot(), at_once=at_once)
+
+    base = Caller(store, "http", times=options.times, database=options.shown, signing=signing)
     local = base if is_loopback(options.host) else None
     recorder = Recorder(of_worker=False)
     api = _api(
@@ -425,6 +434,7 @@ def build_server(options: ServerOptions) -> HttpServer:
         rate=options.rate,
         feed=lambda: feeding,
         work=lambda: working,
+        signing=signing,
         public=public,
         recorder=recorder,
     )
@@ -436,9 +446,7 @@ def build_server(options: ServerOptions) -> HttpServer:
         for each in (store, keeping, feeding, working):
             each.close()
 
-    return HttpServer(
-        api, build_janitor(keeping, options.times, signing=lambda: options.signing), clock, options.times, close
-    )
+    return HttpServer(api, build_janitor(keeping, options.times, signing=signing), clock, options.times, close)
 
 
 def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
@@ -464,7 +472,15 @@ def build_asgi(base: Callable[[], Caller], auth: Auth | None) -> Api:
             return known[store]
 
     return _api(
-        asked, keyring, clock, local=None, rate=RATE, feed=lambda: base().store, work=lambda: base().store, auth=auth
+        asked,
+        keyring,
+        clock,
+        local=None,
+        rate=RATE,
+        feed=lambda: base().store,
+        work=lambda: base().store,
+        signing=lambda _: base().signing(),
+        auth=auth,
     )
 
 
@@ -477,6 +493,7 @@ def _api(
     rate: float,
     feed: Callable[[], Store],
     work: Callable[[], Store],
+    signing: Callable[[bool], SigningKeys],
     auth: Auth | None = None,
     public: str | None = None,
     recorder: Recorder | None = None,
@@ -526,7 +543,7 @@ def _api(
         door,
         hub,
         metrics,
-        work=WorkDesk(work, clock, lambda: base().signing()),
+        work=WorkDesk(work, clock, signing),
         control=ControlDesk(work, clock),
         rates=Rates(rate, clock),
         clock=clock,

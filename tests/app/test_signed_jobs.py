@@ -271,3 +271,16 @@ def test_a_replay_does_not_sign_what_somebody_changed(store: SqlStore, store_url
         with pytest.raises(SignatureRefused) as refused:
             job.replay()
         assert refused.value.problem == "altered"
+
+
+def test_a_replay_does_not_sign_what_a_revoked_key_had_signed(store: SqlStore, store_url: str) -> None:
+    """An operator may replay; to sign a dead letter anew takes an admin who looked at it"""
+    with an_app(store_url, require_signature="*") as app:
+        job = greeting(app).enqueue("Ada")
+        end_all(store)
+        store.revoke_signer("k1", "kim")
+        with pytest.raises(SignatureRefused) as refused:
+            job.replay()
+        assert refused.value.problem == "revoked"
+        store.unrevoke_signer("k1", "kim")
+        assert found(store, job.replay()).key == "maker"

@@ -33,7 +33,7 @@ from unstuck.model.policy import Policy
 from unstuck.model.signing import Envelope, SignatureProblem
 from unstuck.operations import dead_letters, health, jobs, metrics
 from unstuck.operations.table import OPERATOR, PLATFORM_ADMIN, READER, SUBMITTER, TENANT_ADMIN, Caller
-from unstuck.signing import SigningKey, SigningKeys, StoredCall
+from unstuck.signing import SigningKey, SigningKeys, StoredCall, micros
 from unstuck.store.port import JobFilter, LetterTerms
 from unstuck.store.sql_store import SqlStore
 from unstuck.views import as_json
@@ -308,6 +308,21 @@ def test_a_signature_that_was_made_elsewhere_is_verified_where_there_are_keys(
     dead_letters.resign(caller, job, signature=made)
 
     assert KEYS.problem_at_claim(stored_call(store, job), envelope_of(graveyard, job), store.now()) is None
+
+
+def test_a_signature_for_later_is_refused_and_the_letter_stays(
+    graveyard: Graveyard, store: SqlStore, ask: Ask
+) -> None:
+    """Signed anew a job runs at once: by such a signature it would be a dead letter again, for being too early"""
+    job = graveyard.bury()
+    later = store.now() + timedelta(hours=1)
+    call = stored_call(store, job, not_before=micros(later))
+    made = facts_of(KEYS.sign(K1, call, store.now()))
+
+    for keys in (KEYS, SigningKeys()):
+        with pytest.raises(InvalidInput, match="not_before"):
+            dead_letters.resign(ask(role=TENANT_ADMIN, signing=lambda keys=keys: keys), job, signature=made)
+    assert (record(store, job).state, len(dead_letters.list_(ask()))) == (JobState.DEAD, 1)
 
 
 def test_what_ran_is_not_signed_anew(graveyard: Graveyard, ask: Ask) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,7 +13,7 @@ import pytest
 from tests.server.conftest import JSON, Site, problem, running
 from tests.support.builders import a_worker, chance, record, submitted
 from tests.support.eventually import eventually
-from tests.support.signed import a_key, attach, envelope_of
+from tests.support.signed import a_key, attach, envelope_of, write_keys
 from tests.tiers import slow
 from unstuck.assembly import ServerOptions
 from unstuck.client.address import ApiKey
@@ -26,6 +27,7 @@ from unstuck.model.lifecycle import JobState, RequestKind
 from unstuck.model.offers import claim_id, remote_incarnation
 from unstuck.model.policy import Policy
 from unstuck.model.settlement import Returned
+from unstuck.model.times import Times
 from unstuck.operations import keys
 from unstuck.operations.table import Caller
 from unstuck.signing import SignatureRule, SigningKeys
@@ -177,6 +179,31 @@ def test_a42_the_server_verifies_what_it_hands_out_and_signs_what_is_spawned(sto
         refused = told(site, worker, "settle", reports=[{"ref": given.ref, "outcome": {"type": "Refused"}}])
         assert refused.status_code in (400, 422)
         assert record(store, good.id).state is JobState.RUNNING
+        worker.port.close()
+
+
+def test_a44_a_server_goes_by_what_its_file_of_keys_says_by_now(
+    store: SqlStore, store_url: str, tmp_path: Path
+) -> None:
+    """A key that is added there is known as soon as somebody signs with it, one that is revoked a beat later"""
+    file, new = write_keys(tmp_path / "keys.toml", a_key()), a_key("new")
+    signing = SigningKeys([a_key()], [SignatureRule("*")])
+    times = replace(Times(), beat=0.1)
+    with running(ServerOptions(store_url, port=0, times=times, signing=signing, signing_file=str(file))) as site:
+        worker = enter_at(site, store, "host")
+        write_keys(file, a_key(), new)
+        early = submitted(store)
+        attach(store_url, (early, envelope_of(store, early, new)))
+        assert [given.id for given in worker.take()] == [early.id]
+        write_keys(file, a_key(), replace(new, is_revoked=True))
+
+        def is_refused() -> None:
+            late = submitted(store)
+            attach(store_url, (late, envelope_of(store, late, new)))
+            assert worker.take() == []
+            assert record(store, late.id).state is JobState.DEAD
+
+        eventually(is_refused, timeout=20)
         worker.port.close()
 
 

@@ -33,6 +33,7 @@ from unstuck.model.lifecycle import JobState
 from unstuck.model.settlement import Raised
 from unstuck.model.signing import SignatureProblem
 from unstuck.model.times import Times
+from unstuck.signing import micros
 from unstuck.store.guard import dead_letters
 from unstuck.store.port import (
     BulkRecord,
@@ -360,6 +361,23 @@ def test_a_letter_goes_with_its_job_at_the_latest(graveyard: Graveyard, store: S
 
     assert store.forget_ended(3600.0) == 1
     assert store.trouble_stands(TENANT)[-1].what != "dead_letters"
+
+
+def test_signed_anew_its_row_stays_as_long_as_any_of_its_signatures_lives(
+    graveyard: Graveyard, store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
+    """The first one may still be sent again by whoever has seen it, and must find the job that it made"""
+    first, second = (micros(clock.now()) + hours * 3600 * 1_000_000 for hours in (5, 1))
+    job = graveyard.bury(SignatureProblem.UNKNOWN_KEY)
+    execute(store_url, f"UPDATE unstuck_jobs SET signature = '{{}}', signed_until = {first}")
+    store.redrive(TENANT, job, "ada", signature='{"key":"k2"}', signed_until=second)
+    (attempt,) = claim_all(store, graveyard.worker)
+    settle(store, graveyard.worker, attempt.ref)
+
+    clock.advance(hours=2)
+    assert store.forget_ended(60.0) == 0
+    clock.advance(hours=4)
+    assert store.forget_ended(60.0) == 1
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

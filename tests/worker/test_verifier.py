@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import StoreClock
+from tests.conftest import Leap, StoreClock
 from tests.support.builders import a_job, a_worker, boom, claim_all, kinds, record, settle, submitted
 from tests.support.eventually import eventually
 from tests.support.schedules import come, fired, made
 from tests.support.signed import a_key, attach, envelope_of, literal, write_keys
 from tests.support.troubles import execute, holding
 from tests.tiers import in_tiers
-from unstuck.assembly import build_janitor
+from unstuck.assembly import WorkerOptions, _life_of, build_janitor
 from unstuck.chance import SystemChance
 from unstuck.clock import FakeClock, MachineClock
 from unstuck.model.errors import InvalidSettings, StoreUnavailable
@@ -28,13 +28,18 @@ from unstuck.model.policy import Policy
 from unstuck.model.signing import Envelope
 from unstuck.model.times import Times
 from unstuck.signing import SignatureRule, SigningKey, SigningKeys
+from unstuck.store.drivers.connect import open_database
+from unstuck.store.drivers.leaps import Witness
 from unstuck.store.port import FeedFilter, Report, SignedFacts, Store
+from unstuck.store.sql_store import SqlStore
 from unstuck.worker.claim import Claimer
 from unstuck.worker.held_keys import HeldKeys
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
+from unstuck.worker.readiness import Readiness
 from unstuck.worker.served import Served
 from unstuck.worker.shares import FreeRoom
+from unstuck.worker.shutdown import Shutdown
 from unstuck.worker.verifier import Verifier
 
 EVERYWHERE = [SignatureRule("*")]
@@ -87,6 +92,23 @@ def test_what_a_schedule_fires_is_signed_by_a_key_of_the_purpose_spawn(store: St
     last = fired(store)[-1]
     assert (last.outcome, last.job) == ("refused", None)
     assert "a signature is required" in (last.reason or "")
+
+
+def test_what_a_schedule_fired_is_so_as_long_as_its_row_is_there(store: Store, clock: StoreClock) -> None:
+    """It failed late, and is resumed after the history of its schedule was forgotten"""
+    made(store, policy={"retries": 0})
+    keys = SigningKeys([a_key("spawner", purposes=("spawn",))], EVERYWHERE)
+    come(store, clock)
+    build_janitor(store, Times(), signing=lambda: keys).tick()
+    clock.advance(hours=3)
+    desk = Desk(store, keys)
+    [job] = desk.admitted()
+    settle(store, desk.worker, job.ref, boom())
+
+    store.forget_firings(3600.0)
+    store.resume("default", job.id, "kim")
+
+    assert [found.id for found in desk.admitted()] == [job.id]
 
 
 def refused(store: Store, job: str, problem: str, tenant: str = "default") -> None:
@@ -273,6 +295,25 @@ def test_a_job_is_not_claimed_before_its_signed_time(store: Store, store_url: st
 
     assert Desk(store).admitted() == []
     refused(store, job.id, "too_early")
+
+
+def test_a_clock_that_is_set_back_makes_nothing_too_early_that_was_due(store_url: str, leap: Leap) -> None:
+    """It began at its time and failed, or had become due; then the host's clock was mended by an hour"""
+    store = SqlStore(open_database(store_url, witness=Witness()))
+    soon = store.now() + timedelta(seconds=0.5)
+    begun, due = (submitted(store, start_at=soon, retries=3, backoff_base=0.0) for _ in range(2))
+    attach(store_url, (begun, envelope_of(store, begun)), (due, envelope_of(store, due)))
+    desk, released = Desk(store), 0
+    while released < 2:
+        released += store.release_due()
+    [attempt] = desk.admitted(1)
+    settle(store, desk.worker, attempt.ref, boom())
+    leap(-3600.0)
+    store.now()
+    store.release_due()
+
+    assert {job.id for job in desk.admitted()} == {begun.id, due.id}
+    store.close()
 
 
 @pytest.mark.parametrize("rule", ["tenant:acme", "queue:q", "workflow:pay", "*"])
@@ -531,6 +572,37 @@ def test_a_file_that_cannot_be_read_changes_nothing_and_is_told(tmp_path: Path) 
     write_keys(file, a_key("new"))
     assert [key.id for key in held.at(1.0)] == ["new"]
     assert held.troubles == {}
+
+
+def test_what_was_changed_before_the_first_look_is_read(tmp_path: Path) -> None:
+    """Settings are read first, and a worker is built some time after"""
+    file = write_keys(tmp_path / "keys.toml", a_key(is_revoked=True))
+    held = HeldKeys(SigningKeys([a_key()], EVERYWHERE), str(file), every=10.0)
+
+    assert [key.is_revoked for key in held.at(0.0)] == [True]
+
+    file.unlink()
+    gone = HeldKeys(SigningKeys([a_key()], EVERYWHERE), str(file), every=10.0)
+    assert [key.id for key in gone.at(0.0)] == ["web"]
+    assert "signing keys" in gone.troubles
+
+
+def test_the_next_incarnation_does_not_forget_what_the_file_revoked(tmp_path: Path) -> None:
+    """A worker that was stopped for a while, or lost its lease, begins anew; its process has the settings of its
+    start, in which the key was good. The file may be away just then, too."""
+    file, clock = write_keys(tmp_path / "keys.toml", a_key()), MachineClock()
+    options = WorkerOptions(
+        "none:app", f"sqlite:///{tmp_path}/u.db", signing=SigningKeys([a_key()], EVERYWHERE), signing_file=str(file)
+    )
+    begin = _life_of(options, Readiness())
+    first = begin(Shutdown(Times())).parts.keys
+    write_keys(file, a_key(is_revoked=True))
+    assert [key.is_revoked for key in first.at(clock.boot(), at_once=True)] == [True]
+    file.unlink()
+
+    second = begin(Shutdown(Times())).parts.keys
+
+    assert [key.is_revoked for key in second.at(clock.boot(), at_once=True)] == [True]
 
 
 def test_code_that_requires_a_signature_where_there_is_no_key_is_refused() -> None:

@@ -12,7 +12,7 @@ from unstuck.cli.eventlog import human_log, json_log
 from unstuck.cli.library_log import LibraryLog
 from unstuck.cli.log_writer import LogWriter
 from unstuck.cli.parser import option
-from unstuck.cli.session import prepare_database, settings_of, signing_of
+from unstuck.cli.session import prepare_database, settings_of, signing_file, signing_of
 from unstuck.cli.worker import stop_when_stdin_ends, wants_json
 
 app = options.single()
@@ -52,7 +52,8 @@ def server(
     prepare_database(settings)
     shown = masked(settings.database)
     times = settings.times
-    built = build_server(ServerOptions(settings.database, host, port, rate, times, shown, public_url, signing))
+    file = signing_file(settings)
+    built = build_server(ServerOptions(settings.database, host, port, rate, times, shown, public_url, signing, file))
     from unstuck.server.listening import address_of, listen
 
     # Who starts servers one after the other holds their socket: nobody who asks meanwhile is refused.

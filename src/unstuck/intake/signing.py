@@ -62,7 +62,8 @@ class SigningDoor:
         return replace(job, signature=text, signed_until=envelope.expires_at)
 
     def replayed(self, job: NewJob, original: JobRecord) -> NewJob:
-        """One that repeats another. What somebody changed in the database is not signed anew."""
+        """One that repeats another. What somebody changed in the database is not signed anew, nor what a key signed
+        that is revoked since: as of a resume, this is a new run."""
         if not self._keys:
             return job
         if original.signature is not None:
@@ -70,12 +71,13 @@ class SigningDoor:
             if found is None:
                 raise refusal(SignatureProblem.UNREADABLE, job)
             call = replace(stored_call(job), job=original.id, policy=original.policy)
-            for purpose in PURPOSES:  # it may be a child, or a replay itself
-                problem = self._keys.problem_at_claim(replace(call, purpose=purpose), found, now, is_first=False)
-                if problem is None:
-                    break
-            else:
-                raise refusal(problem or SignatureProblem.ALTERED, job, found)
+            revoked = self._store.revoked_signing_keys()
+            # It may be a child, or a replay itself.
+            calls = [replace(call, purpose=purpose) for purpose in PURPOSES]
+            problems = [self._keys.problem_at_claim(each, found, now, revoked) for each in calls]
+            if None not in problems:
+                other = (problem for problem in problems if problem is not SignatureProblem.WRONG_PURPOSE)
+                raise refusal(next(other, None) or SignatureProblem.WRONG_PURPOSE, job, found)
         elif self._keys.requires(job.tenant, job.queue, job.workflow):
             raise refusal(SignatureProblem.MISSING, job)
         [signed] = self.signed([job], "spawn")

@@ -331,6 +331,10 @@ def _signed(caller: Caller, record: JobRecord, letter: DeadLetter) -> Envelope:
 def _given(caller: Caller, record: JobRecord, signature: Mapping[str, Any]) -> Envelope:
     """As any door takes it: verified here if there are keys, and by the workers in any case."""
     made, now, keys = envelope(signature), caller.store.now(), caller.signing()
+    if made.not_before is not None and made.not_before > micros(now):
+        raise InvalidInput(
+            "signature: not_before is still to come, and what is signed anew runs at once: leave it out"
+        )
     if keys:
         call = _stored_call(caller, record)
         if (problem := keys.problem_at_door(call, made, now, caller.store.revoked_signing_keys())) is not None:

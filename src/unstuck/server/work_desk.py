@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from unstuck.clock import Clock
 from unstuck.model.job import ClaimedJob
 from unstuck.model.offers import offered
+from unstuck.model.signing import SignatureProblem
 from unstuck.signing import SigningKeys
 from unstuck.store.port import OpenRoute, Route, Store, Wanted
 from unstuck.telemetry import logger
@@ -77,9 +78,9 @@ class FoundJobs:
 
 class WorkDesk:
     """`store`: that of this desk alone; hints are heard by one listener. `keys`: by which it verifies what it hands
-    out, because a worker at a distance holds none."""
+    out, because a worker at a distance holds none; asked with True where somebody named another one."""
 
-    def __init__(self, store: Callable[[], Store], clock: Clock, keys: Callable[[], SigningKeys]) -> None:
+    def __init__(self, store: Callable[[], Store], clock: Clock, keys: Callable[[bool], SigningKeys]) -> None:
         self._open = store
         self._keys = keys
         self._clock = clock
@@ -146,10 +147,13 @@ class WorkDesk:
     def _verified(self, store: Store, worker: int, claim: str, jobs: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
         """Those whose signatures hold; the others end DEAD. What cannot be settled now is an offer that nobody hears:
         it goes back, and is refused again. So is everything if the signatures cannot be read."""
-        keys = self._keys()
+        keys = self._keys(False)
         if not keys or not jobs:
             return jobs
-        refused = refusals(keys, jobs, store.signed_facts(worker, claim))
+        facts = store.signed_facts(worker, claim)
+        refused = refusals(keys, jobs, facts)
+        if any(why.problem == SignatureProblem.UNKNOWN_KEY for why in refused.values()):
+            refused = refusals(self._keys(True), jobs, facts)
         if refused:
             bury(store, worker, [(job, refused[job.ref]) for job in jobs if job.ref in refused])
         return [job for job in jobs if job.ref not in refused]

@@ -3,7 +3,8 @@
 The file is looked at before a claim, a beat after the last look at the earliest; if it was changed it is read again.
 So a key that is revoked there is so after a beat, without a restart; one that was added is known as soon as somebody
 signs with it, because nothing is refused for an unknown key before another look. A file that cannot be read, or has
-no key, changes nothing: its trouble is said, and told by `trouble` until it can be read again.
+no key, changes nothing: its trouble is said, and told by `trouble` until it can be read again. The first look reads
+it in any case: between the settings and us somebody may have changed it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class HeldKeys:
         self._file = file
         self._every = every
         self._looked_at = float("-inf")
-        self._seen = _mark(file)
+        self._seen: tuple[int, int, int] | None = None
         self._workflows: frozenset[str] = frozenset()
         self.trouble: Trouble | None = None
 
@@ -57,7 +58,7 @@ class HeldKeys:
 
     def _look(self, file: str, now: float) -> None:
         mark = _mark(file)
-        if mark == self._seen and self.trouble is None:
+        if mark is not None and mark == self._seen and self.trouble is None:
             return
         try:
             given = SigningKeys(read_keys(file), self._given.required)
@@ -67,7 +68,9 @@ class HeldKeys:
             if self.trouble.is_worth_saying:
                 emit("signing_keys_unread", level=logging.WARNING, file=file, error=str(error))
             return
-        self._given, self._seen, self.trouble = given, mark, None
+        was, self._given, self._seen, self.trouble = self._given, given, mark, None
+        if list(was) == list(given):
+            return
         revoked = sorted(key.id for key in given if key.is_revoked)
         emit("signing_keys_read", file=file, keys=len(given), revoked=", ".join(revoked) or None)
 

@@ -29,8 +29,8 @@ class SignedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SignedFacts:
-    """Of one claim: its signed jobs by number, and the keys that were revoked by then. `clock`: the database's own;
-    None: there are none."""
+    """Of one claim: its signed jobs by number, and the keys that were revoked by then. `clock`: the later
+    of the database's own and the engine's; None: there are none."""
 
     rows: Mapping[int, SignedRow] = field(default_factory=dict)
     revoked: frozenset[str] = frozenset()

@@ -76,7 +76,11 @@ DELETE FROM unstuck_dead_letters
        {end}
 
 -- name: sign_again
-UPDATE unstuck_jobs SET signature = :signature, signed_until = :signed_until WHERE id = :job
+-- Its row stays until the last of its signatures has expired: who sends an earlier one again must find it, too.
+UPDATE unstuck_jobs
+   SET signature = :signature,
+       signed_until = CASE WHEN signed_until > :signed_until THEN signed_until ELSE :signed_until END
+ WHERE id = :job
 
 -- name: count_notification
 -- One more of what an open notification tells. Who holds it at this instant keeps nobody waiting: then these are not counted.

@@ -3,7 +3,8 @@
 -- name: signed_facts
 -- Of the open attempts of one claim those that carry a signature, and what it is held against beside what the claim has answered. The jobs
 -- themselves were read by the claim: what is verified is what runs. is_first: no claim of its run came before this one; looked for
--- only where a key is revoked. is_made: by the engine: a child, a replay, the firing of a schedule. clock: as signers read it. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
+-- only where a key is revoked. is_made: by the engine: a child, a replay, the firing of a schedule. clock: as signers read it; the engine's
+-- where that is ahead of it: what was due does not become too early because the host's clock was set back. What is too long to be an envelope is not read; bytes, because SQLite keeps any.
 SELECT r.job, r.token, j.tenant, j.queue, j.workflow, j.priority, j.target IS NOT NULL AS has_target, t.name AS target,
        t.tenant AS target_tenant,
        j.replay_of IS NOT NULL OR EXISTS (SELECT 1 FROM unstuck_children c WHERE c.child = r.job)
@@ -14,7 +15,7 @@ SELECT r.job, r.token, j.tenant, j.queue, j.workflow, j.priority, j.target IS NO
                               WHERE e.job = r.job AND e.run = r.run AND e.token < r.token AND e.kind = 'claimed')
             ELSE TRUE END AS is_first,
        CASE WHEN {bytes j.signature} <= CAST(:longest AS BIGINT) THEN {postgres j.signature}{sqlite CAST(j.signature AS BLOB)} ELSE '' END AS signature,
-       (SELECT unstuck_now() - unstuck_ahead()) AS clock
+       (SELECT unstuck_now() - CASE WHEN unstuck_ahead() < 0 THEN unstuck_ahead() ELSE 0 END) AS clock
   FROM unstuck_running r
   {by_key unstuck_jobs AS j ON j.id = r.job}
   {by_key_or_null unstuck_targets AS t ON t.id = j.target}

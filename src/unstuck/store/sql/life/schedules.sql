@@ -134,13 +134,15 @@ SELECT later.id AS firing, s.tenant, s.name, f.job
 UPDATE unstuck_firings SET cancels = 0 WHERE id {in :firings BIGINT}
 
 -- name: forget_firings
--- Never one whose job may still be in the way of the next. The cancels of a schedule that was deleted are nobody's.
+-- Never one whose job may still be in the way of the next, or is signed: that the engine made it is told by this row alone. The cancels of a schedule that was deleted are nobody's.
 DELETE FROM unstuck_firings
  WHERE id {among}
        SELECT f.id FROM unstuck_firings f
         WHERE f.at <= (SELECT unstuck_now()) - CAST(:retention AS BIGINT)
           AND NOT EXISTS (SELECT 1 FROM unstuck_jobs j
-                           WHERE j.uid = f.job AND NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id))
+                           WHERE j.uid = f.job
+                             AND (j.signature IS NOT NULL
+                                  OR NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id)))
         ORDER BY f.at, f.id LIMIT :batch OFFSET :past
           {lock FOR UPDATE SKIP LOCKED}
        {end}
