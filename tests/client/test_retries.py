@@ -134,6 +134,7 @@ def told(status: int, code: str, **headers: str) -> ServerAnswer:
     return ServerAnswer(status, {"content-type": "application/problem+json", **headers}, body)
 
 
+SINCE = datetime(2026, 11, 1, tzinfo=UTC)
 NOT_SENT = NoAnswerHeard("ConnectError", was_sent=False)
 LOST = NoAnswerHeard("ReadTimeout", was_sent=True)
 BAD_GATEWAY = ServerAnswer(502, {"content-type": "text/html"}, b"<html>")
@@ -147,6 +148,7 @@ def test_what_never_arrived_is_sent_again_whatever_it_is_and_within_bounds(opera
     more = {"role": "reader"} if operation.name == "keys.create" else {}
     alone = ("quarantine.retry", "dead_letters.redrive_all")
     by_place = () if operation.name in alone else (number, 1) if operation.name in two else (number,)
+    by_place += {"schedules.create": ("add",), "schedules.backfill": (SINCE, SINCE)}.get(operation.name, ())
 
     with pytest.raises(unstuck.StoreUnavailable, match=r"https://x\.example"):
         wire.ask(operation, *by_place, **more)
