@@ -14,7 +14,17 @@ from datetime import datetime
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model import schedules
-from unstuck.model.errors import Conflict, StoreBusy, StoreError, UnknownJob, UnstuckError
+from unstuck.model.errors import (
+    Conflict,
+    OutcomeUnknown,
+    SchemaMismatch,
+    StoreBusy,
+    StoreError,
+    StoreLocked,
+    StoreUnavailable,
+    UnknownJob,
+    UnstuckError,
+)
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import ScheduleRules, TickStep
 from unstuck.model.times import Times
@@ -28,6 +38,8 @@ _LONGEST_REST_OVERDUE = 1.0
 _LEFT_ALONE = 30.0
 #: As for limits: a worker that begins does it at once; this is for the end of a version's last worker.
 _RECONCILE_EVERY = 60.0
+#: Of these no schedule is to blame.
+_AWAY = (StoreUnavailable, StoreLocked, OutcomeUnknown, SchemaMismatch)
 
 #: The job of a tick; what a submit would refuse, it raises.
 MakeJob = Callable[[ScheduleRecord, datetime], NewJob]
@@ -54,8 +66,7 @@ class SchedulesDuty(SweepDuty):
         self._rest = self._times.sweep  # should this turn fail
         moved = 0
         if now >= self._reconcile_at:
-            moved += self._store.reconcile_schedules()
-            self._reconcile_at = now + _RECONCILE_EVERY
+            moved += self._reconcile(now)
         ahead = self._store.next_schedule()
         if ahead == 0:
             moved += self._fire_due(now, budget)
@@ -64,6 +75,20 @@ class SchedulesDuty(SweepDuty):
         self._in_vain = self._in_vain + 1 if ahead == 0 and not moved else 0
         self._rest = self._until(ahead)
         return moved
+
+    def _reconcile(self, now: float) -> int:
+        """What cannot be written there, because somebody holds a row or because it is damaged, is no reason to fire
+        nothing."""
+        self._reconcile_at = now + _RECONCILE_EVERY
+        try:
+            return self._store.reconcile_schedules()
+        except _AWAY:
+            self._reconcile_at = now
+            raise
+        except Exception as error:
+            self._reconcile_at = now + self._times.sweep
+            emit("schedules_not_reconciled", level=logging.WARNING, error=repr(error))
+            return 0
 
     def _until(self, ahead: float | None) -> float:
         if ahead is None:
