@@ -19,9 +19,10 @@ from tests.support.builders import TENANT, a_worker, chance, claim_all, record, 
 from tests.support.plans import filled, plan_of, run, scans
 from tests.support.postgres import PostgresServer
 from tests.support.schedules import come, fired, made, outcomes, register, seen, the_duty, turn, verbs
-from tests.support.troubles import execute
+from tests.support.troubles import execute, holding
 from tests.tiers import commit_on_sqlite
 from unstuck.intake.schedules import job_of
+from unstuck.janitor.schedules import SchedulesDuty
 from unstuck.model.errors import (
     Conflict,
     InvalidArguments,
@@ -615,6 +616,26 @@ def test_a_list_goes_page_by_page_and_tenants_see_their_own(store: SqlStore) -> 
     assert [each.name for each in page] == ["a", "b"]
     assert [each.name for each in store.schedules(TENANT, after=page[-1].number)] == ["c"]
     assert [each.tenant for each in store.schedules(None)] == [TENANT] * 3 + ["other"]
+
+
+def test_schedules_that_somebody_holds_keep_no_other_from_its_turn(
+    store: SqlStore, store_url: str, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: they come first by their time, and would be the whole batch for ever."""
+    if store_url.startswith("sqlite"):
+        pytest.skip("one lock for all: nobody holds a row")
+    monkeypatch.setattr(SchedulesDuty, "most", 3)
+    for number in range(4):
+        made(store, f"held{number}")
+    made(store, "other")
+    duty = the_duty(store)
+    come(store, clock, "other")
+    with holding(store_url, "unstuck_schedules", "name LIKE 'held%'"):
+        duty.tick(0.0, endless())
+        duty.tick(0.0, endless())
+        assert outcomes(store, "other") == ["fired"]
+    duty.tick(0.0, endless())
+    assert outcomes(store, "held0") == outcomes(store, "held3") == ["fired"]
 
 
 @pytest.mark.parametrize("body", ['{"workflow": "greet", "every": "x"}', "[oops", "[]", "7", '{"cron": "0 3 * * *"}'])

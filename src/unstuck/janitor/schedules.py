@@ -57,6 +57,8 @@ class SchedulesDuty(SweepDuty):
         self._reconcile_at = float("-inf")
         #: By number: until when it is left alone.
         self._failed: dict[int, float] = {}
+        #: By number: another has it, or somebody holds its row.
+        self._unmoved: set[int] = set()
 
     @property
     def every(self) -> float:
@@ -98,12 +100,20 @@ class SchedulesDuty(SweepDuty):
 
     # --- ticks --------------------------------------------------------------------------------------------------
     def _fire_due(self, now: float, budget: Budget) -> int:
+        """Those that did not move the last time come last, and take nobody's place in the batch."""
         self._failed = {number: until for number, until in self._failed.items() if until > now}
         rules = self._store.schedule_rules()
         moved = 0
-        for schedule in self._store.due_schedules(self._batch.size + len(self._failed)):
+        due = self._store.due_schedules(self._batch.size + len(self._failed) + len(self._unmoved))
+        self._unmoved &= {schedule.number for schedule in due}
+        for schedule in sorted(due, key=lambda schedule: schedule.number in self._unmoved):
             if schedule.number not in self._failed:
-                moved += self._fire_one(schedule, rules, now, budget)
+                steps = self._fire_one(schedule, rules, now, budget)
+                moved += steps
+                if steps:
+                    self._unmoved.discard(schedule.number)
+                else:
+                    self._unmoved.add(schedule.number)
             if budget.is_over():
                 break
         return moved
