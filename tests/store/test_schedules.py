@@ -19,7 +19,7 @@ from tests.support.builders import TENANT, a_worker, chance, claim_all, record, 
 from tests.support.plans import filled, plan_of, run, scans
 from tests.support.postgres import PostgresServer
 from tests.support.schedules import come, fired, made, outcomes, register, seen, the_duty, turn, verbs
-from tests.support.troubles import execute, holding
+from tests.support.troubles import allow, execute, holding, refuse
 from tests.tiers import commit_on_sqlite
 from unstuck.intake.schedules import job_of
 from unstuck.janitor.schedules import SchedulesDuty
@@ -544,6 +544,58 @@ def test_whoever_dies_before_it_asked_leaves_that_to_another(store: SqlStore, cl
     turn(store)
     assert record(store, str(fired(store)[0].job)).state is JobState.CANCELLED
     assert store.overlapped() == []
+
+
+def test_cancel_asks_all_that_came_before_however_many_they_are(
+    store: SqlStore, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than one look shows: of a schedule that let them overlap until it was changed."""
+    monkeypatch.setattr(SchedulesDuty, "most", 3)
+    made(store, catch_up="all")
+    come(store, clock, late=7 * 60.0)
+    turn(store)
+    before = [str(firing.job) for firing in fired(store)]
+    assert len(before) == 8
+    verbs(store).update("nightly", overlap="cancel")
+    come(store, clock)
+    turn(store)
+
+    assert {record(store, job).state for job in before} == {JobState.CANCELLED}
+    assert store.next_schedule() != 0, "nothing is left to be asked"
+
+
+def test_a_job_that_cannot_be_asked_to_stop_keeps_no_other_from_it(
+    store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
+    for name in ("bad", "good"):
+        made(store, name, overlap="cancel")
+    come(store, clock, "good")
+    turn(store)
+    bad, good = (str(fired(store, name)[0].job) for name in ("bad", "good"))
+    refuse(store_url, "unstuck_done", f"NEW.job = {record(store, bad).number}")
+    come(store, clock, "good")
+    duty = the_duty(store)
+
+    duty.tick(0.0, endless())
+    assert record(store, good).state is JobState.CANCELLED
+    assert [each.job for each in store.overlapped()] == [bad], "it is tried again"
+    allow(store_url, "unstuck_done")
+    duty.tick(60.0, endless())
+    assert record(store, bad).state is JobState.CANCELLED
+    assert store.overlapped() == []
+
+
+def test_what_a_deleted_schedule_would_have_cancelled_is_nobodys_duty(store: SqlStore, clock: StoreClock) -> None:
+    """Every janitor would look for it once a second, for as long as firings are kept."""
+    made(store, overlap="cancel")
+    come(store, clock)
+    turn(store)
+    come(store, clock)
+    [due] = store.due_schedules()
+    assert due.next_tick is not None
+    store.fire(NewFiring(due, due.next_tick, "tick", "fired", due.next_tick + MINUTE, verbs_job(store, due)))
+    verbs(store).delete("nightly")
+    assert store.next_schedule() is None
 
 
 # --- by hand --------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from unstuck.model.errors import (
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import ScheduleRules, TickStep
 from unstuck.model.times import Times
-from unstuck.store.port import NewFiring, ScheduleRecord, Store
+from unstuck.store.port import NewFiring, Overlapped, ScheduleRecord, Store
 from unstuck.telemetry import emit
 
 _SHORTEST_REST = 0.02
@@ -59,6 +59,8 @@ class SchedulesDuty(SweepDuty):
         self._failed: dict[int, float] = {}
         #: By number: another has it, or somebody holds its row.
         self._unmoved: set[int] = set()
+        #: Jobs that could not be asked to stop: until when they are left alone.
+        self._unasked: dict[str, float] = {}
 
     @property
     def every(self) -> float:
@@ -72,7 +74,7 @@ class SchedulesDuty(SweepDuty):
         ahead = self._store.next_schedule()
         if ahead == 0:
             moved += self._fire_due(now, budget)
-            moved += self._cancel_overlapped()
+            moved += self._cancel_overlapped(now, budget)
             ahead = self._store.next_schedule()
         self._in_vain = self._in_vain + 1 if ahead == 0 and not moved else 0
         self._rest = self._until(ahead)
@@ -172,20 +174,44 @@ class SchedulesDuty(SweepDuty):
         self._store.notify("Schedule could not be fired", message, f"/schedules/{schedule.name}")
 
     # --- what a later firing takes the place of -------------------------------------------------------------------
-    def _cancel_overlapped(self) -> int:
-        """Durable requests, before the firing's row forgets them: whoever dies leaves them to another."""
-        found = self._store.overlapped(self._batch.size)
-        asked = 0
-        for each in found:
-            if each.job is not None:
-                try:
-                    reason = f"the next tick of schedule {each.name} takes its place"
-                    self._store.cancel(each.tenant, each.job, by=f"schedule {each.name}", reason=reason)
+    def _cancel_overlapped(self, now: float, budget: Budget) -> int:
+        """Durable requests, before the firing's row forgets them: whoever dies leaves them to another. A job that
+        cannot be asked keeps no other from being asked, and is left alone for a while."""
+        self._unasked = {job: until for job, until in self._unasked.items() if until > now}
+        asked, incomplete, open_firings = 0, set[int](), set[int]()
+        last: Overlapped | None = None
+        while True:
+            found = self._store.overlapped(self._batch.size, last)
+            for each in found:
+                open_firings.add(each.firing)
+                if each.job is not None and not self._is_asked(each, each.job, now):
+                    incomplete.add(each.firing)
+                elif each.job is not None:
                     asked += 1
-                except (Conflict, UnknownJob):
-                    continue  # it has ended meanwhile
-        if found and len(found) < self._batch.size:
-            self._store.overlap_cancelled(sorted({each.firing for each in found}))
-        elif found:  # the last of them may have more than this look showed
-            self._store.overlap_cancelled(sorted({each.firing for each in found} - {found[-1].firing}))
-        return asked
+                if budget.is_over():
+                    return asked
+            is_last_page = len(found) < self._batch.size
+            # The last one of a full page may have more on the next.
+            done = {firing for firing in open_firings if is_last_page or firing != found[-1].firing}
+            if whole := sorted(done - incomplete):
+                self._store.overlap_cancelled(whole)
+            open_firings -= done
+            if is_last_page:
+                return asked
+            last = found[-1]
+
+    def _is_asked(self, overlapped: Overlapped, job: str, now: float) -> bool:
+        if job in self._unasked:
+            return False
+        try:
+            reason = f"the next tick of schedule {overlapped.name} takes its place"
+            self._store.cancel(overlapped.tenant, job, by=f"schedule {overlapped.name}", reason=reason)
+        except (Conflict, UnknownJob):
+            pass  # it has ended meanwhile
+        except _AWAY:
+            raise
+        except Exception as error:
+            self._unasked[job] = now + _LEFT_ALONE
+            emit("overlap_not_cancelled", level=logging.WARNING, job=job, schedule=overlapped.name, error=repr(error))
+            return False
+        return True
