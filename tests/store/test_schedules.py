@@ -632,6 +632,13 @@ def test_a_backfill_makes_a_job_for_each_tick_that_has_none(store: SqlStore, clo
         verbs(store).backfill("nightly", first - timedelta(days=2), first)
 
 
+def test_a_backfill_from_the_beginning_of_the_calendar_is_answered(store: SqlStore, clock: StoreClock) -> None:
+    made(store, every=366 * 86400.0)
+    begin = datetime.min.replace(tzinfo=ZoneInfo("UTC"))
+    first, *_ = verbs(store).backfill("nightly", begin, store.now())
+    assert first.tick.year == 1970
+
+
 def test_a_backfill_of_ticks_that_must_not_overlap_runs_one_after_the_other(
     store: SqlStore, clock: StoreClock
 ) -> None:
@@ -727,7 +734,7 @@ SELECT 1 + n % 100, n, 'tick', 'fired', n, 1, n, CASE WHEN n <= 200 THEN 1 ELSE 
         ("due_schedules", {"batch": 100}, 6),
         ("close_firings", {"number": 7}, 4),
         ("open_firings", {"number": 7, "most": 1000}, 4),
-        ("overlapped", {"batch": 100}, 1),
+        ("overlapped", {"batch": 100, "firing": 0, "place": 0}, 1),
         ("firings", {"number": 7, "before": 1 << 60, "most": 50}, 50),
     ],
 )

@@ -96,8 +96,8 @@ class FiringRecord:
 
 @dataclass(frozen=True, slots=True)
 class Overlapped:
-    """A job that a later firing of its schedule takes the place of; None: there is none left. `place`: that of its own
-    firing, by which pages go on."""
+    """A job that a later firing of its schedule takes the place of; None: there is none left. `place`: that of its
+    own firing, by which pages go on."""
 
     firing: int
     tenant: str
@@ -158,7 +158,7 @@ class SchedulesPort(Protocol):
         ...
 
     def overlapped(self, batch: int = 100, after: Overlapped | None = None) -> list[Overlapped]:
-        """What is still to be asked to stop, because a later firing takes its place; behind this one, page by page."""
+        """What is still to be asked to stop, because a later firing takes its place; behind `after`."""
         ...
 
     def overlap_cancelled(self, firings: Sequence[int]) -> int: ...
