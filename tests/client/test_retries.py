@@ -147,8 +147,9 @@ def test_what_never_arrived_is_sent_again_whatever_it_is_and_within_bounds(opera
     number = 1 if operation.noun in ("bulks", "notifications") or "pid" in operation.function.__annotations__ else "x"
     more = {"role": "reader"} if operation.name == "keys.create" else {}
     alone = ("quarantine.retry", "dead_letters.redrive_all")
-    by_place = () if operation.name in alone else (number, 1) if operation.name in two else (number,)
-    by_place += {"schedules.create": ("add",), "schedules.backfill": (SINCE, SINCE)}.get(operation.name, ())
+    second: dict[str, tuple[Any, ...]] = {"schedules.create": ("add",), "schedules.backfill": (SINCE, SINCE)}
+    rest = (1,) if operation.name in two else second.get(operation.name, ())
+    by_place = () if operation.name in alone else (number, *rest)
 
     with pytest.raises(unstuck.StoreUnavailable, match=r"https://x\.example"):
         wire.ask(operation, *by_place, **more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from tests.conftest import StoreClock
 from tests.support.builders import TENANT, a_worker
 from tests.support.schedules import SCHEMA, come, fired, made, outcomes, seen, turn, verbs
 from tests.support.tables import ask, counts_of_tables
-from unstuck.model.errors import DeclaredByCode, ScheduleExists
+from tests.support.troubles import execute, holding, refuse
+from unstuck.model.errors import DeclaredByCode, ScheduleExists, StoreBusy
 from unstuck.model.job import WorkerRecord, WorkflowRecord
 from unstuck.model.policy import Policy
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec, ScheduleState
@@ -141,3 +143,32 @@ def test_versions_that_nobody_runs_are_forgotten_but_for_the_last(
     clock.advance(days=8)
     store.forget_firings(7 * 86400.0)
     assert ask(store_url, "SELECT code_version FROM unstuck_declared ORDER BY code_version") == [("v2",), ("v3",)]
+
+
+@pytest.mark.parametrize("way", ["held", "refused", "damaged"])
+def test_what_cannot_be_taken_from_code_keeps_nothing_else_from_its_turn(
+    store: SqlStore, store_url: str, clock: StoreClock, way: str
+) -> None:
+    """A row that somebody holds in psql while its code changes must not stop every schedule there is."""
+    deploy(store, "v1", said())
+    deploy(store, "v1", said("theirs"), app="zoo")
+    made(store, "other")
+    clock.advance(1)
+    come(store, clock, "other")
+    with ExitStack() as stack:
+        if way == "held" and store_url.startswith("sqlite"):
+            pytest.skip("one lock for all: nobody holds a row")
+        if way == "held":
+            stack.enter_context(holding(store_url, "unstuck_schedules", "name = 'nightly'"))
+            with pytest.raises(StoreBusy):  # a worker that begins tries again
+                deploy(store, "v2", said(priority=7), said("new"))
+        elif way == "refused":
+            refuse(store_url, "unstuck_schedules", "NEW.body LIKE '%priority%'", on="UPDATE")
+            _, refused = deploy(store, "v2", said(priority=7), said("new"))
+            assert ["not for you" in told for told in refused] == [True]
+        else:
+            execute(store_url, "UPDATE unstuck_declared SET body = '[oops' WHERE app = 'shop'")
+        turn(store)
+        assert outcomes(store, "other") == ["fired"]
+        if way != "damaged":
+            assert set(names(store)) == {"nightly", "theirs", "other", "new"}

@@ -19,9 +19,10 @@ from tests.support.builders import TENANT, a_worker, chance, claim_all, record, 
 from tests.support.plans import filled, plan_of, run, scans
 from tests.support.postgres import PostgresServer
 from tests.support.schedules import come, fired, made, outcomes, register, seen, the_duty, turn, verbs
-from tests.support.troubles import execute
+from tests.support.troubles import allow, execute, holding, refuse
 from tests.tiers import commit_on_sqlite
 from unstuck.intake.schedules import job_of
+from unstuck.janitor.schedules import SchedulesDuty
 from unstuck.model.errors import (
     Conflict,
     InvalidArguments,
@@ -545,6 +546,58 @@ def test_whoever_dies_before_it_asked_leaves_that_to_another(store: SqlStore, cl
     assert store.overlapped() == []
 
 
+def test_cancel_asks_all_that_came_before_however_many_they_are(
+    store: SqlStore, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than one look shows: of a schedule that let them overlap until it was changed."""
+    monkeypatch.setattr(SchedulesDuty, "most", 3)
+    made(store, catch_up="all")
+    come(store, clock, late=7 * 60.0)
+    turn(store)
+    before = [str(firing.job) for firing in fired(store)]
+    assert len(before) == 8
+    verbs(store).update("nightly", overlap="cancel")
+    come(store, clock)
+    turn(store)
+
+    assert {record(store, job).state for job in before} == {JobState.CANCELLED}
+    assert store.next_schedule() != 0, "nothing is left to be asked"
+
+
+def test_a_job_that_cannot_be_asked_to_stop_keeps_no_other_from_it(
+    store: SqlStore, store_url: str, clock: StoreClock
+) -> None:
+    for name in ("bad", "good"):
+        made(store, name, overlap="cancel")
+    come(store, clock, "good")
+    turn(store)
+    bad, good = (str(fired(store, name)[0].job) for name in ("bad", "good"))
+    refuse(store_url, "unstuck_done", f"NEW.job = {record(store, bad).number}")
+    come(store, clock, "good")
+    duty = the_duty(store)
+
+    duty.tick(0.0, endless())
+    assert record(store, good).state is JobState.CANCELLED
+    assert [each.job for each in store.overlapped()] == [bad], "it is tried again"
+    allow(store_url, "unstuck_done")
+    duty.tick(60.0, endless())
+    assert record(store, bad).state is JobState.CANCELLED
+    assert store.overlapped() == []
+
+
+def test_what_a_deleted_schedule_would_have_cancelled_is_nobodys_duty(store: SqlStore, clock: StoreClock) -> None:
+    """Every janitor would look for it once a second, for as long as firings are kept."""
+    made(store, overlap="cancel")
+    come(store, clock)
+    turn(store)
+    come(store, clock)
+    [due] = store.due_schedules()
+    assert due.next_tick is not None
+    store.fire(NewFiring(due, due.next_tick, "tick", "fired", due.next_tick + MINUTE, verbs_job(store, due)))
+    verbs(store).delete("nightly")
+    assert store.next_schedule() is None
+
+
 # --- by hand --------------------------------------------------------------------------------------------------------
 
 
@@ -577,6 +630,13 @@ def test_a_backfill_makes_a_job_for_each_tick_that_has_none(store: SqlStore, clo
         verbs(store).backfill("nightly", first, clock.now() + timedelta(hours=1))
     with pytest.raises(InvalidInput, match="more than 1000 ticks"):
         verbs(store).backfill("nightly", first - timedelta(days=2), first)
+
+
+def test_a_backfill_from_the_beginning_of_the_calendar_is_answered(store: SqlStore, clock: StoreClock) -> None:
+    made(store, every=366 * 86400.0)
+    begin = datetime.min.replace(tzinfo=ZoneInfo("UTC"))
+    first, *_ = verbs(store).backfill("nightly", begin, store.now())
+    assert first.tick.year == 1970
 
 
 def test_a_backfill_of_ticks_that_must_not_overlap_runs_one_after_the_other(
@@ -617,6 +677,26 @@ def test_a_list_goes_page_by_page_and_tenants_see_their_own(store: SqlStore) -> 
     assert [each.tenant for each in store.schedules(None)] == [TENANT] * 3 + ["other"]
 
 
+def test_schedules_that_somebody_holds_keep_no_other_from_its_turn(
+    store: SqlStore, store_url: str, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: they come first by their time, and would be the whole batch for ever."""
+    if store_url.startswith("sqlite"):
+        pytest.skip("one lock for all: nobody holds a row")
+    monkeypatch.setattr(SchedulesDuty, "most", 3)
+    for number in range(4):
+        made(store, f"held{number}")
+    made(store, "other")
+    duty = the_duty(store)
+    come(store, clock, "other")
+    with holding(store_url, "unstuck_schedules", "name LIKE 'held%'"):
+        duty.tick(0.0, endless())
+        duty.tick(0.0, endless())
+        assert outcomes(store, "other") == ["fired"]
+    duty.tick(0.0, endless())
+    assert outcomes(store, "held0") == outcomes(store, "held3") == ["fired"]
+
+
 @pytest.mark.parametrize("body", ['{"workflow": "greet", "every": "x"}', "[oops", "[]", "7", '{"cron": "0 3 * * *"}'])
 def test_a_damaged_schedule_keeps_no_other_from_its_turn(
     store: SqlStore, store_url: str, clock: StoreClock, body: str
@@ -654,7 +734,7 @@ SELECT 1 + n % 100, n, 'tick', 'fired', n, 1, n, CASE WHEN n <= 200 THEN 1 ELSE 
         ("due_schedules", {"batch": 100}, 6),
         ("close_firings", {"number": 7}, 4),
         ("open_firings", {"number": 7, "most": 1000}, 4),
-        ("overlapped", {"batch": 100}, 1),
+        ("overlapped", {"batch": 100, "firing": 0, "place": 0}, 1),
         ("firings", {"number": 7, "before": 1 << 60, "most": 50}, 50),
     ],
 )

@@ -14,13 +14,14 @@ from unstuck.model.errors import OutcomeUnknown, StoreUnavailable
 from unstuck.model.job import AttemptRef, ClaimedJob, WorkflowRecord
 from unstuck.model.offers import is_claim_of, offered
 from unstuck.model.policy import Policy
+from unstuck.model.schedules import DeclaredSchedule
 from unstuck.model.times import Times
 from unstuck.store.port import Verdict, Wanted
 from unstuck.worker.ledger import Ledger
 from unstuck.worker.pace import Pace
 from unstuck.worker.parts import ClaimerNeeds
 from unstuck.worker.remote_claim import RemoteClaimer
-from unstuck.worker.served import Served
+from unstuck.worker.served import Declared, Served
 from unstuck.worker.shares import FreeRoom
 
 GREET = WorkflowRecord("greet", "v1", "default", Policy(), {})
@@ -96,6 +97,18 @@ def test_what_is_offered_is_acknowledged_and_held_under_its_own_claim() -> None:
     assert (wanted.slots, wanted.workflows, wanted.queues, again) == (2, ("greet",), ("default",), False)
     assert all(is_claim_of(7, holding.ref.claim) for holding in ledger.holdings())
     assert [ref.claim for ref in shelf.acknowledged] == [offered(claim)] * 2
+
+
+def test_schedules_that_it_cannot_declare_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    claimer, _ = claimer_of(Shelf())
+    nightly = DeclaredSchedule("t", "nightly", "{}")
+    claimer.serve(Served.of([GREET], [], Declared("shop", "shop:app", "v1", (nightly,))))
+
+    def told() -> bool:
+        claimer.tick()
+        return "schedules_not_declared" in caplog.text and "nightly" in caplog.text
+
+    eventually(told)
 
 
 def test_what_was_returned_before_it_was_acknowledged_is_not_held() -> None:

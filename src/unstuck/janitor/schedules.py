@@ -14,11 +14,21 @@ from datetime import datetime
 from unstuck.janitor.budget import Budget
 from unstuck.janitor.sweep_duty import SweepDuty
 from unstuck.model import schedules
-from unstuck.model.errors import Conflict, StoreBusy, StoreError, UnknownJob, UnstuckError
+from unstuck.model.errors import (
+    Conflict,
+    OutcomeUnknown,
+    SchemaMismatch,
+    StoreBusy,
+    StoreError,
+    StoreLocked,
+    StoreUnavailable,
+    UnknownJob,
+    UnstuckError,
+)
 from unstuck.model.job import NewJob
 from unstuck.model.schedules import ScheduleRules, TickStep
 from unstuck.model.times import Times
-from unstuck.store.port import NewFiring, ScheduleRecord, Store
+from unstuck.store.port import NewFiring, Overlapped, ScheduleRecord, Store
 from unstuck.telemetry import emit
 
 _SHORTEST_REST = 0.02
@@ -28,6 +38,8 @@ _LONGEST_REST_OVERDUE = 1.0
 _LEFT_ALONE = 30.0
 #: As for limits: a worker that begins does it at once; this is for the end of a version's last worker.
 _RECONCILE_EVERY = 60.0
+#: Of these no schedule is to blame.
+_AWAY = (StoreUnavailable, StoreLocked, OutcomeUnknown, SchemaMismatch)
 
 #: The job of a tick; what a submit would refuse, it raises.
 MakeJob = Callable[[ScheduleRecord, datetime], NewJob]
@@ -45,6 +57,10 @@ class SchedulesDuty(SweepDuty):
         self._reconcile_at = float("-inf")
         #: By number: until when it is left alone.
         self._failed: dict[int, float] = {}
+        #: By number: another has it, or somebody holds its row.
+        self._unmoved: set[int] = set()
+        #: Jobs that could not be asked to stop: until when they are left alone.
+        self._unasked: dict[str, float] = {}
 
     @property
     def every(self) -> float:
@@ -54,16 +70,29 @@ class SchedulesDuty(SweepDuty):
         self._rest = self._times.sweep  # should this turn fail
         moved = 0
         if now >= self._reconcile_at:
-            moved += self._store.reconcile_schedules()
-            self._reconcile_at = now + _RECONCILE_EVERY
+            moved += self._reconcile(now)
         ahead = self._store.next_schedule()
         if ahead == 0:
             moved += self._fire_due(now, budget)
-            moved += self._cancel_overlapped()
+            moved += self._cancel_overlapped(now, budget)
             ahead = self._store.next_schedule()
         self._in_vain = self._in_vain + 1 if ahead == 0 and not moved else 0
         self._rest = self._until(ahead)
         return moved
+
+    def _reconcile(self, now: float) -> int:
+        """What cannot be written there, because somebody holds a row or because it is damaged, is no reason to fire
+        nothing."""
+        self._reconcile_at = now + _RECONCILE_EVERY
+        try:
+            return self._store.reconcile_schedules()
+        except _AWAY:
+            self._reconcile_at = now
+            raise
+        except Exception as error:
+            self._reconcile_at = now + self._times.sweep
+            emit("schedules_not_reconciled", level=logging.WARNING, error=repr(error))
+            return 0
 
     def _until(self, ahead: float | None) -> float:
         if ahead is None:
@@ -73,12 +102,20 @@ class SchedulesDuty(SweepDuty):
 
     # --- ticks --------------------------------------------------------------------------------------------------
     def _fire_due(self, now: float, budget: Budget) -> int:
+        """Those that did not move the last time come last, and take nobody's place in the batch."""
         self._failed = {number: until for number, until in self._failed.items() if until > now}
         rules = self._store.schedule_rules()
         moved = 0
-        for schedule in self._store.due_schedules(self._batch.size + len(self._failed)):
+        due = self._store.due_schedules(self._batch.size + len(self._failed) + len(self._unmoved))
+        self._unmoved &= {schedule.number for schedule in due}
+        for schedule in sorted(due, key=lambda schedule: schedule.number in self._unmoved):
             if schedule.number not in self._failed:
-                moved += self._fire_one(schedule, rules, now, budget)
+                steps = self._fire_one(schedule, rules, now, budget)
+                moved += steps
+                if steps:
+                    self._unmoved.discard(schedule.number)
+                else:
+                    self._unmoved.add(schedule.number)
             if budget.is_over():
                 break
         return moved
@@ -137,20 +174,44 @@ class SchedulesDuty(SweepDuty):
         self._store.notify("Schedule could not be fired", message, f"/schedules/{schedule.name}")
 
     # --- what a later firing takes the place of -------------------------------------------------------------------
-    def _cancel_overlapped(self) -> int:
-        """Durable requests, before the firing's row forgets them: whoever dies leaves them to another."""
-        found = self._store.overlapped(self._batch.size)
-        asked = 0
-        for each in found:
-            if each.job is not None:
-                try:
-                    reason = f"the next tick of schedule {each.name} takes its place"
-                    self._store.cancel(each.tenant, each.job, by=f"schedule {each.name}", reason=reason)
+    def _cancel_overlapped(self, now: float, budget: Budget) -> int:
+        """Durable requests, before the firing's row forgets them: whoever dies leaves them to another. A job that
+        cannot be asked keeps no other from being asked, and is left alone for a while."""
+        self._unasked = {job: until for job, until in self._unasked.items() if until > now}
+        asked, incomplete, open_firings = 0, set[int](), set[int]()
+        last: Overlapped | None = None
+        while True:
+            found = self._store.overlapped(self._batch.size, last)
+            for each in found:
+                open_firings.add(each.firing)
+                if each.job is not None and not self._is_asked(each, each.job, now):
+                    incomplete.add(each.firing)
+                elif each.job is not None:
                     asked += 1
-                except (Conflict, UnknownJob):
-                    continue  # it has ended meanwhile
-        if found and len(found) < self._batch.size:
-            self._store.overlap_cancelled(sorted({each.firing for each in found}))
-        elif found:  # the last of them may have more than this look showed
-            self._store.overlap_cancelled(sorted({each.firing for each in found} - {found[-1].firing}))
-        return asked
+                if budget.is_over():
+                    return asked
+            is_last_page = len(found) < self._batch.size
+            # The last one of a full page may have more on the next.
+            done = {firing for firing in open_firings if is_last_page or firing != found[-1].firing}
+            if whole := sorted(done - incomplete):
+                self._store.overlap_cancelled(whole)
+            open_firings -= done
+            if is_last_page:
+                return asked
+            last = found[-1]
+
+    def _is_asked(self, overlapped: Overlapped, job: str, now: float) -> bool:
+        if job in self._unasked:
+            return False
+        try:
+            reason = f"the next tick of schedule {overlapped.name} takes its place"
+            self._store.cancel(overlapped.tenant, job, by=f"schedule {overlapped.name}", reason=reason)
+        except (Conflict, UnknownJob):
+            pass  # it has ended meanwhile
+        except _AWAY:
+            raise
+        except Exception as error:
+            self._unasked[job] = now + _LEFT_ALONE
+            emit("overlap_not_cancelled", level=logging.WARNING, job=job, schedule=overlapped.name, error=repr(error))
+            return False
+        return True

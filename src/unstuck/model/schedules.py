@@ -48,6 +48,8 @@ ALIASES: Final = {
     "@hourly": "0 * * * *",
 }
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: Far from where a calendar ends: zones, jitter and the tick after it are reckoned from there.
+_LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 MOST_CAUGHT_UP: Final = 1000
 #: One look goes through so many ticks; what is older is counted no further.
 MOST_LOOKED: Final = 2000
@@ -178,8 +180,8 @@ def _kinds(spec: ScheduleSpec) -> Iterator[str]:
         yield "a schedule has a cron line or an interval: say cron= or every=, and not both"
     if spec.cron is not None and not isinstance(spec.cron, str):
         yield f"cron={quoted(spec.cron)} is not a text like '0 3 * * *'"
-    if spec.every is not None and not (_is_number(spec.every) and 0 < spec.every <= LONGEST_EVERY):
-        yield f"every={quoted(spec.every)} is not a number of seconds up to {LONGEST_EVERY:g}"
+    if spec.every is not None and not (_is_number(spec.every) and 0.001 <= spec.every <= LONGEST_EVERY):
+        yield f"every={quoted(spec.every)} is not a number of seconds between 0.001 and {LONGEST_EVERY:g}"
     if not (_is_number(spec.jitter) and 0 <= spec.jitter <= 86400.0):
         yield f"jitter={quoted(spec.jitter)} is not a number of seconds between 0 and 86400"
     if not isinstance(spec.zone, str):
@@ -188,6 +190,8 @@ def _kinds(spec: ScheduleSpec) -> Iterator[str]:
         at = getattr(spec, name)
         if at is not None and not (isinstance(at, datetime) and at.tzinfo is not None):
             yield f"{name}={quoted(at)} is not an instant with its zone"
+        elif at is not None and not EPOCH <= at <= _LATEST:
+            yield f"{name}={quoted(at)} is not between 1970 and {_LATEST.year}"
 
 
 def _choices(spec: ScheduleSpec) -> Iterator[str]:
@@ -396,7 +400,8 @@ def _due(
 
 
 def between(spec: ScheduleSpec, since: datetime, until: datetime, most: int) -> list[datetime]:
-    """The ticks of a range, both ends included; one more than `most` where there are more."""
+    """The ticks of a range, both ends included; one more than `most` where there are more. None is before 1970."""
+    since = max(since, EPOCH)
     return list(islice(takewhile(lambda tick: tick <= until, ticks(spec, since - _MICROSECOND)), most + 1))
 
 

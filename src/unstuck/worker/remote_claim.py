@@ -30,6 +30,8 @@ from unstuck.worker.side_tasks import SideTasks
 #: it waits.
 POLL = 30.0
 POLL_WHILE_BUSY = 2.0
+#: Names of schedules in one line of the log.
+_TOLD = 10
 
 
 class _Question:
@@ -125,6 +127,17 @@ class RemoteClaimer:
         if held := self._port.register_workflows(workflows, worker=self._needs.worker, queues=queues):
             raise StoreBusy(
                 f"somebody holds the rows of these workflows or of their limits: {', '.join(sorted(held))}"
+            )
+        if (said := served.declared) is not None and said.schedules:
+            # Nobody would learn otherwise why nothing runs by the clock.
+            names = ", ".join(sorted(each.name for each in said.schedules)[:_TOLD])
+            emit(
+                "schedules_not_declared",
+                level=logging.WARNING,
+                app=said.app,
+                schedules=names,
+                problem="a worker with --server declares no schedules; run one worker of this app beside the "
+                "database, or make them by hand: unstuck schedules create",
             )
         return True
 

@@ -15,12 +15,15 @@ import json
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
-from unstuck.model.errors import Conflict, InvalidInput, StoreError, UnstuckError
+from unstuck.clock import boot
+from unstuck.model.errors import Conflict, InvalidInput, StoreBusy, UnstuckError
 from unstuck.model.payload import check_name, clean_text
 from unstuck.model.schedules import DeclaredSchedule, ScheduleSpec, plainly
 from unstuck.store.database import Database, Row, Transaction
 from unstuck.store.guard import audit, isolation
+from unstuck.store.guard.bisection import AWAY
 from unstuck.store.life import schedules
 from unstuck.store.life.changes import MAX_MESSAGE
 from unstuck.store.rows import packed
@@ -56,7 +59,12 @@ def declare(
             t.run("declare", app=app, code_version=code_version, origin=origin, body=body)
         return []
 
-    return database.write(work, patience=isolation.PATIENCE) or _reconcile(database, app)[1]
+    if refused := database.write(work, patience=isolation.PATIENCE):
+        return refused
+    done = _reconcile(database, app)
+    if done.held is not None:
+        raise done.held
+    return done.refused
 
 
 def _plain(body: str) -> str:
@@ -68,27 +76,50 @@ def _plain(body: str) -> str:
 
 
 def reconcile_all(database: Database) -> int:
+    """All that can be written is; then it raises if somebody holds the rest."""
     apps = [row["app"] for row in database.read(lambda t: t.all("declaring_apps"))]
-    return sum(_reconcile(database, app)[0] for app in apps)
+    done = [_reconcile(database, app) for app in apps]
+    for each in done:
+        if each.held is not None:
+            raise each.held
+    return sum(each.changed for each in done)
 
 
-def _reconcile(database: Database, app: str) -> tuple[int, list[str]]:
-    """How many changed, and what was refused. A look first: most often there is nothing to do."""
-    changed, refused = 0, list[str]()
+class _Reconciled(NamedTuple):
+    """`held`: a row could not be had, the first of them."""
+
+    changed: int
+    refused: list[str]
+    held: StoreBusy | None
+
+
+def _reconcile(database: Database, app: str) -> _Reconciled:
+    """A look first: most often there is nothing to do. What cannot be written keeps nothing else from its place."""
+    changed, refused, held = 0, list[str](), list[StoreBusy]()
+    began = boot()
     for each in database.read(lambda t: _wrong(t, app)):
         try:
             mend = partial(_mend, app=app, each=each)
             changed += database.write(mend, patience=isolation.PATIENCE)
-        except StoreError:
+        except AWAY:
             raise
-        except UnstuckError as error:
-            told = f"schedule {each.name} of app {app} was not taken from its code: {error}"
+        except StoreBusy as error:
+            held.append(error)
+            if boot() - began > isolation.LONGEST:
+                break
+        except Exception as error:
+            told = f"schedule {each.name} of app {app} was not taken from its code: {_problem(error)}"
             refused.append(told)
             tell = partial(_notify, app=app, told=told)
             database.write(tell, patience=isolation.PATIENCE)
     for told in refused:
         emit("schedule_refused", level=logging.WARNING, app=app, problem=clean_text(told, MAX_MESSAGE))
-    return changed, refused
+    return _Reconciled(changed, refused, held[0] if held else None)
+
+
+def _problem(error: Exception) -> str:
+    """Ours are made to be read; what a database refuses is told by its kind too."""
+    return str(error) if isinstance(error, UnstuckError) else isolation.problem_of(error)
 
 
 def _notify(t: Transaction, app: str, told: str) -> bool:

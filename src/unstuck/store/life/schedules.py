@@ -127,6 +127,7 @@ def delete(t: Transaction, tenant: str, name: str, by: str) -> ScheduleRecord:
     row = _locked(t, tenant, name)
     if row["owner"] is not None:
         raise DeclaredByCode(name, row["owner"])
+    t.run("forget_cancels", number=row["id"])
     t.run("delete_schedule", number=row["id"])
     audit.note(t, by, "schedules.delete", name, tenant, _told(record_of(row).spec))
     return replace(record_of(row), removed_at=instant(row["now"]), next_tick=None, due_at=None)
@@ -311,9 +312,10 @@ def _set_next(t: Transaction, row: Mapping[str, Any], spec: ScheduleSpec, tick: 
     )
 
 
-def overlapped(t: Transaction, batch: int) -> list[Overlapped]:
-    rows = t.all("overlapped", batch=batch)
-    return [Overlapped(row["firing"], row["tenant"], row["name"], row["job"]) for row in rows]
+def overlapped(t: Transaction, batch: int, after: Overlapped | None) -> list[Overlapped]:
+    firing, place = (0, 0) if after is None else (after.firing, after.place)
+    rows = t.all("overlapped", batch=batch, firing=firing, place=place)
+    return [Overlapped(row["firing"], row["tenant"], row["name"], row["job"], row["place"]) for row in rows]
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------

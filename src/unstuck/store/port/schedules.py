@@ -96,12 +96,14 @@ class FiringRecord:
 
 @dataclass(frozen=True, slots=True)
 class Overlapped:
-    """A job that a later firing of its schedule takes the place of; None: there is none left."""
+    """A job that a later firing of its schedule takes the place of; None: there is none left. `place`: that of its
+    own firing, by which pages go on."""
 
     firing: int
     tenant: str
     name: str
     job: str | None
+    place: int = 0
 
 
 class SchedulesPort(Protocol):
@@ -155,8 +157,8 @@ class SchedulesPort(Protocol):
         as it was seen. What a submit refuses is raised, and nothing is written."""
         ...
 
-    def overlapped(self, batch: int = 100) -> list[Overlapped]:
-        """What is still to be asked to stop, because a later firing takes its place."""
+    def overlapped(self, batch: int = 100, after: Overlapped | None = None) -> list[Overlapped]:
+        """What is still to be asked to stop, because a later firing takes its place; behind `after`."""
         ...
 
     def overlap_cancelled(self, firings: Sequence[int]) -> int: ...

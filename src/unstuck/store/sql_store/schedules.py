@@ -73,8 +73,8 @@ class SqlSchedules(SqlVerbs):
             self._database.hint()
         return fired
 
-    def overlapped(self, batch: int = 100) -> list[Overlapped]:
-        return self._database.read(lambda t: schedules.overlapped(t, batch))
+    def overlapped(self, batch: int = 100, after: Overlapped | None = None) -> list[Overlapped]:
+        return self._database.read(lambda t: schedules.overlapped(t, batch, after))
 
     def overlap_cancelled(self, firings: Sequence[int]) -> int:
         return self._database.write(lambda t: schedules.closed(t, firings))

@@ -79,6 +79,10 @@ UPDATE unstuck_schedules
 -- name: decide_tick
 UPDATE unstuck_schedules SET last_tick = :tick, quiet = :quiet WHERE id = :number
 
+-- name: forget_cancels
+-- Of a schedule that goes: nobody would find them, and everybody would look.
+UPDATE unstuck_firings SET cancels = 0 WHERE schedule = :number AND cancels = 1
+
 -- name: delete_schedule
 DELETE FROM unstuck_schedules WHERE id = :number
 
@@ -121,12 +125,13 @@ SELECT f.*, s.tenant, s.name FROM unstuck_firings f JOIN unstuck_schedules s ON 
 SELECT f.* FROM unstuck_firings f WHERE f.schedule = :number AND f.id < :before ORDER BY f.id DESC LIMIT :most
 
 -- name: overlapped
--- The jobs that a later firing of their schedule takes the place of.
-SELECT later.id AS firing, s.tenant, s.name, f.job
+-- The jobs that a later firing of their schedule takes the place of, page by page, and nothing of those that have ended.
+SELECT later.id AS firing, s.tenant, s.name, f.job, COALESCE(f.id, 0) AS place
   FROM unstuck_firings later
   JOIN unstuck_schedules s ON s.id = later.schedule
   LEFT JOIN unstuck_firings f ON f.schedule = later.schedule AND f.is_open = 1 AND f.id < later.id
- WHERE later.cancels = 1
+       AND EXISTS (SELECT 1 FROM unstuck_jobs j WHERE j.uid = f.job AND NOT EXISTS (SELECT 1 FROM unstuck_done d WHERE d.job = j.id))
+ WHERE later.cancels = 1 AND (later.id > :firing OR (later.id = :firing AND f.id > :place))
  ORDER BY later.id, f.id
  LIMIT :batch
 
@@ -134,7 +139,7 @@ SELECT later.id AS firing, s.tenant, s.name, f.job
 UPDATE unstuck_firings SET cancels = 0 WHERE id {in :firings BIGINT}
 
 -- name: forget_firings
--- Never one whose job may still be in the way of the next, or is signed: that the engine made it is told by this row alone. The cancels of a schedule that was deleted are nobody's.
+-- Never one whose job may still be in the way of the next, or is signed: that the engine made it is told by this row alone.
 DELETE FROM unstuck_firings
  WHERE id {among}
        SELECT f.id FROM unstuck_firings f
