@@ -145,7 +145,14 @@ def test_versions_that_nobody_runs_are_forgotten_but_for_the_last(
     assert ask(store_url, "SELECT code_version FROM unstuck_declared ORDER BY code_version") == [("v2",), ("v3",)]
 
 
-@pytest.mark.parametrize("way", ["held", "refused", "damaged"])
+#: A SQLite file has one lock for all: nobody holds a row there.
+WAYS = [
+    ("postgres", "held"),
+    *((database, way) for database in ("sqlite", "postgres") for way in ("refused", "damaged")),
+]
+
+
+@pytest.mark.parametrize(("store_url", "way"), WAYS, indirect=["store_url"])
 def test_what_cannot_be_taken_from_code_keeps_nothing_else_from_its_turn(
     store: SqlStore, store_url: str, clock: StoreClock, way: str
 ) -> None:
@@ -156,8 +163,6 @@ def test_what_cannot_be_taken_from_code_keeps_nothing_else_from_its_turn(
     clock.advance(1)
     come(store, clock, "other")
     with ExitStack() as stack:
-        if way == "held" and store_url.startswith("sqlite"):
-            pytest.skip("one lock for all: nobody holds a row")
         if way == "held":
             stack.enter_context(holding(store_url, "unstuck_schedules", "name = 'nightly'"))
             with pytest.raises(StoreBusy):  # a worker that begins tries again

@@ -677,12 +677,11 @@ def test_a_list_goes_page_by_page_and_tenants_see_their_own(store: SqlStore) -> 
     assert [each.tenant for each in store.schedules(None)] == [TENANT] * 3 + ["other"]
 
 
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)  # a SQLite file has one lock for all
 def test_schedules_that_somebody_holds_keep_no_other_from_its_turn(
     store: SqlStore, store_url: str, clock: StoreClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many they are: they come first by their time, and would be the whole batch for ever."""
-    if store_url.startswith("sqlite"):
-        pytest.skip("one lock for all: nobody holds a row")
     monkeypatch.setattr(SchedulesDuty, "most", 3)
     for number in range(4):
         made(store, f"held{number}")
