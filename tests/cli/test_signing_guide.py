@@ -52,8 +52,8 @@ def stored(store: SqlStore, job: str, payload: str) -> None:
 
 
 def test_a_shell_signs_with_openssl(site: Site, store: SqlStore, tmp_path: Path) -> None:
-    if not all(map(shutil.which, ("bash", "openssl", "curl"))):
-        pytest.skip("it needs bash, openssl and curl")
+    missing = [tool for tool in ("bash", "openssl", "curl") if shutil.which(tool) is None]
+    assert not missing, f"this test needs {' and '.join(missing)}: apt-get install {' '.join(missing)}"
     script = block("bash", "openssl dgst").replace("http://localhost:8420", site.url)
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
