@@ -281,9 +281,6 @@ class SigningKeys:
         rules = {*self.required, *(SignatureRule("workflow", name) for name in workflows)}
         return SigningKeys(self, rules, may_lack_keys=self._may_lack_keys)
 
-    def for_verifying(self) -> SigningKeys:
-        return SigningKeys([key.for_verifying() for key in self], self.required)
-
     # --- signing ----------------------------------------------------------------------------------------------------
 
     def signer(self, tenant: str, purpose: Purpose, now: datetime) -> SigningKey | None:
